@@ -142,7 +142,7 @@ def _job(truth: Truth, name: str, number: int) -> JobResult:
     stamp = truth.stamp(number)
     steps = [StepResult(stage, OK, "good", stamp, 20.0 + number % 7) for stage in STAGES]
     if truth.failed(name, number):
-        steps[1] = StepResult("run", FAILED, "It was ended by SIGKILL.", stamp, 60, "loading\n<b>Killed</b>\n")
+        steps[1] = StepResult("run", FAILED, "run.sh was killed by SIGKILL.", stamp, 60, "loading\n<b>Killed</b>\n")
         steps[2:] = [StepResult(stage, "blocked", "run failed", stamp) for stage in STAGES[2:]]
     return JobResult(
         "experiment", name, TITLES.get(name, name), "What it measures, in a sentence or two.", tuple(steps)

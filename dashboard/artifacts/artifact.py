@@ -35,7 +35,7 @@ _FIELDS = frozenset(
         "sizes_bytes",
     )
 )
-_REMEDY = "The artifact does not count and is built anew when it is next wanted."
+_REMEDY = "The artifact is ignored and rebuilt when it is next needed."
 
 
 class ArtifactError(DashboardError):
@@ -173,7 +173,7 @@ def _parse(path: Path, value: common.Json) -> Artifact:
     if set(value) != _FIELDS:
         raise ValueError(f"$: missing or unknown fields: {', '.join(sorted(set(value) ^ _FIELDS))}")
     if value["key"] != path.name:
-        raise ValueError(f"$.key: {value['key']!r} is not the folder's name")
+        raise ValueError(f"$.key: {value['key']!r} does not match the folder name")
     return Artifact(
         key=path.name,
         provider=_text(value["provider"], "$.provider"),
@@ -204,7 +204,7 @@ def _inside(value: common.Json, json_path: str) -> str:
     """A path that cannot lead out of the artifact's folder."""
     parts = PurePosixPath(_text(value, json_path))
     if parts.is_absolute() or ".." in parts.parts:
-        raise ValueError(f"{json_path}: {value!r} leads out of the artifact's folder")
+        raise ValueError(f"{json_path}: {value!r} points outside the artifact's folder")
     return parts.as_posix()
 
 
@@ -216,7 +216,7 @@ def _folders(path: Path, value: common.Json, json_path: str) -> tuple[Path, ...]
 
 def _sizes(value: common.Json, json_path: str) -> dict[str, int]:
     if not isinstance(value, dict) or not value:
-        raise ValueError(f"{json_path}: names no library")
+        raise ValueError(f"{json_path}: no library listed")
     for name, size_bytes in value.items():
         if type(size_bytes) is not int:
             raise ValueError(f"{json_path}.{name}: {size_bytes!r} is not a whole number")
@@ -231,4 +231,4 @@ def _check_libraries(artifact: Artifact) -> None:
         except OSError as error:
             raise ArtifactError(f"{library}: {error.strerror}. {_REMEDY}") from error
         if found_bytes != size_bytes:
-            raise ArtifactError(f"{library}: {found_bytes} bytes, built with {size_bytes}. {_REMEDY}")
+            raise ArtifactError(f"{library}: {found_bytes} bytes, but {size_bytes} when it was built. {_REMEDY}")

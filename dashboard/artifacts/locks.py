@@ -45,7 +45,8 @@ def shared(path: Path, deadline: Deadline) -> Lock:
 
 def _refuse(path: Path, deadline: Deadline) -> NoReturn:
     raise ArtifactError(
-        f"{path}: waited {deadline.timeout_s:.0f} s for {holder_of(path)}. Let it finish, or allow more time."
+        f"{path}: gave up after waiting {deadline.timeout_s:.0f} s for {holder_of(path)}. Let it finish, or allow "
+        "more time."
     )
 
 
@@ -54,5 +55,5 @@ def holder_of(path: Path) -> str:
     try:
         taken = datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.UTC)
     except FileNotFoundError:
-        return "a process that has just let go"
+        return "a process that has just released it"
     return f"{lock.read_holder(path) or 'an unnamed process'}, since {common.stamp_of(taken)}"

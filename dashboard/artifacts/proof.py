@@ -94,9 +94,9 @@ def _format_reason(outcome: process.Outcome, log: Path) -> str:
     steps = re.findall(r"^step: (\w+)$", log.read_text(encoding="utf-8", errors="replace"), flags=re.MULTILINE)
     where = f"in step {steps[-1]}" if steps else "before its first step"
     if outcome.timed_out:
-        return f"{where}: not done after {outcome.elapsed_s:.0f} s (log: {log})"
+        return f"{where}: timed out after {outcome.elapsed_s:.0f} s (log: {log})"
     if outcome.signal is not None:
-        return f"{where}: ended by {signal.Signals(outcome.signal).name} (log: {log})"
+        return f"{where}: killed by {signal.Signals(outcome.signal).name} (log: {log})"
     last_line = outcome.tail.rsplit("\n", 1)[-1].strip()
     return f"{where}: exit status {outcome.exit_code}: {last_line[:_MAX_REASON]} (log: {log})"
 
@@ -108,9 +108,9 @@ def parse_health(tail: str, pythonpath: Sequence[Path], log: Path) -> Health:
         file = Path(value["tvm_file"])
         health = Health(*(value[name] for name in ("tvm_version", "tvm_ffi_version", "commit", "numpy_version")))
     except (DashboardError, KeyError, TypeError) as error:
-        raise ArtifactError(f"the check ended well and said nothing that can be read: {error} (log: {log})") from error
+        raise ArtifactError(f"the check succeeded but wrote no readable result: {error} (log: {log})") from error
     if not any(folder in file.parents for folder in pythonpath):
-        raise ArtifactError(f"imported {file}, which is another TVM. Uninstall apache-tvm from {sys.executable}.")
+        raise ArtifactError(f"it imported another TVM, {file}. Uninstall apache-tvm from {sys.executable}.")
     return Health(health.tvm_version, health.tvm_ffi_version, _strip_commit(health.commit), health.numpy_version)
 
 

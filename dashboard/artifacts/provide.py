@@ -111,7 +111,9 @@ def provide(
     provider = _provider(spec)
     check_spec(spec)
     if os.pathsep in str(folder.absolute()):
-        raise ArtifactError(f"{folder}: a folder with {os.pathsep!r} cannot stand on PYTHONPATH. Choose another.")
+        raise ArtifactError(
+            f"{folder}: a path that contains {os.pathsep!r} cannot be on PYTHONPATH. Choose another folder."
+        )
     context = BuildContext(folder.absolute(), log_folder.absolute(), Deadline(timeout_s))
     request = _Request(spec, provider, context, guest_of)
     try:
@@ -122,7 +124,7 @@ def provide(
     except OSError as error:
         path = error.filename or folder
         raise ArtifactError(
-            f"{path}: {error.strerror or error}. Artifacts need room and leave to write there."
+            f"{path}: {error.strerror or error}. Artifacts need free space and write permission there."
         ) from error
 
 
@@ -131,7 +133,7 @@ def take(path: Path) -> Provided:
     artifact = read_artifact(path)
     lease = artifact_store.use(artifact, Deadline(_LEASE_S))
     if lease is None:
-        raise ArtifactError(f"{path.name}: has just been removed from {path.parent}.")
+        raise ArtifactError(f"{path.name}: was removed from {path.parent} by another process.")
     return Provided(artifact, "", lease)
 
 
@@ -155,8 +157,8 @@ def _take_without_building(request: _Request) -> Provided:
     taken = _take(request, request.spec)
     if taken is None:
         raise ArtifactError(
-            f"{request.context.folder}: holds no proven TVM for {_format_spec(request.spec)}."
-            " Run once without --no-rebuild-tvm."
+            f"{request.context.folder}: no tested TVM for {_format_spec(request.spec)}. Run once without "
+            "--no-rebuild-tvm."
         )
     return taken
 
@@ -170,8 +172,11 @@ def _resolve_and_build(request: _Request) -> Provided:
         taken = _take(request, request.spec)
         if taken is None:
             folder = request.context.folder
-            raise ArtifactError(f"{error} There is no earlier TVM in {folder} to measure instead.") from error
-        note = f"{_format_spec(request.spec)} is not known tonight, so {taken.artifact.version} was taken: {error}"
+            raise ArtifactError(f"{error} {folder} has no earlier TVM to measure instead.") from error
+        note = (
+            f"Could not look up {_format_spec(request.spec)} tonight; measured {taken.artifact.version} instead: "
+            f"{error}"
+        )
         return Provided(taken.artifact, note, taken.lease)
     return _take(request, exact) or _build(request, exact)
 
@@ -192,7 +197,7 @@ def _build(request: _Request, exact: ArtifactSpec) -> Provided:
             built = _take(request, exact)
             taken = built and replace(built, is_new=True)
     if taken is None:
-        raise ArtifactError(f"{folder}: {base} was removed as soon as it was built. Allow artifacts more room.")
+        raise ArtifactError(f"{folder}: {base} was removed as soon as it was built. Raise max_artifacts_gb.")
     return taken
 
 

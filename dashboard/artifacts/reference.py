@@ -141,11 +141,14 @@ def _list_releases_here(folder: Path) -> set[str]:
 
 
 def _find_without_index(here: Sequence[str], tonight: Tonight, deadline: Deadline, error: ArtifactError) -> Found:
-    unknown = f"The release before TVM {tonight.artifact.version} is not known"
+    unknown = f"Could not determine the release before TVM {tonight.artifact.version}"
     if not here:
-        return Found(None, (f"{unknown}, so TVM is measured alone: {error}",))
+        return Found(None, (f"{unknown}, so TVM is measured without a reference: {error}",))
     found = _provide_first(here, tonight, deadline)
-    return Found(found.provided, (f"{unknown}, so the newest at hand is the reference: {error}", *found.notes))
+    return Found(
+        found.provided,
+        (f"{unknown}, so the newest older release on this machine is the reference: {error}", *found.notes),
+    )
 
 
 def _provide_first(versions: Sequence[str], tonight: Tonight, deadline: Deadline) -> Found:
@@ -163,8 +166,8 @@ def _provide_first(versions: Sequence[str], tonight: Tonight, deadline: Deadline
         except ArtifactError as error:
             faults[version] = error
             continue
-        return Found(provided, _describe_faults(faults, f"TVM {version} takes its place"))
-    return Found(None, _describe_faults(faults, f"TVM {tonight.artifact.version} is measured alone"))
+        return Found(provided, _describe_faults(faults, f"TVM {version} is used instead"))
+    return Found(None, _describe_faults(faults, f"TVM {tonight.artifact.version} is measured without a reference"))
 
 
 def _describe_faults(faults: Mapping[str, ArtifactError], consequence: str) -> tuple[str, ...]:
@@ -173,7 +176,7 @@ def _describe_faults(faults: Mapping[str, ArtifactError], consequence: str) -> t
 
 def describe_fault(reference: str, error: object, consequence: str) -> str:
     """Why a reference cannot be had, and what comes of it."""
-    return f"The reference {reference} cannot be had, so {consequence}: {error}"
+    return f"Could not obtain the reference {reference}, so {consequence}: {error}"
 
 
 def check_offered(spec: ArtifactSpec, context: BuildContext) -> None:

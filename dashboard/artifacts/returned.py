@@ -23,13 +23,13 @@ def take_in(source: Path, folder: Path) -> list[str]:
     for path in sorted(manifest.parent for manifest in source.glob(f"[!.]*/{MANIFEST}")):
         try:
             if not runs_here(read_artifact(path)):
-                raise ArtifactError(f"{path}: was built for another Python or another machine.")
+                raise ArtifactError(f"{path}: was built for another Python version or machine.")
             if not (folder / path.name / MANIFEST).exists():
                 _move(path, folder)
                 taken.append(path.name)
             shutil.rmtree(path)
         except (ArtifactError, OSError) as error:
-            _log.warning("not taken in: %s", error)
+            _log.warning("ignored a restored artifact: %s", error)
     return taken
 
 

@@ -63,7 +63,7 @@ def _parse(name: str, own: ArtifactSpec) -> ArtifactSpec | None:
         return ArtifactSpec(PYPI, rest)
     if colon and kind == GIT and not rest.startswith("//"):
         if own.remote == PYPI:
-            raise DashboardError(f"{name}: the home's tvm_remote is pypi, not a git remote. Write REMOTE@REVISION.")
+            raise DashboardError(f"{name}: the home's tvm_remote is pypi, not a git remote. Use REMOTE@REVISION.")
         return ArtifactSpec(own.remote, rest, own.options)
     remote, at, revision = name.rpartition("@")
     if not at or not remote:

@@ -22,9 +22,9 @@ def make_quick_home(root: Path) -> None:
     """Write the configs of a small home into `root`; DashboardError where something is there already."""
     home, sample = Home(root), Home(SAMPLE_HOME)
     if home.config_file.exists():
-        raise DashboardError(f"{root}: is a home already. Leave --quick out to run another night on it.")
+        raise DashboardError(f"{root}: already a dashboard home. Leave out --quick to run another night on it.")
     if root.exists() and not (root.is_dir() and not any(root.iterdir())):
-        raise DashboardError(f"{root}: is not empty. Name a new folder for the home.")
+        raise DashboardError(f"{root}: folder is not empty. Give a new folder for the home.")
     for kind, names in _JOBS.items():
         for name in names:
             config = common.read_json(sample.config(kind, name) / "config.json")

@@ -31,7 +31,7 @@ def write_new_job(row: Pipeline, name: str, language: str, folder: Path, test: P
     _check(row, name, skeleton)
     for path in (folder, test):
         if path.exists() or path.is_symlink():
-            raise DashboardError(f"{path}: is there already. Choose another name.")
+            raise DashboardError(f"{path}: already exists. Choose another name.")
     _write_job(row, name, skeleton, folder)
     _write_test(row, name, folder, test)
 
@@ -40,14 +40,18 @@ def _check(row: Pipeline, name: str, skeleton: Path) -> None:
     """Raise DashboardError where there can be no such job."""
     if not skeleton.is_dir():
         known = ", ".join(f"--{language}" for language in LANGUAGES if (SKELETONS / f"{row.kind}-{language}").is_dir())
-        raise DashboardError(f"{skeleton.name}: there is no skeleton of it. A {row.kind} can be one of: {known}.")
+        raise DashboardError(f"{skeleton.name}: no such skeleton. Skeletons of a {row.kind}: {known}.")
     if not _NAME.fullmatch(name):
-        raise DashboardError(f"{name!r}: not a name. Use at most 40 of a-z, 0-9 and _, a letter first.")
+        raise DashboardError(
+            f"{name!r}: invalid name. Use up to 40 characters of a-z, 0-9 and _, starting with a letter."
+        )
     if keyword.iskeyword(name) or name in sys.stdlib_module_names or importlib.util.find_spec(name):
-        raise DashboardError(f"{name}: is a Python word or package, which {name}.py would hide. Choose another name.")
+        raise DashboardError(
+            f"{name}: is a Python keyword or package that {name}.py would shadow. Choose another name."
+        )
     for other in PIPELINES:
         if (REPOSITORY / other.folder / name).exists():
-            raise DashboardError(f"{name}: is in {other.folder}/ of this repository already. Choose another name.")
+            raise DashboardError(f"{name}: already exists in {other.folder}/ of this repository. Choose another name.")
 
 
 def _write_job(row: Pipeline, name: str, skeleton: Path, folder: Path) -> None:

@@ -51,14 +51,18 @@ def find_job(named: str, code: CodeFolders) -> tuple[Pipeline, str, CodeFolders]
     if "/" in named:
         path = path.absolute()
         if not path.is_dir():
-            raise DashboardError(f"{path}: there is no such folder. Name an experiment or subsystem, or its folder.")
+            raise DashboardError(
+                f"{path}: no such folder. Give an experiment or subsystem by name, or the path of its folder."
+            )
         row = max(PIPELINES, key=lambda row: (_count_scripts(path, row), -len(row.stages)))
         return row, path.name, CodeFolders(of_home={row.kind: (path.parent,)})
     for row in PIPELINES:
         if code.of(row, named).is_dir():
             return row, named, code
     looked = ", ".join(str(code.of(row, named)) for row in PIPELINES)
-    raise DashboardError(f"{named}: there is no such experiment or subsystem ({looked}). Name one, or its folder.")
+    raise DashboardError(
+        f"{named}: no such experiment or subsystem ({looked}). Give an existing name, or the path of its folder."
+    )
 
 
 def _count_scripts(folder: Path, row: Pipeline) -> int:
@@ -82,9 +86,11 @@ def make_scratch_home(trial: Trial, base: Home, root: Path | None) -> Home:
     """A home with this job alone, in `root` or a temporary folder; it takes its TVM from where the base home does."""
     config = read_home_config(base)
     if lock.is_held(base):
-        raise lock.HeldError(f"{base.root}: a night runs in this home, and would be disturbed. Wait for it to end.")
+        raise lock.HeldError(
+            f"{base.root}: a night is running in this home and would be disturbed. Wait for it to finish."
+        )
     if root and root.exists():
-        raise DashboardError(f"{root}: is there already. Name a folder that is not.")
+        raise DashboardError(f"{root}: already exists. Give a folder that does not exist yet.")
     home = Home(root or Path(tempfile.mkdtemp(prefix=f"smoke-{trial.name}-")))
     common.write_json(_make_parent(home.config_file), _make_home_config(base, config))
     common.write_json(_make_parent(home.config(trial.row.kind, trial.name) / CONFIG_FILE), dict(trial.config))

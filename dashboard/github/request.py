@@ -35,8 +35,8 @@ def check_asker(login: str, allowed: Collection[str], shown: str) -> None:
         return
     who = repr(login[:100])
     if not allowed:
-        raise NotAllowedError(f"{who} may not ask for a try: {shown}: $.github_may_ask names nobody.")
-    raise NotAllowedError(f"{who} may not ask for a try. Who may is in {shown}: $.github_may_ask.")
+        raise NotAllowedError(f"{who} is not allowed to request a try: $.github_may_ask in {shown} is empty.")
+    raise NotAllowedError(f"{who} is not allowed to request a try; $.github_may_ask in {shown} lists who is.")
 
 
 def parse_comment(text: str, pull: PullRequest, own: ArtifactSpec, *, server: str = SERVER) -> list[str]:
@@ -47,10 +47,10 @@ def parse_comment(text: str, pull: PullRequest, own: ArtifactSpec, *, server: st
     line = text.lstrip().partition("\n")[0].strip()[:_MOST_CHARS]
     words = line.split()
     if not words or words[0] != COMMAND:
-        raise NotUnderstoodError(f"The comment does not begin with {COMMAND}. Write {USAGE}.")
+        raise NotUnderstoodError(f"The comment does not start with {COMMAND}. Usage: {USAGE}.")
     for word in words[1:]:
         if not _WORD.fullmatch(word):
-            raise NotUnderstoodError(f"{word[:100]!r} cannot stand there. Write {USAGE}.")
+            raise NotUnderstoodError(f"unexpected argument {word[:100]!r}. Usage: {USAGE}.")
     asked = _Parser(prog=COMMAND, add_help=False, allow_abbrev=False).parse(words[1:])
     return [_name_candidate(asked.commit, pull, own, server), *_list_options(asked)]
 
@@ -67,12 +67,12 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Where argparse would end the program."""
-        raise NotUnderstoodError(f"{message}. Write {USAGE}.")
+        raise NotUnderstoodError(f"{message}. Usage: {USAGE}.")
 
 
 def _name_candidate(commit: str, pull: PullRequest, own: ArtifactSpec, server: str) -> str:
     if commit and not may_be_commit(commit):
-        raise NotUnderstoodError(f"{commit[:100]!r} is no commit: 7 to 40 hexadecimal digits. Write {USAGE}.")
+        raise NotUnderstoodError(f"{commit[:100]!r} is not a commit ID (7 to 40 hexadecimal digits). Usage: {USAGE}.")
     revision = commit or f"pull/{pull.number}"
     remote = f"{server.rstrip('/')}/{pull.repository}"
     if own.remote.removesuffix(".git").casefold() == remote.casefold():

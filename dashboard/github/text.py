@@ -23,8 +23,8 @@ class Circumstances:
 
 def format_begun(where: Circumstances) -> str:
     """While it is built and measured."""
-    text = f"TVM with this pull request is built and measured on {escape_markdown(where.machine)}."
-    return _join(where, f"{text} This comment is edited when that is done.")
+    text = f"Building TVM with this pull request and measuring it on {escape_markdown(where.machine)}."
+    return _join(where, f"{text} This comment will be updated with the result.")
 
 
 def format_result(done: Try, where: Circumstances) -> str:
@@ -36,8 +36,8 @@ def format_result(done: Try, where: Circumstances) -> str:
 
 def format_nothing(where: Circumstances) -> str:
     """Where there is no result."""
-    text = f"There is no result from {escape_markdown(where.machine)}: TVM could not be built or measured."
-    return _join(where, f"{text} The log of the run says why." if where.run_url else text)
+    text = f"No result from {escape_markdown(where.machine)}: TVM could not be built or measured."
+    return _join(where, f"{text} See the log of the run for the reason." if where.run_url else text)
 
 
 def _join(where: Circumstances, text: str, page: str = "") -> str:
@@ -55,4 +55,4 @@ def _list_ends(where: Circumstances, page: str) -> Iterator[str]:
     if where.run_url:
         yield f"[log of this run]({where.run_url})"
     if where.asked_by:
-        yield f"asked for by {escape_markdown(where.asked_by)}"
+        yield f"requested by {escape_markdown(where.asked_by)}"

@@ -46,7 +46,8 @@ def pack_code(jobs: Iterable[Job], folder: Path) -> Code:
     """Pack this repository, without subsystems, and the experiments of `jobs` that lie elsewhere, into `folder`."""
     if not (REPOSITORY / "requirements.txt").is_file():
         raise DashboardError(
-            f"{REPOSITORY}: holds no requirements.txt. Hosts need a checkout of the dashboard: clone it."
+            f"{REPOSITORY}: requirements.txt is missing. Hosts need a git checkout of the dashboard; clone the "
+            "repository."
         )
     files = dict(_list_code(jobs))
     digest = hashlib.sha256()

@@ -52,7 +52,9 @@ class Channel:
         while content is not None and left:
             chunk = content.read(min(_CHUNK, left))
             if not chunk:
-                raise ChannelError(f"{self._name}: {left} of {size} bytes to be sent are not there any more.")
+                raise ChannelError(
+                    f"{self._name}: file was truncated while it was sent; {left} of {size} bytes are missing."
+                )
             self._write(chunk)
             left -= len(chunk)
 
@@ -62,7 +64,7 @@ class Channel:
             while view:
                 view = view[os.write(self._writer, view) :]
         except OSError as error:
-            raise ChannelError(f"{self._name}: the connection ended: {error.strerror}.") from error
+            raise ChannelError(f"{self._name}: connection lost: {error.strerror}.") from error
 
     def receive(self, within_s: float) -> tuple[Message, int]:
         """The next message, and how many bytes follow it (`receive_bytes`)."""
@@ -71,7 +73,7 @@ class Channel:
             value = json.loads(line)
             kind, size = KINDS[value.pop(_KIND)], int(value.pop(_BYTES))
         except (ValueError, KeyError, AttributeError, TypeError):
-            raise ChannelError(f"{self._name}: {line!r:.120} is no message of a worker.") from None
+            raise ChannelError(f"{self._name}: {line!r:.120} is not a valid worker message.") from None
         try:
             return structured.from_json(kind, value, self._name), size
         except DashboardError as error:
@@ -82,7 +84,7 @@ class Channel:
         end = time.monotonic() + within_s
         while b"\n" not in self._buffer:
             if len(self._buffer) > _LONGEST_LINE:
-                raise ChannelError(f"{self._name}: a line has no end.")
+                raise ChannelError(f"{self._name}: received an unterminated line.")
             self._buffer += self._read(end - time.monotonic(), within_s)
         line, _, rest = self._buffer.partition(b"\n")
         self._buffer = bytearray(rest)
@@ -101,8 +103,8 @@ class Channel:
 
     def _read(self, left_s: float, within_s: float) -> bytes:
         if left_s <= 0 or not select.select([self._reader], [], [], left_s)[0]:
-            raise SilenceError(f"{self._name}: no word came within {within_s:.0f} s.")
+            raise SilenceError(f"{self._name}: no message received for {within_s:.0f} s.")
         data = os.read(self._reader, _CHUNK)
         if not data:
-            raise ChannelError(f"{self._name}: the connection ended.")
+            raise ChannelError(f"{self._name}: connection closed.")
         return data

@@ -30,7 +30,7 @@ class Copies:
     def pack(self, key: str) -> Path:
         """The artifact as a tar archive; DashboardError where there is no such artifact or no room."""
         if key not in self._artifacts:
-            raise DashboardError(f"{key!r:.120} is no TVM of tonight.")
+            raise DashboardError(f"{key!r:.120} is not one of tonight's TVM artifacts.")
         path = self._folder / f"tvm-{key}.tar"
         with self._packing:
             if not path.exists():
@@ -44,7 +44,9 @@ class Copies:
                 archive.add(self._artifacts[key].path, key)
             os.replace(new, path)
         except OSError as error:
-            raise DashboardError(f"{error.filename or new}: {error.strerror or error}. The TVM is not sent.") from error
+            raise DashboardError(
+                f"{error.filename or new}: {error.strerror or error}. The TVM artifact was not sent."
+            ) from error
         finally:
             new.unlink(missing_ok=True)
 

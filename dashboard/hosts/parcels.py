@@ -113,23 +113,23 @@ def take_in(file: Path, host: str, stamp: str, home: Home, tmp_data: Path) -> Pa
         _unpack(file, host, folder)
         night = Night.from_json(common.read_json(folder / _NIGHT), folder / _NIGHT)
         if night.stamp != stamp or not common.is_stamp(stamp):
-            raise DashboardError(f"{_NIGHT}: is of the night {night.stamp}, not of {stamp}.")
+            raise DashboardError(f"{_NIGHT}: belongs to the night {night.stamp}, not {stamp}.")
         data = sorted(folder.glob(f"{_DATA}/*/*"))
         for path in data:
             records.check_data(common.read_json(path))
             if path.name != f"data_{night.stamp}.json":
-                raise DashboardError(f"{path.name}: is not of the night {night.stamp}.")
+                raise DashboardError(f"{path.name}: does not belong to the night {night.stamp}.")
         return _place(folder, night, data, host, home, tmp_data)
     except (DashboardError, OSError, tarfile.TarError) as error:
         removal.remove_tree(folder)
-        raise DashboardError(f"{host}: the parcel {file.name} cannot be taken in: {error}") from error
+        raise DashboardError(f"{host}: could not import the result archive {file.name}: {error}") from error
 
 
 def _unpack(file: Path, host: str, folder: Path) -> None:
     with tarfile.open(file, "r:") as archive:
         for count, member in enumerate(archive):
             if count >= _MOST_FILES:
-                raise DashboardError(f"it holds more than {_MOST_FILES} files.")
+                raise DashboardError(f"it contains more than {_MOST_FILES} files.")
             _check_member(member, host)
             target = folder / member.name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -150,7 +150,7 @@ def _check_member(member: tarfile.TarInfo, host: str) -> None:
         and all(_NAME.fullmatch(part) for part in parts)
     )
     if not member.isreg() or not known:
-        raise DashboardError(f"it holds {member.name!r:.120}, which no host sends.")
+        raise DashboardError(f"it contains an unexpected entry, {member.name!r:.120}.")
 
 
 def _place(folder: Path, night: Night, data: list[Path], host: str, home: Home, tmp_data: Path) -> Parcel:

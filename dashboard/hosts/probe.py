@@ -36,7 +36,9 @@ def find_clock_faults(ahead_s: float) -> Iterator[str]:
     """A sentence with the remedy where a host's clock is too far ahead of the one here, or behind."""
     if abs(ahead_s) > _MOST_OFFSET_S:
         which = "ahead" if ahead_s > 0 else "behind"
-        yield f"its clock is {abs(ahead_s):.0f} s {which}. Let it follow a time server (chrony, systemd-timesyncd)."
+        yield (
+            f"its clock is {abs(ahead_s):.0f} s {which}. Synchronize it with a time server (chrony, systemd-timesyncd)."
+        )
 
 
 def _ask(host: Host) -> list[list[str]]:
@@ -48,24 +50,27 @@ def _ask(host: Host) -> list[list[str]]:
     said = [line.removeprefix(_MARK).split() for line in lines if line.startswith(_MARK)]
     if said:
         return said
-    why = f"no answer came within {_LIMIT_S:.0f} s" if outcome.timed_out else " ".join(lines[-2:]) or "it says nothing"
+    why = f"no answer within {_LIMIT_S:.0f} s" if outcome.timed_out else " ".join(lines[-2:]) or "no output"
     raise DashboardError(f"Host {host.name}: cannot be reached: {why}. {make_remedy(host)}")
 
 
 def _judge(host: Host, said: Sequence[Sequence[str]], begun: float) -> Iterator[str]:
     facts = {words[0]: words[1] for words in said if len(words) == 2}
     if "folder" not in facts:
-        yield f"{host.folder} cannot be made or written. Change its owner, or $.hosts.{host.name}.folder."
+        yield (
+            f"{host.folder} cannot be created or written. Change its owner, or set $.hosts.{host.name}.folder to "
+            "another folder."
+        )
     free = int(facts.get("free_kb", "0")) * 1024
     if free < _LEAST_FREE_BYTES:
-        yield f"{host.folder}: {free / 1e9:.1f} GB free there, and a night needs about 2 GB. Make room."
+        yield f"{host.folder}: only {free / 1e9:.1f} GB free; a night needs about 2 GB. Free some space."
     yield from find_clock_faults(int(facts.get("clock", "0")) - (begun + time.time()) / 2)
     tools = {words[1] for words in said if words[0] == "has"}
-    yield from (f"{name} is missing there. Install it." for name in _TOOLS if name not in tools)
+    yield from (f"{name} is not installed. Install it." for name in _TOOLS if name not in tools)
     pythons = {words[1] for words in said if words[0] == "python"}
     if not pythons & set(_PYTHONS):
-        there = f"only {', '.join(sorted(pythons))}" if pythons else "none that makes virtual environments"
+        there = f"only {', '.join(sorted(pythons))}" if pythons else "none that can create virtual environments"
         yield (
-            f"Python {_PYTHONS[0]} to {_PYTHONS[-1]} is needed, and there is {there}. Install it (Debian, Ubuntu:"
+            f"Python {_PYTHONS[0]} to {_PYTHONS[-1]} is required; found {there}. Install it (Debian, Ubuntu:"
             " apt install python3 python3-venv)."
         )

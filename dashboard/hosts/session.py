@@ -101,7 +101,7 @@ class Session:
                 start_new_session=True,
             )
         except OSError as error:
-            raise DashboardError(f"{self._host.name}: {argv[0]} cannot be started: {error.strerror}.") from error
+            raise DashboardError(f"{self._host.name}: could not start {argv[0]}: {error.strerror}.") from error
 
     def _wait_for_answer(self) -> bool:
         """Whether the host, which is reached then, wants the code."""
@@ -134,8 +134,8 @@ class Session:
                     tell_ready()
         except _LateError as error:
             raise ChannelError(
-                f"{name}: it had not measured all after {limit_s / 60:.0f} minutes, its patience_minutes and"
-                f" time_limit_minutes, and was ended. Raise $.hosts.{name}.time_limit_minutes if it needs longer."
+                f"{name}: stopped after {limit_s / 60:.0f} minutes (patience_minutes plus time_limit_minutes) before "
+                f"it had measured everything. Raise $.hosts.{name}.time_limit_minutes if it needs longer."
             ) from error
         return message
 
@@ -176,7 +176,7 @@ class Session:
                 message, size = self._channel.receive(min(silence_s, left_s))
             except SilenceError as error:
                 if left_s <= silence_s and Hello not in wanted:
-                    raise _LateError(f"{self._host.name}: it was not done within {within_s:.0f} s.") from error
+                    raise _LateError(f"{self._host.name}: timed out after {within_s:.0f} s.") from error
                 raise
             if isinstance(message, Offer) and into is not None:
                 self._fetch(message, size, into)
@@ -185,7 +185,7 @@ class Session:
             if isinstance(message, Refused):
                 raise DashboardError(f"{self._host.name}: {message.why}")
             if not isinstance(message, Beat):
-                raise ChannelError(f"{self._host.name}: {type(message).__name__} is not what was asked for.")
+                raise ChannelError(f"{self._host.name}: unexpected reply {type(message).__name__}.")
 
     def _fetch(self, offer: Offer, size: int, folder: Path) -> None:
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".", suffix=".tmp", delete=False) as file:
@@ -194,7 +194,8 @@ class Session:
         if parcels.hash_file(path) != offer.id:
             path.unlink()
             raise ChannelError(
-                f"{self._host.name}: the parcel {offer.id[:12]} was damaged on its way. It comes with the next night."
+                f"{self._host.name}: the result archive {offer.id[:12]} was damaged in transit. It is sent again with "
+                "the next night."
             )
         os.replace(path, folder / f"{offer.id}.tar")
 
@@ -205,7 +206,7 @@ class Session:
             yield
         except ChannelError as error:
             said = self._read_last_words()
-            last = f" It said: {said}" if said else ""
+            last = f" Last output: {said}" if said else ""
             raise DashboardError(f"{error}{last} (log: {self._log}){f' {remedy}' if remedy else ''}") from error
 
     def _read_last_words(self) -> str:

@@ -29,7 +29,7 @@ def parse_stamp(text: str, reading: Reading) -> datetime.datetime:
     try:
         return reading.moment(datetime.datetime.strptime(text, STAMP_FORMAT))  # noqa: DTZ007 - its zone is the reading's
     except ValueError as error:
-        raise DashboardError(f"{text!r:.40} is not a stamp like 08-02-2019-0315.") from error
+        raise DashboardError(f"{text!r:.40} is not a timestamp like 08-02-2019-0315.") from error
 
 
 def _read(file: File, reading: Reading) -> Iterator[ParsedNight]:
@@ -39,13 +39,13 @@ def _read(file: File, reading: Reading) -> Iterator[ParsedNight]:
         raise DashboardError(f"$: {type(value).__name__} is not an object with numbers in it.")
     stamp = value.get("timestamp", match[1])
     if stamp != match[1]:
-        raise DashboardError(f"$.timestamp: {stamp!r:.40} is not the {match[1]} of its name.")
+        raise DashboardError(f"$.timestamp: {stamp!r:.40} does not match {match[1]} in the file name.")
     beside = {name: value[name] for name in (*_BESIDE, "detailed") if name in value}
     content = {name: item for name, item in value.items() if name not in {*beside, "timestamp", "tvm_hash", "night"}}
     if not any(records.numeric_leaves(content)):
         content = {"detailed": check_mapping(beside.pop("detailed", {}))}
     if not any(records.numeric_leaves(content)) or "records" in content:
-        raise DashboardError("holds no numbers in nested objects.")
+        raise DashboardError("contains no numbers in nested objects.")
     hash_ = value.get("tvm_hash")
     yield ParsedNight(
         file.name.parent.name,

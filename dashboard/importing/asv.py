@@ -43,7 +43,7 @@ def _read(file: File, reading: Reading) -> Iterator[ParsedNight]:
         )
     milliseconds, columns = parse_number(value.get("date")), value.get("result_columns")
     if milliseconds is None or not isinstance(columns, list):
-        raise DashboardError("$.date or $.result_columns is missing. It is no result of asv.")
+        raise DashboardError("$.date or $.result_columns is missing; this is not an asv result file.")
     moment = _moment(milliseconds)
     named = _read_parameter_names(file)
     parsed: list[dict[str, Any]] = []
@@ -70,7 +70,7 @@ def _moment(milliseconds: float) -> datetime.datetime:
     try:
         return datetime.datetime.fromtimestamp(milliseconds // 1000, datetime.UTC)
     except (ValueError, OverflowError, OSError) as error:
-        raise DashboardError(f"$.date: {milliseconds} is not milliseconds since 1970.") from error
+        raise DashboardError(f"$.date: {milliseconds} is not a time in milliseconds since 1970.") from error
 
 
 def _columns(value: Mapping[str, Any]) -> dict[str, Any]:

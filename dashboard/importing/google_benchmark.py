@@ -66,7 +66,7 @@ def _moment(date: object, reading: Reading) -> datetime.datetime:
     try:
         parsed = datetime.datetime.fromisoformat(text) if "T" in text else _parse_old_date(text)
     except ValueError as error:
-        raise DashboardError(f"$.context.date: {date!r:.40} is not a date of Google Benchmark.") from error
+        raise DashboardError(f"$.context.date: {date!r:.40} is not a Google Benchmark date.") from error
     return reading.moment(parsed)
 
 

@@ -51,9 +51,13 @@ class ImportRequest:
 def ingest(request: ImportRequest) -> Iterator[ImportReport]:
     """Take the source in, file by file; DashboardError where the home, the source or the name cannot be."""
     if not (request.home.root / "config").is_dir():
-        raise DashboardError(f"{request.home.root}: is no home: it has no config folder. Name a home.")
+        raise DashboardError(
+            f"{request.home.root}: not a dashboard home: the config folder is missing. Give the path of a home."
+        )
     if request.experiment is not None and not _NAME.fullmatch(request.experiment):
-        raise DashboardError(f"{request.experiment!r:.60} is not an experiment's name. Use letters, digits, _ . and -.")
+        raise DashboardError(
+            f"{request.experiment!r:.60} is not a valid experiment name. Use letters, digits, _ . and -."
+        )
     imported_nights = _ImportedNights(request)
     joined: _Joined = {}
     for file in list_files(request.source):
@@ -91,7 +95,7 @@ def _ingest_file(
     if style is None:
         if not holds_no_results(file):
             known = ", ".join(file_format.name for file_format in FORMATS)
-            yield ImportReport(SKIPPED, file.shown, f"is of no format that is known ({known})", is_result=False)
+            yield ImportReport(SKIPPED, file.shown, f"has no supported format ({known})", is_result=False)
         return
     try:
         for night in style.read(file, request.reading):
@@ -123,7 +127,7 @@ class _ImportedNights:
         source = {"format": style.name, "file": file.name.name, "part": night.part, "moment": moment}
         changed = next((stamp for stamp, facts in imported.items() if source.items() <= facts.items()), None)
         if changed:
-            text = f"has changed since it became {night.experiment}/data_{changed}.json, which stays"
+            text = f"has changed since it was imported as {night.experiment}/data_{changed}.json, which is kept"
             return ImportReport(SKIPPED, file.shown, text)
         return self._write(night, file, {**origin, **source})
 

@@ -13,7 +13,7 @@ from tvmdash import records
 from tvmdash.errors import DashboardError
 from tvmdash.stats import reduction
 
-NO_MEDIAN = "its source gives no median: the mean stands for it"
+NO_MEDIAN = "the source has no median; the mean is used instead"
 _EMPTY: Mapping[str, Any] = {"docker_tag": None, "docker_hash": None}
 
 
@@ -47,7 +47,7 @@ class Reading:
         try:
             return aware.astimezone(datetime.UTC).replace(microsecond=0)
         except OverflowError as error:
-            raise DashboardError(f"{naive} is not a moment that can be kept.") from error
+            raise DashboardError(f"{naive} is not a supported date and time.") from error
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def record(moment: datetime.datetime, measured: Mapping[str, Any], **columns: An
 def make_data(parsed: Sequence[Mapping[str, Any]], failures: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
     """A night's content of records; DashboardError where there are none."""
     if not parsed and not failures:
-        raise DashboardError("holds no times that could become records.")
+        raise DashboardError("contains no times that could be imported as records.")
     known = {"schema_version": records.SCHEMA_VERSION, "records": list(parsed)}
     return {**known, **({"failures": list(failures)} if failures else {})}
 

@@ -61,7 +61,7 @@ def _moment(benchmarks: list[dict[str, Any]], reading: Reading) -> datetime.date
     try:
         return reading.moment(datetime.datetime.fromisoformat(known[0]))
     except (ValueError, IndexError) as error:
-        raise DashboardError("$.benchmarks[*].runs[*].metadata.date: no run says when it began.") from error
+        raise DashboardError("$.benchmarks[*].runs[*].metadata.date: no run has a start time.") from error
 
 
 def _record(moment: datetime.datetime, metadata: Mapping[str, Any], times: list[float], runs: int) -> dict[str, Any]:

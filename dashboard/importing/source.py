@@ -76,7 +76,7 @@ def list_files(source: Path) -> Iterator[File | Unreadable]:
     DashboardError where there is no such source. Links are not followed; what is in an archive is not unpacked.
     """
     if not source.exists():
-        raise DashboardError(f"{source}: there is no such file or folder. Name the source.")
+        raise DashboardError(f"{source}: no such file or folder. Give the path of the source.")
     if source.is_file():
         yield from _list_path(source, PurePosixPath(source.name), str(source))
         return
@@ -92,7 +92,7 @@ def _list_path(path: Path, name: PurePosixPath, shown: str) -> Iterator[File | U
     try:
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode):
-            yield Unreadable(shown, "is a link or no regular file")
+            yield Unreadable(shown, "is a symbolic link or not a regular file")
         elif path.name.endswith(_ARCHIVES):
             yield from _list_archive(path, shown)
         elif status.st_size > MAX_FILE_BYTES:
@@ -112,7 +112,7 @@ def _list_archive(path: Path, shown: str) -> Iterator[File | Unreadable]:
                 total += member.size
                 where = f"{shown}: {member.name}"
                 if count > MAX_MEMBERS or total > MAX_ARCHIVE_BYTES:
-                    yield Unreadable(shown, f"holds more than {MAX_MEMBERS} files or {MAX_ARCHIVE_BYTES} bytes")
+                    yield Unreadable(shown, f"contains more than {MAX_MEMBERS} files or {MAX_ARCHIVE_BYTES} bytes")
                     return
                 if not member.isreg():
                     continue
@@ -122,4 +122,4 @@ def _list_archive(path: Path, shown: str) -> Iterator[File | Unreadable]:
                 content = archive.extractfile(member) or io.BytesIO()
                 yield File(where, PurePosixPath(member.name), content.read(MAX_FILE_BYTES))
     except (tarfile.TarError, EOFError, OSError, ValueError, OverflowError) as error:
-        yield Unreadable(shown, f"is no whole archive: {error}")
+        yield Unreadable(shown, f"is not a complete archive: {error}")

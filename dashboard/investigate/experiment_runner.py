@@ -69,7 +69,9 @@ class ExperimentRunner:
     def check_budget(self, experiment: str, *, runs: int = 1) -> None:
         """Raise MeasuringError where that many runs would not fit any more, going by the experiment's last one."""
         if self.budget.left_s <= max(LEAST_S, (runs - 0.2) * self._took_s.get(experiment, 0.0)):
-            raise MeasuringError(RoundState.BUDGET, f"the {self.budget.total_s:.0f} s for measuring are over")
+            raise MeasuringError(
+                RoundState.BUDGET, f"the time budget of {self.budget.total_s:.0f} s for measuring is used up"
+            )
 
     def measure(
         self, asked: Round, artifact: Artifact, beside: Artifact | None = None, hosting: Hosting = TRUSTED
@@ -122,7 +124,7 @@ class ExperimentRunner:
         if name not in self._jobs:
             job = self.workspace.find_job(name)
             if job is None:
-                text = f"experiment {name} does not run tonight: it is inactive, rejected or failed"
+                text = f"experiment {name} does not run tonight because it is inactive, rejected or failed"
                 raise MeasuringError(RoundState.INACTIVE, text)
             self.use(job)
             fingerprint = self.workspace.read_fingerprint(name)
@@ -161,14 +163,14 @@ class ExperimentRunner:
         """MeasuringError where a setup would have to be made with a TVM that is not trusted."""
         kept = setup_cache.find(self._context.plan.config.setup, job.experiment, self.fingerprint(job.name))
         if hosting.setup_on is None and kept is None:
-            text = "nights take what it leaves, so it is not run with TVMs of others. Run a night first"
+            text = "nights reuse its setup, so setup is not run with a guest's TVM. Run a night first"
             raise MeasuringError(RoundState.FAILED, f"setup: {text}")
 
     def _check(self, name: str, result: StepResult) -> None:
         if result.success:
             return
         if name == "run" and self.budget.left_s <= 0:
-            text = f"the {self.budget.total_s:.0f} s for measuring again ended in the middle of a run"
+            text = f"the time budget of {self.budget.total_s:.0f} s for remeasuring ran out during a run"
             raise MeasuringError(RoundState.BUDGET, text)
         raise MeasuringError(RoundState.FAILED, f"{name}: {result.message}")
 

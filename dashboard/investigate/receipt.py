@@ -54,7 +54,7 @@ def read(home: Home, name: str) -> Receipt:
     night = value.get("night") if isinstance(value, dict) else None
     if not isinstance(value, dict) or not isinstance(night, dict):
         kinds = "a data_<stamp>.json, a receipt, an exported record, or EXPERIMENT/STAMP"
-        raise DashboardError(f"{path}: names no night. Give {kinds}.")
+        raise DashboardError(f"{path}: does not identify a night. Give {kinds}.")
     pins = _read_pins(night, path, "$.night")
     owner = pins.experiment or str(value.get("experiment") or path.parent.name)
     when = pins.stamp or str(value.get("stamp") or "")
@@ -70,7 +70,7 @@ def _read_pins(night: Mapping[str, Any], path: Path, at: str) -> Pins:
     lacks = Pins.lacking(night)
     if lacks:
         why = "imported, added by hand, or measured without TVM"
-        raise DashboardError(f"{path}: its night does not say its {' and '.join(lacks)}: {why}.")
+        raise DashboardError(f"{path}: its night has no {' and '.join(lacks)}: {why}.")
     return structured.from_json(Pins, night, path, at=at)
 
 
@@ -78,10 +78,14 @@ def _read_exported(path: Path, style: str) -> Receipt:
     """The records of one night that `records export` wrote; one of them is enough."""
     rows = list(read_records(path, style))
     if not rows:
-        raise DashboardError(f"{path}: holds no records. Give what `records export` wrote, or a line of it.")
+        raise DashboardError(
+            f"{path}: contains no records. Give a file written by `records export`, or one line of it."
+        )
     nights = {(row.experiment, row.night, row.tvm_hash) for row in rows}
     if len(nights) != 1 or any(row.pins != rows[0].pins for row in rows):
-        raise DashboardError(f"{path}: holds records of {len(nights)} nights. Give those of one, or a single line.")
+        raise DashboardError(
+            f"{path}: contains records of {len(nights)} nights. Give the records of one night, or a single line."
+        )
     first = rows[0]
     pins = _read_pins(first.pins, path, "$.pins")
     recorded = {"night": {"imported": {}}, "records": [row.record.to_json() for row in rows]}

@@ -69,7 +69,7 @@ def find(home: Home, experiment: str, text: str) -> WantedSeries:
     """The series of the experiment that `text` names, by the newest night that has one; DashboardError else."""
     stamps = home.data_stamps(experiment)
     if not stamps:
-        raise DashboardError(f"{home.data(experiment)}: no night has measured {experiment} yet. Run one first.")
+        raise DashboardError(f"{home.data(experiment)}: no night has measured {experiment} yet. Run a night first.")
     newest: list[WantedSeries] = []
     for known in itertools.islice(_nights(home, experiment, stamps), _NIGHTS_BACK):
         newest = newest or known
@@ -78,9 +78,11 @@ def find(home: Home, experiment: str, text: str) -> WantedSeries:
             return named[0]
         if named:
             shown = format_list([f"{series.id} {series.name}" for series in named], 5)
-            raise DashboardError(f"{text!r} names {len(named)} series of {experiment}: {shown}. Give the ID of one.")
+            raise DashboardError(
+                f"{text!r} matches {len(named)} series of {experiment}: {shown}. Give the ID of one of them."
+            )
     shown = format_list([f"{series.id} {series.name}" for series in newest], 8) or "none"
-    raise DashboardError(f"{text!r} names no series of {experiment}. The newest night has: {shown}.")
+    raise DashboardError(f"{text!r} matches no series of {experiment}. The newest night has: {shown}.")
 
 
 def _nights(home: Home, experiment: str, stamps: list[str]) -> Iterator[list[WantedSeries]]:

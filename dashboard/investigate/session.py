@@ -160,7 +160,7 @@ class MeasuringSession:
             provided = self.finder.provide(spec, self.budget.left_s)
         except ArtifactError as error:
             if self.budget.left_s <= LEAST_S:
-                text = f"the {self.budget.total_s:.0f} s ended in a build"
+                text = f"the time budget of {self.budget.total_s:.0f} s ran out during a build"
                 raise MeasuringError(RoundState.BUDGET, text) from error
             raise MeasuringError(RoundState.UNBUILT, str(error)) from error
         if provided.is_new:
@@ -170,11 +170,11 @@ class MeasuringSession:
 
     def _take_stored(self, key: str) -> Provided:
         if not (self.finder.config.artifacts / key).exists():
-            raise MeasuringError(RoundState.GONE, f"its artifact {key} is gone")
+            raise MeasuringError(RoundState.GONE, f"its artifact {key} no longer exists")
         try:
             return self.finder.take(key)
         except ArtifactError as error:
-            raise MeasuringError(RoundState.GONE, f"its artifact {key} does not count any more: {error}") from error
+            raise MeasuringError(RoundState.GONE, f"its artifact {key} is no longer usable: {error}") from error
 
     def _release_all_but(self, sources: Collection[_Source]) -> None:
         for source in [source for source in self._obtained if source not in sources]:
@@ -195,6 +195,6 @@ def key_of_night(home: Home, experiment: str, stamp: str) -> str:
     artifact = night.get("artifact") if isinstance(night, dict) else None
     key = artifact.get("key") if isinstance(artifact, dict) else None
     if not isinstance(key, str) or not key or Path(key).name != key:
-        text = f"the data of {stamp} does not name its artifact: imported, added by hand, or measured without TVM"
+        text = f"the data of {stamp} names no artifact; it was imported, added by hand, or measured without TVM"
         raise MeasuringError(RoundState.UNKNOWN, text)
     return key

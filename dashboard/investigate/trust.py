@@ -51,10 +51,10 @@ class Door:
         obstacle = sandbox.find_obstacle()
         if obstacle and self.config.isolation is Isolation.REQUIRE:
             raise DashboardError(
-                f"isolate_candidates: {obstacle}, and the config says {self.config.isolation.value!r}."
+                f"isolate_candidates: {obstacle}, but the config says {self.config.isolation.value!r}."
             )
         if obstacle:
-            _log.warning("What is not of the home's branch is built and run without a sandbox: %s.", obstacle)
+            _log.warning("Code from outside the home's branch is built and run without a sandbox: %s.", obstacle)
         return Guest(not obstacle, self.config.candidates_may_read)
 
     def find_guest(self, exact: ArtifactSpec) -> Guest | None:

@@ -22,7 +22,9 @@ _MOST = 100_000
 def list_between(good: Artifact, bad: Artifact, finder: ArtifactFinder) -> list[Candidate]:
     """From `good` to `bad`, both included, in their order; DashboardError where no way leads from one to the other."""
     if good.provider != bad.provider:
-        raise DashboardError(f"{good.key} is a {good.provider} and {bad.key} a {bad.provider}. Give two of one kind.")
+        raise DashboardError(
+            f"{good.key} is a {good.provider} but {bad.key} is a {bad.provider}. Give two TVMs of the same kind."
+        )
     if good.provider == GIT:
         for fact in ("remote", "options"):
             if good.facts[fact] != bad.facts[fact]:
@@ -33,7 +35,7 @@ def list_between(good: Artifact, bad: Artifact, finder: ArtifactFinder) -> list[
     else:
         candidates = _list_versions(good.version, bad.version, finder)
     if len(candidates) < 2:
-        raise DashboardError(f"Nothing lies between {good.version} and {bad.version}: they are the same build.")
+        raise DashboardError(f"There is nothing between {good.version} and {bad.version}; they are the same build.")
     return candidates
 
 
@@ -41,13 +43,11 @@ def list_range(text: str, finder: ArtifactFinder) -> list[Candidate]:
     """What `pypi:0.25.0..0.27.0`, `git:A..B` or `REMOTE@A..B` names, both ends included, oldest first."""
     left, dots, right = text.rpartition("..")
     if not dots or not left or not right:
-        raise DashboardError(
-            f"--artifacts {text}: is no range. Write it like pypi:0.25.0..0.27.0 or git:v0.26.0..main."
-        )
+        raise DashboardError(f"--artifacts {text}: not a range (use e.g. pypi:0.25.0..0.27.0 or git:v0.26.0..main).")
     at = max(left.rfind(":"), left.rfind("@")) + 1
     ends = [spec_of(name, finder.config) for name in (left, left[:at] + right)]
     if ends[0] is None or ends[1] is None:
-        raise DashboardError(f"--artifacts {text}: a range has two versions or two revisions, not keys of artifacts.")
+        raise DashboardError(f"--artifacts {text}: a range takes two versions or two revisions, not artifact keys.")
     first, last = (finder.resolve(end) for end in ends if end)
     return (
         _list_versions(first.branch, last.branch, finder)
@@ -60,8 +60,8 @@ def _list_commits(first: ArtifactSpec, last: ArtifactSpec, finder: ArtifactFinde
     """Along the first parents of `last`: a merge is one commit, as it was when it came."""
     mirror, old, new = Mirror.of(finder.config.artifacts, first.remote), first.branch, last.branch
     if not mirror.contains(new, old):
-        swapped = " They may be the wrong way round." if mirror.contains(old, new) else ""
-        raise DashboardError(f"{old[:12]} is no ancestor of {new[:12]} in {first.remote}.{swapped}")
+        swapped = " Are they in the wrong order?" if mirror.contains(old, new) else ""
+        raise DashboardError(f"{old[:12]} is not an ancestor of {new[:12]} in {first.remote}.{swapped}")
     commits = [mirror.commit(old), *reversed(mirror.commits(old, new, most=_MOST))]
     return [
         Candidate(replace(first, branch=commit.sha), commit.sha, commit.title, commit.author, commit.committed)
@@ -74,7 +74,7 @@ def _list_versions(first: str, last: str, finder: ArtifactFinder) -> list[Candid
 
     low, high = Version(first), Version(last)
     if low > high:
-        raise DashboardError(f"{first} is newer than {last}. They may be the wrong way round.")
+        raise DashboardError(f"{first} is newer than {last}. Are they in the wrong order?")
     inside = {Version(text): text for text in _known(finder) if low < Version(text) < high}
     ordered = [first, *(inside[version] for version in sorted(inside)), last]
     return [Candidate(ArtifactSpec(PYPI, text), text) for text in dict.fromkeys(ordered)]

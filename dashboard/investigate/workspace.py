@@ -104,8 +104,8 @@ def select_experiments(plan: Plan, asked: Sequence[str]) -> list[str]:
     for name in asked:
         if name not in there:
             rejected = {job.name: "; ".join(job.faults) for job in plan.rejected}
-            why = rejected.get(name, f"The active experiments are: {', '.join(there) or 'none'}.")
-            raise DashboardError(f"--experiments: {name} does not run in {home}. {why}")
+            why = rejected.get(name, f"Active experiments: {', '.join(there) or 'none'}.")
+            raise DashboardError(f"--experiments: {name} is not an active experiment of {home}. {why}")
     selected = [name for name in there if (name in asked if asked else not variant_of(name))]
     if not selected:
         raise DashboardError(f"{home}: no experiment is active.")

@@ -32,7 +32,7 @@ def make_archive(context: Context, journal: Journal, moment: str) -> None:
         _log.warning("%s", error)
         missing = (*journal.night.missing_backups, MissingBackup(moment, str(error)))
         journal.change(missing_backups=missing)
-        journal.note(f"The home could not be archived {moment} the night: {error}")
+        journal.note(f"Archiving the home {moment} the night failed: {error}")
         return
     if not done.complete:
         journal.note(f"The archive {moment} the night is incomplete: {format_list(done.skipped, 3)}")
@@ -50,7 +50,7 @@ def _push(context: Context, journal: Journal, moment: str) -> None:
     except DashboardError as error:
         _log.warning("%s", error)
         journal.change(missing_backups=(*journal.night.missing_backups, MissingBackup(moment, str(error))))
-        journal.note(f"The archive {moment} the night could not be copied: {error}")
+        journal.note(f"Copying the archive made {moment} the night failed: {error}")
         return
     _log.info("copied the archives to %s: %d files, %d bytes", config.backup_copy, pushed.files, pushed.sent_bytes)
 
@@ -71,4 +71,4 @@ def _prune(context: Context, journal: Journal) -> None:
         archive.prune(config.backup, config.keep_archives)
     except DashboardError as error:
         _log.warning("%s", error)
-        journal.note(f"Old archives could not be removed: {error}")
+        journal.note(f"Removing old archives failed: {error}")

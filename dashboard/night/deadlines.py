@@ -40,7 +40,7 @@ class Deadline:
         if self.usual_s is None:
             return ""
         usual, longest = format_duration(self.usual_s), format_duration(self.longest_s)
-        return f"It usually takes {usual} (the longest of {self.nights} nights: {longest})."
+        return f"Usual duration: {usual} (longest of {self.nights} nights: {longest})."
 
 
 class Deadlines:

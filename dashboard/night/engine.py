@@ -222,8 +222,8 @@ class StageFailedError(DashboardError):
     """What a stage says of its own failure, in its status."""
 
     def __init__(self, status: Status) -> None:
-        what = "something it needs is missing, and not what" if status.blocked else "it failed, and not why"
-        super().__init__(status.message or f"It said that {what}.")
+        what = "that it is blocked, but not by what" if status.blocked else "a failure without a reason"
+        super().__init__(status.message or f"The stage reported {what}.")
         self.status = status
 
 
@@ -234,18 +234,22 @@ def judge(outcome: Outcome, folder: Path, stage: Stage, timeout_s: float, *, usu
     """
     if outcome.timed_out:
         raise DashboardError(
-            f"It did not end within {timeout_s:g} s and was ended. {usual}{' ' * bool(usual)}Raise"
+            f"{stage.script} timed out after {timeout_s:g} s and was stopped. {usual}{' ' * bool(usual)}Raise"
             f" timeouts.{stage.name} in its config.json if it needs longer."
         )
     if outcome.signal is not None:
-        raise DashboardError(f"It was ended by {_format_signal(outcome.signal)} after {outcome.elapsed_s:.1f} s.")
+        raise DashboardError(
+            f"{stage.script} was killed by {_format_signal(outcome.signal)} after {outcome.elapsed_s:.1f} s."
+        )
     status = _status(outcome, folder, stage)
     if not status.success:
         raise StageFailedError(status)
     if outcome.exit_code:
-        raise DashboardError(f"It said success, then exited with {outcome.exit_code}. What it left is not used.")
+        raise DashboardError(
+            f"{stage.script} reported success but exited with status {outcome.exit_code}; its results were discarded."
+        )
     if stage.leaves and not (folder / stage.leaves).is_file():
-        raise DashboardError(f"It said success, but left no {stage.leaves}.")
+        raise DashboardError(f"{stage.script} reported success but did not write {stage.leaves}.")
     return status.message
 
 
@@ -253,9 +257,9 @@ def describe_mended(outcome: Outcome) -> str:
     """What was put right after the stage, in words, to stand behind its message; empty where nothing was."""
     text = ""
     if outcome.left_behind:
-        text += f" ({outcome.left_behind} background processes that it left were ended)"
+        text += f" ({outcome.left_behind} background processes left running were killed)"
     if outcome.left_out_bytes:
-        text += f" ({format_bytes(outcome.left_out_bytes)} of its output were left out of the log)"
+        text += f" ({format_bytes(outcome.left_out_bytes)} of its output omitted from the log)"
     return text
 
 
@@ -263,7 +267,7 @@ def _status(outcome: Outcome, folder: Path, stage: Stage) -> Status:
     try:
         return stages.read_status(folder)
     except DashboardError as error:
-        raise DashboardError(f"{stage.script} exited with {outcome.exit_code}. {error}") from error
+        raise DashboardError(f"{stage.script} exited with status {outcome.exit_code}. {error}") from error
 
 
 def _format_signal(number: int) -> str:
@@ -278,12 +282,12 @@ def _format_error(error: DashboardError | OSError, context: Context) -> str:
     text = str(error)
     if isinstance(error, shutil.Error):
         source, _, reason = error.args[0][0]
-        text = f"{source}: cannot be copied: {reason}."
+        text = f"{source}: could not be copied: {reason}."
     elif isinstance(error, OSError):
         text = f"{error.filename or 'a file'}: {error.strerror}."
     for folder in (context.home.root, context.plan.config.tmp_data):
         if folder.exists() and _count_free_bytes(folder) < _FULL_BYTES:
-            return f"{text} The disk that holds {folder} is full: make room on it."
+            return f"{text} The disk with {folder} is full; free some space."
     return text
 
 

@@ -45,13 +45,14 @@ def make_room(plan: Plan) -> None:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise DashboardError(
-                f"{folder}: cannot be made: {error.strerror}. Change it in {plan.home.config_file}."
+                f"{folder}: could not be created: {error.strerror}. Choose another folder in {plan.home.config_file}."
             ) from error
         free = shutil.disk_usage(folder).free
         if free < plan.config.min_free_bytes:
             raise DashboardError(
-                f"{folder}: only {free / 1e6:.0f} MB free, less than min_free_mb ="
-                f" {plan.config.min_free_bytes / 1e6:.0f}. Make room, or lower it in the top-level config."
+                f"{folder}: only {free / 1e6:.0f} MB free, less than min_free_mb = "
+                f"{plan.config.min_free_bytes / 1e6:.0f}. Free some space, or lower min_free_mb in the top-level "
+                "config."
             )
 
 

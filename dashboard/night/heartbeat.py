@@ -92,7 +92,7 @@ class Heartbeat:
                 if answer.status < 500 and answer.status != 429:
                     break
         # Not the address: who knows that can answer in the night's stead.
-        _log.warning("heartbeat_url: its host %s. The night itself is not affected.", fault)
+        _log.warning("heartbeat_url: the host %s. The night itself is not affected.", fault)
 
     def _send(self, event: _Event, body: str, limit_s: float) -> Answer:
         address = make_address(self.url, self.style, event.value, self.run_id, body)
@@ -158,5 +158,5 @@ def _cut(text: str) -> str:
 
 def _describe_loss(error: Exception) -> str:
     if isinstance(error, NoAnswerError) and error.loss is not Loss.LATE:
-        return f"cannot be spoken to ({error.cause})"
+        return f"could not be reached ({error.cause})"
     return "did not answer in time"

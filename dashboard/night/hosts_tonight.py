@@ -121,7 +121,10 @@ class HostsTonight:
             visit.record = replace(visit.record, why=str(error))
         except OSError as error:
             what = f"{error.filename or self._folder}: {error.strerror}"
-            why = f"{visit.host.name}: the home cannot take in what it says: {what}. It comes with the next night."
+            why = (
+                f"{visit.host.name}: could not store the results from this host: {what}. It sends them again with "
+                "the next night."
+            )
             visit.record = replace(visit.record, why=why)
         finally:
             visit.is_ready.set()
@@ -136,7 +139,7 @@ class HostsTonight:
             visit.record, state=HostState.LOST, node=hello.node, hw_model=hello.hw_model, clock_offset_s=offset_s
         )
         visit.notes += [f"{name}: {fault}" for fault in find_clock_faults(offset_s)]
-        _log.info("host %s (%s) begins to measure", name, hello.node)
+        _log.info("host %s (%s) starts measuring", name, hello.node)
         offered = self._copies.list_for(tvms.list_keys(visit.jobs), hello.python_tag, hello.machine)
         begin = Begin(
             self._context.stamp, name, plan.seed, visit.host.patience_s, tvms.rebuild, self._context.repository, offered
@@ -168,7 +171,7 @@ class HostsTonight:
     def _set_aside(self, visit: _Visit, file: Path, stamp: str, error: DashboardError) -> None:
         aside = file.with_name(f"refused-{visit.host.name}-{file.name}")
         os.replace(file, aside)
-        why = f"{error} It is kept as {aside}."
+        why = f"{error} The archive is kept as {aside}."
         if stamp == self._context.stamp:
             visit.record = replace(visit.record, state=HostState.DAMAGED, why=why)
         else:
@@ -179,8 +182,8 @@ class HostsTonight:
         visit.told[parcel.night.stamp] = parcel.night.notes if is_late else parcel.night.untold_notes
         if parcel.kept:
             visit.notes.append(
-                f"{visit.host.name}: what it sent of {', '.join(parcel.kept)}, {parcel.night.stamp}, is not what"
-                " was here already, and is left out."
+                f"{visit.host.name}: its results for {', '.join(parcel.kept)}, {parcel.night.stamp}, differ from "
+                "those already stored and were ignored."
             )
         if not is_late:
             visit.parcel = parcel
@@ -211,7 +214,7 @@ class HostsTonight:
         if visit.record.why:
             self._journal.note(visit.record.why, told=True)
         if visit.record.late:
-            self._journal.note(f"{visit.host.name} handed in what it had measured on {', '.join(visit.record.late)}.")
+            self._journal.note(f"{visit.host.name} delivered its measurements of {', '.join(visit.record.late)}.")
 
     def _list_told(self, visit: _Visit) -> Iterator[str]:
         """The notes of the host's own nights; those of an earlier one that tonight's has as well are told once."""
@@ -224,7 +227,7 @@ class HostsTonight:
         jobs = visit.parcel.night.experiments if visit.parcel else ()
         found = next((item for item in jobs if item.name == job.name), None)
         if found is None or visit.parcel is None:
-            return job, (), visit.record.why or f"{visit.host.name}: it did not measure {job.experiment}."
+            return job, (), visit.record.why or f"{visit.host.name}: this host did not measure {job.experiment}."
         steps = [step for step in found.steps if step.stage in {stage.name for stage in job.stages}]
         for step in steps:
             log = visit.parcel.log(job.name, step.stage)

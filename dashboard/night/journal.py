@@ -130,14 +130,14 @@ class Journal:
             if error.errno not in _FULL:
                 raise
             self._ballast.unlink(missing_ok=True)
-            note = f"The disk of {self._home.root} is full. Make room before the next night."
+            note = f"The disk with {self._home.root} is full. Free some space before the next night."
             self._night = self._night.with_note(note)
             try:
                 write()
             except OSError as again:
                 if again.errno not in _FULL:
                     raise
-                _log.warning("%s: the disk is full: how this step went is not written down.", self._home.root)
+                _log.warning("%s: the disk is full; the outcome of this step was not recorded.", self._home.root)
 
 
 def _append(path: Path, line: bytes) -> None:
@@ -158,4 +158,4 @@ def _make_ballast(path: Path) -> None:
             os.posix_fallocate(file.fileno(), 0, _BALLAST_BYTES)
     except OSError as error:
         path.unlink(missing_ok=True)
-        _log.warning("%s: cannot be kept for a full disk: %s.", path, error.strerror)
+        _log.warning("%s: could not be saved because the disk is full: %s.", path, error.strerror)

@@ -35,7 +35,7 @@ def night_lock(home: Home, *, waits: bool = False, patience_s: float = machine_l
         held = _wait_for_turn(home) if waits else _take(home, _GLANCE_S)
     if held is None:
         holder = lock.read_holder(home.lock_file) or "an unknown process"
-        raise HeldError(f"{home.root}: another night holds this home: {holder}. Wait for it, or end it.")
+        raise HeldError(f"{home.root}: another night is using this home: {holder}. Wait for it, or stop it.")
     with held, _hold_machine(home, patience_s if waits else 0.0):
         yield
 
@@ -43,7 +43,7 @@ def night_lock(home: Home, *, waits: bool = False, patience_s: float = machine_l
 def _hold_machine(home: Home, patience_s: float) -> contextlib.AbstractContextManager[object]:
     held = machine_lock.hold(home, patience_s)
     if held is None:
-        raise HeldError(f"{machine_lock.describe_holder()} Wait for it, or end it.")
+        raise HeldError(f"{machine_lock.describe_holder()} Wait for it, or stop it.")
     return held
 
 
@@ -53,7 +53,7 @@ def _naming(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DashboardError(f"{path}: {error.strerror}. A night must be able to write to its home.") from error
+        raise DashboardError(f"{path}: {error.strerror}. Nights need write permission in their home.") from error
 
 
 def _take(home: Home, within_s: float) -> lock.Lock | None:
@@ -67,7 +67,7 @@ def _wait_for_turn(home: Home) -> lock.Lock | None:
         return held
     with lock.take(home.waiting_file, within_s=_GLANCE_S) or contextlib.nullcontext():
         if lock.is_held(home.turn_file):
-            _log.info("%s is measured in; the night begins when that run is over.", home.root)
+            _log.info("%s is busy with another measurement; the night starts when that run ends.", home.root)
         while held is None and lock.is_held(home.turn_file):
             held = _take(home, _PATIENCE_S)
         return held or _take(home, _GLANCE_S)
@@ -79,12 +79,12 @@ def take_turn(home: Home) -> Iterator[None]:
     with _naming(home.turn_file):
         held = lock.take(home.turn_file, within_s=_GLANCE_S)
     if held is None:
-        raise HeldError(f"{home.root}: another command measures in this home.")
+        raise HeldError(f"{home.root}: another command is measuring in this home.")
     with held:
         if lock.is_held(home.waiting_file):  # asked after the turn is taken, as the night asks after it waits
-            raise HeldError(f"{home.root}: a night waits for this home.")
+            raise HeldError(f"{home.root}: a night is waiting for this home.")
         if machine_lock.is_waited_for():
-            raise HeldError(f"{machine_lock.node()}: a night of another home waits for this machine.")
+            raise HeldError(f"{machine_lock.node()}: a night of another home is waiting for this machine.")
         yield
 
 

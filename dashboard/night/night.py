@@ -80,13 +80,13 @@ def _set_aside_strays(home: Home, moment: datetime.datetime) -> list[str]:
     try:
         found = strays.set_aside(home, list(strays.find_strays(home, moment, only_new=True)), moment)
     except OSError as error:
-        found = [f"{error.filename}: does not belong into the history and cannot be set aside: {error.strerror}."]
+        found = [f"{error.filename}: does not belong in the history but could not be moved aside: {error.strerror}."]
     ahead = strays.list_ahead(home, moment)
     if strays.are_too_many(ahead):
         clock = f"{moment:%Y-%m-%d %H:%M} UTC"
         found.append(
-            f"The clock says {clock}, and {len(ahead)} nights are dated after that. If it is wrong, set it; if it is "
-            "right and was ahead in those nights, `doctor --clock-is-right --fix` sets them aside."
+            f"The clock says {clock}, but {len(ahead)} nights are dated later. If the clock is wrong, set it; if it "
+            "is right and was ahead on those nights, run `doctor --clock-is-right --fix` to move them aside."
         )
     return found
 

@@ -80,7 +80,7 @@ class Phases:
             if drill.is_due(self._context.home, utc_now()):
                 done = drill.run_drill(self._context.home, config.backup, config.tmp_data, utc_now())
                 if done.fault:
-                    self._journal.note(f"The newest archive could not be restored when that was tried: {done.fault}")
+                    self._journal.note(f"The test restore of the newest archive failed: {done.fault}")
         except OSError as error:
             _log.warning("%s: %s", error.filename, error.strerror)
 
@@ -93,10 +93,12 @@ class Phases:
         for job in jobs:
             try:
                 engine.take_copy(self._context, job)
-                result = StepResult(PRECHECK, OK, "config and scripts are in order", self._context.stamp)
+                result = StepResult(PRECHECK, OK, "config and scripts are valid", self._context.stamp)
                 going.append(job)
             except (OSError, shutil.Error) as error:
-                result = StepResult(PRECHECK, FAILED, f"{job.folder}: cannot be copied: {error}", self._context.stamp)
+                result = StepResult(
+                    PRECHECK, FAILED, f"{job.folder}: could not be copied: {error}", self._context.stamp
+                )
             self._end(job, result)
             if not result.success:
                 self._block(job, "its precheck failed", StepReason.PRECHECK_FAILED)
@@ -195,4 +197,4 @@ class Phases:
             raw_data.keep_raw(self._context, job, raw)
         except (DashboardError, OSError) as error:
             _log.warning("%s", error)
-            self._journal.note(f"The raw measurements of {job.name} could not be zipped: {error}")
+            self._journal.note(f"Compressing the raw measurements of {job.name} failed: {error}")

@@ -95,7 +95,7 @@ class Progress:
                 self._usual[_format_stage(job, stage.name)] = usual_s
             self._leave()
         if stage.needs_tvm and not self._live:
-            _log.info("%s %s, %s: begun", job.kind, job.name, stage.name)
+            _log.info("%s %s, %s: started", job.kind, job.name, stage.name)
 
     def end(self, job: Job, result: StepResult) -> None:
         """A step has ended, or was not begun."""

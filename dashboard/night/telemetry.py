@@ -71,7 +71,7 @@ class Recorder:
             try:
                 row.update(sensor())
             except (OSError, ValueError, IndexError) as error:
-                _log.warning("telemetry: a sensor is given up: %s", error)
+                _log.warning("telemetry: stopped reading a faulty sensor: %s", error)
                 self._sensors.remove(sensor)
         self._rows.append(row)
         took = time.thread_time() - begun
@@ -113,7 +113,7 @@ def record(context: Context, job: Job, stage: Stage) -> Iterator[None]:
         try:
             _keep(context, job, recorder, rate)
         except (DashboardError, OSError) as error:
-            _log.warning("the telemetry of %s is not kept: %s", job.name, error)
+            _log.warning("could not save the telemetry of %s: %s", job.name, error)
 
 
 def _keep(context: Context, job: Job, recorder: Recorder, rate: float) -> None:

@@ -37,7 +37,7 @@ class TvmSupply:
     def provide(self, jobs: Sequence[Job], progress: Progress) -> Mapping[ArtifactSpec, str]:
         """Get each TVM that the jobs want, and its reference; why each that is missing cannot be had."""
         for key in returned.take_in(self._context.home.references, self._config.artifacts):
-            self._journal.note(f"The TVM {key} came back with the restored home.")
+            self._journal.note(f"The TVM {key} was recovered from the restored home.")
         have: dict[ArtifactSpec, Artifact] = {}
         lack: dict[ArtifactSpec, str] = {}
         for spec in wanted_by(jobs):
@@ -46,7 +46,7 @@ class TvmSupply:
                 provided = self._provide_one(spec)
             except ArtifactError as error:
                 lack[spec] = str(error)
-                self._journal.note(f"TVM {spec.branch} from {spec.remote} cannot be had: {error}", told=True)
+                self._journal.note(f"Could not obtain TVM {spec.branch} from {spec.remote}: {error}", told=True)
                 continue
             self._leases.callback(provided.lease.release)
             have[spec] = provided.artifact
@@ -75,7 +75,7 @@ class TvmSupply:
             request = RuntimeRequest(kinds, self._config.tvm_source, self._logs)
             for artifact in filter(None, (self._context.artifacts.get(spec), self.references.get(spec))):
                 if find_lacking(artifact, kinds):
-                    progress.report(f"building what drives {', '.join(kinds)} for TVM {artifact.version}")
+                    progress.report(f"building the runtime of {', '.join(kinds)} for TVM {artifact.version}")
                 for note in provide_runtimes(artifact, request):
                     self._journal.note(note)
 
@@ -87,7 +87,7 @@ class TvmSupply:
         self._journal.change(references=references.records)
         self.references = references.artifacts
         for record in references.records:
-            _log.info("%s is measured against %s", record.artifact, record.key)
+            _log.info("measuring %s against %s", record.artifact, record.key)
 
     def _name_references(self, jobs: Sequence[Job]) -> None:
         """Tell each job's `run` stage what its TVM is measured against."""
@@ -114,7 +114,7 @@ class TvmSupply:
         try:
             removed = artifact_store.prune(self._config.artifacts, self._config.max_artifacts_bytes, keep).removed
         except OSError as error:
-            self._journal.note(f"Old artifacts in {self._config.artifacts} could not be removed: {error}")
+            self._journal.note(f"Removing old artifacts from {self._config.artifacts} failed: {error}")
             return
         for key in removed:
-            _log.info("removed the artifact %s: it was not used for longest", key)
+            _log.info("removed the least recently used artifact %s", key)

@@ -18,7 +18,7 @@ from dashboard.artifacts.wheel import wheel_provider
 from dashboard.plan.settings import HomeConfig
 from tvmdash.errors import DashboardError
 
-_FORMS = "Write pypi:0.26.0, pypi:latest, git:REVISION, REMOTE@REVISION, or the key of an artifact."
+_FORMS = "Use pypi:0.26.0, pypi:latest, git:REVISION, REMOTE@REVISION, or an artifact key."
 
 
 def spec_of(name: str, config: HomeConfig) -> ArtifactSpec | None:
@@ -33,7 +33,9 @@ def spec_of(name: str, config: HomeConfig) -> ArtifactSpec | None:
     except DashboardError as error:
         raise DashboardError(f"{error} {_FORMS}") from error
     if spec is None:
-        raise DashboardError(f"{name}: names no artifact, and {config.artifacts} has none of that key. {_FORMS}")
+        raise DashboardError(
+            f"{name}: not an artifact name, and {config.artifacts} contains no artifact with that key. {_FORMS}"
+        )
     return spec
 
 
@@ -81,7 +83,7 @@ class ArtifactFinder:
         if not self.rebuild and provider_of(spec) == GIT:
             commit = Mirror.of(self.config.artifacts, spec.remote).resolve(spec.branch)
             if commit is None:
-                raise ArtifactError(f"{spec.branch} of {spec.remote} is not known here.")
+                raise ArtifactError(f"{spec.branch} of {spec.remote} has not been fetched to this machine.")
             return replace(spec, branch=commit)
         if not self.rebuild and spec.branch == LATEST:
             here = [
@@ -90,7 +92,7 @@ class ArtifactFinder:
                 if wheel_provider.satisfies(artifact, spec)
             ]
             if not here:
-                raise ArtifactError(f"{self.config.artifacts}: holds no wheel of TVM.")
+                raise ArtifactError(f"{self.config.artifacts}: contains no TVM wheel.")
             provider: Provider = PROVIDERS[WHEEL]
             newest = max(here, key=provider.rank)
             return replace(spec, branch=newest.version)

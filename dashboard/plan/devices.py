@@ -17,10 +17,10 @@ FIELD = "device"
 
 def find_faults(folder: Path, values: Mapping[str, Any], devices: Mapping[str, Device], shown: str) -> Iterator[str]:
     """A sentence for each device that the config `shown` of the experiment in `folder` names and the home lacks."""
-    there = f"The home's devices are: {', '.join((CPU, *devices))}."
+    there = f"Devices of this home: {', '.join((CPU, *devices))}."
     for name in _list_asked(folder, values):
         if name != CPU and name not in devices:
-            yield f"{shown}: $.{FIELD}: {name!r:.80} is no device of this home. {there}"
+            yield f"{shown}: $.{FIELD}: this home has no device {name!r:.80}. {there}"
 
 
 def list_devices(jobs: Iterable[Job], config: HomeConfig) -> tuple[Device, ...]:

@@ -32,11 +32,11 @@ _TVM_FORMS = "pypi:0.26.0, pypi:latest, git:REVISION, REMOTE@REVISION"
 def read_home_config(home: Home) -> HomeConfig:
     """The home's config; DashboardError lists every fault. Nothing is written."""
     if not home.root.is_dir():
-        raise DashboardError(f"{home.root}: there is no such folder. Copy sample-dashboard-home for a first one.")
+        raise DashboardError(f"{home.root}: no such folder. Copy sample-dashboard-home to create a home.")
     value = config_util.read_config(home.config_file, config_util.HOME_FIELDS)
     broken = [name for name, item in value.items() if isinstance(item, str) and "\0" in item]
     if broken:
-        raise ConfigError([f"{home.config_file}: $.{name}: holds a NUL. Leave it out." for name in broken])
+        raise ConfigError([f"{home.config_file}: $.{name}: contains a NUL character. Remove it." for name in broken])
     config = replace(
         _parse(home, value),
         hosts=read_hosts(value["hosts"], str(home.config_file)),
@@ -84,9 +84,9 @@ def _find_code_folder_faults(home: Home, value: Mapping[str, Any]) -> Iterator[s
         for number, text in enumerate(value[field]):
             where = f"{home.config_file}: $.{field}[{number}]"
             if "\0" in text:
-                yield f"{where}: holds a NUL. Leave it out."
+                yield f"{where}: contains a NUL character. Remove it."
             elif not _folder(home, text).is_dir():
-                yield f"{where}: {_folder(home, text)} is no folder. Name the one that holds your {row.kind}s."
+                yield f"{where}: {_folder(home, text)} is not a folder. Give the folder that contains your {row.kind}s."
 
 
 def _parse(home: Home, value: dict[str, Any]) -> HomeConfig:
@@ -159,11 +159,14 @@ def _find_tvms_faults(tvms: Mapping[str, str], own: ArtifactSpec, shown: str) ->
     for name, text in tvms.items():
         where = f"{shown}: $.tvms.{name}"
         if not _TVM_NAME.fullmatch(name):
-            yield f"{where}: not a name for a TVM. Write at most 40 letters, digits, '-', '_', '.'; the first no sign."
+            yield (
+                f"{where}: invalid TVM name. Use up to 40 letters, digits, '-', '_', '.', starting with a letter or "
+                "digit."
+            )
         if name == OF_REFERENCE:
             yield (
-                f"{where}: in traces NAME{VARIANT_SIGN}{name} is what the reference did. Give this TVM"
-                " another name, as release."
+                f"{where}: reserved name; in traces NAME{VARIANT_SIGN}{name} means the reference. Give this TVM "
+                "another name, e.g. release."
             )
         yield from _find_tvm_faults(text, own, where, _TVM_FORMS)
 
@@ -179,7 +182,7 @@ def _find_tvm_faults(text: str, own: ArtifactSpec, where: str, forms: str) -> It
     """What is wrong with the TVM that stands at `where`; `forms`: what could stand there."""
     try:
         if parse(text, own) is None:
-            yield f"{where}: {text!r} names no TVM. Write {forms}."
+            yield f"{where}: {text!r} is not a TVM. Use {forms}."
     except DashboardError as error:
         yield f"{where}: {error}"
 
@@ -227,15 +230,15 @@ def find_timeout_faults(timeouts: Mapping[str, int], names: Sequence[str], shown
     faults = []
     for name in timeouts:
         near = difflib.get_close_matches(name, names, n=1)
-        remedy = f"Did you mean {near[0]!r}?" if near else f"Stages are: {', '.join(dict.fromkeys(names))}."
-        faults += [] if name in names else [f"{shown}: $.timeouts.{name}: there is no such stage. {remedy}"]
+        remedy = f"Did you mean {near[0]!r}?" if near else f"Stages: {', '.join(dict.fromkeys(names))}."
+        faults += [] if name in names else [f"{shown}: $.timeouts.{name}: no such stage. {remedy}"]
     return faults
 
 
 def find_env_faults(env: Mapping[str, str], shown: str) -> list[str]:
     """A sentence for each variable that the system would refuse."""
     return [
-        f"{shown}: $.env.{name}: not a variable's name or value. Leave out '=' and NUL."
+        f"{shown}: $.env.{name}: not a valid environment variable. Remove '=' from the name and NUL characters."
         for name, value in env.items()
         if not name or "=" in name or "\0" in name + value
     ]

@@ -65,8 +65,8 @@ def read_hosts(value: Mapping[str, Any], shown: str) -> dict[str, Host]:
         where = f"$.hosts.{name}"
         if not _NAME.fullmatch(name):
             faults.append(
-                f"{shown}: {where}: not a name for a host. Write at most 40 letters, digits, '-', '_', '.'; the first"
-                " no sign."
+                f"{shown}: {where}: invalid host name. Use up to 40 letters, digits, '-', '_', '.', starting with a "
+                "letter or digit."
             )
         try:
             checked = config_util.check(fields, config_util.HOST_FIELDS, shown, at=where)
@@ -101,22 +101,25 @@ def _find_faults(host: Host, given: Mapping[str, Any]) -> Iterator[str]:
     """What is wrong with the host beyond its fields' types."""
     if host.is_away and not (PurePosixPath(host.folder).is_absolute() and _is_plain(host.folder)):
         yield (
-            f".folder: {host.folder!r} is not an absolute path. Name a folder there that is the dashboard's own,"
-            " such as /var/tmp/tvm-dashboard."
+            f".folder: {host.folder!r} is not an absolute path. Give a folder on the host for the dashboard alone, "
+            "e.g. /var/tmp/tvm-dashboard."
         )
     if host.launcher is Launcher.SSH and not _ADDRESS.fullmatch(host.address):
-        yield f".address: {host.address!r} is no destination of ssh. Write USER@MACHINE, or a Host of ~/.ssh/config."
+        yield (
+            f".address: {host.address!r} is not a valid ssh destination. Use USER@MACHINE, or a Host from "
+            "~/.ssh/config."
+        )
     unused = {
         Launcher.LOCAL: ("address", "folder", "node", *_OF_SLURM, "time_limit_minutes", "patience_minutes"),
         Launcher.SSH: _OF_SLURM,
         Launcher.SLURM: ("address",),
     }[host.launcher]
     yield from (
-        f".{name}: a host with the launcher {host.launcher} has none. Remove it." for name in unused if name in given
+        f".{name}: not allowed with the launcher {host.launcher}. Remove it." for name in unused if name in given
     )
     for name in ("node", *_OF_SLURM):
         if not _is_plain(getattr(host, name)):
-            yield f".{name}: holds a blank or a sign that ends a line. Leave it out."
+            yield f".{name}: contains white space. Remove it."
 
 
 def _is_plain(text: str) -> bool:
@@ -126,18 +129,31 @@ def _is_plain(text: str) -> bool:
 def _find_local_faults(hosts: Mapping[str, Host], shown: str) -> Iterator[str]:
     own = [host.name for host in hosts.values() if not host.is_away]
     if len(own) > 1:
-        yield f"{shown}: $.hosts: {' and '.join(own)} have the launcher local. The home has one machine of its own."
+        yield (
+            f"{shown}: $.hosts: {' and '.join(own)} have the launcher `local`, but only one host can be the home's "
+            "own machine."
+        )
     if LOCAL in hosts and hosts[LOCAL].is_away:
-        yield f"{shown}: $.hosts.{LOCAL}: that is the home's own machine. Give this host another name."
+        yield (
+            f"{shown}: $.hosts.{LOCAL}: this name is reserved for the home's own machine. Give this host another name."
+        )
     tags = {tag for host in hosts.values() for tag in host.tags}
-    yield from (f"{shown}: $.hosts.{name}: is also a tag. Rename one of them." for name in hosts if name in tags)
+    yield from (
+        f"{shown}: $.hosts.{name}: this name is also used as a tag. Rename one of them."
+        for name in hosts
+        if name in tags
+    )
 
 
 def find_faults(asked: Sequence[str] | None, hosts: Mapping[str, Host], shown: str) -> list[str]:
     """A sentence for each host or tag that the config `shown` asks for and the home does not have."""
     known = {LOCAL, *hosts, *(tag for host in hosts.values() for tag in host.tags)}
-    there = f"The home's hosts and tags are: {', '.join(sorted(known))}."
-    return [f"{shown}: $.hosts: {name!r:.80} is no host. {there}" for name in asked or () if name not in known]
+    there = f"Hosts and tags of this home: {', '.join(sorted(known))}."
+    return [
+        f"{shown}: $.hosts: this home has no host or tag {name!r:.80}. {there}"
+        for name in asked or ()
+        if name not in known
+    ]
 
 
 def choose(asked: Sequence[str] | None, hosts: Mapping[str, Host]) -> tuple[str, ...]:

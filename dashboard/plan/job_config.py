@@ -26,14 +26,18 @@ def read(kind: str, folder: Path, path: Path, shown: str) -> dict[str, Any]:
     try:
         path.name.encode("utf-8")
     except UnicodeEncodeError:
-        raise DashboardError(f"{shown!r}: the name is not UTF-8. Rename the folder.") from None
+        raise DashboardError(f"{shown!r}: the folder name is not valid UTF-8. Rename the folder.") from None
     if pipeline(kind).measures and variant_of(path.name):
-        raise DashboardError(f"{shown}: an {VARIANT_SIGN!r} parts an experiment from its TVM. Rename the folder.")
+        raise DashboardError(
+            f"{shown}: {VARIANT_SIGN!r} is reserved; it separates an experiment from its TVM. Rename the folder."
+        )
     if pipeline(kind).measures and HOST_SIGN in path.name:
-        raise DashboardError(f"{shown}: a {HOST_SIGN!r} parts an experiment from its host. Rename the folder.")
+        raise DashboardError(
+            f"{shown}: {HOST_SIGN!r} is reserved; it separates an experiment from its host. Rename the folder."
+        )
     file = path / config_util.CONFIG_FILE
     if not file.exists():
-        raise DashboardError(f"{shown}: holds no config.json. Add one, or move the folder away.")
+        raise DashboardError(f"{shown}: config.json is missing. Add one, or move the folder away.")
     common_fields = _FIELDS[kind]
     config_util.read_beside(folder / config_util.FIELDS_FILE)
     own = config_util.read_fields(folder / config_util.FIELDS_FILE)
@@ -60,7 +64,7 @@ def _read_undeclared(file: Path, fields: config_util.Fields, shown: str) -> dict
         if (matches := difflib.get_close_matches(name, fields, n=1, cutoff=_MISSPELT))
     ]
     if near:
-        remedy = f"If it is a field of its own, declare it in its {config_util.FIELDS_FILE}."
+        remedy = f"If it is meant as a new field, declare it in the job's {config_util.FIELDS_FILE}."
         raise ConfigError([f"{shown}: $.{name}: Did you mean {right!r}? {remedy}" for name, right in near])
     known = {name: item for name, item in value.items() if name in fields}
     return {**own, **config_util.check(known, fields, shown)}

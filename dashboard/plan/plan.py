@@ -138,8 +138,8 @@ def _format_stray_fault(home: Home, row: Pipeline, strays: Sequence[Path]) -> st
     more = f" and {len(strays) - 1} more here" if len(strays) > 1 else ""
     it = "them" if more else "this"
     return (
-        f"{_format_path(home, strays[0])}{more}: not a folder. Each {row.kind} has a folder with config.json in it;"
-        f" move {it} away."
+        f"{_format_path(home, strays[0])}{more}: not a folder. Each {row.kind} needs a folder with a config.json; "
+        f"move {it} away."
     )
 
 
@@ -188,13 +188,11 @@ def _find_value_faults(job: Job, values: Mapping[str, Any], shown: str) -> list[
 def _find_script_faults(job: Job) -> list[str]:
     if not job.folder.is_dir():
         field = f"{job.kind}_dirs of the home's config.json"
-        return [
-            f"{job.folder}: there is no such {job.kind}. Check the name, or add the folder that holds it to {field}."
-        ]
+        return [f"{job.folder}: no such {job.kind}. Check the name, or add the folder that contains it to {field}."]
     faults = [fault for stage in pipeline(job.kind).stages for fault in _find_script_fault(job, stage)]
     shown = job.folder / "setup"
     if shown.is_dir() and not shown.is_symlink() and any(stage.name == "setup" for stage in job.stages):
-        faults.append(f"{shown}: this is where later stages find what setup.sh left. Rename the folder.")
+        faults.append(f"{shown}: this name is reserved for the output of setup.sh. Rename the folder.")
     return faults
 
 
@@ -202,12 +200,9 @@ def _find_script_fault(job: Job, stage: Stage) -> Iterator[str]:
     script = job.folder / stage.script
     if not script.is_file():
         if script.is_symlink() and not script.exists():
-            yield (
-                f"{script}: a link to {os.readlink(script)}, which is not there. Copy the folder that it is from with"
-                " cp -rL."
-            )
+            yield (f"{script}: broken link to {os.readlink(script)}. Copy the original folder again with cp -rL.")
         elif script.exists() or not stage.optional:
-            yield f"{script}: there is no such script. Every {job.kind} has a {stage.script}."
+            yield f"{script}: no such script. Every {job.kind} needs a {stage.script}."
         return
     if not os.access(script, os.X_OK):
         yield f"{script}: not executable. Run: chmod +x {script}"
@@ -218,6 +213,6 @@ def _find_script_fault(job: Job, stage: Stage) -> Iterator[str]:
         yield f"{script}: cannot be read: {error.strerror}."
         return
     if not first.startswith(b"#!"):
-        yield f"{script}: its first line does not begin with #!. Write #!/usr/bin/env bash there."
+        yield f"{script}: the first line does not start with #!. Begin the script with #!/usr/bin/env bash."
     elif first.endswith(b"\r\n"):
-        yield f"{script}: its lines end in CR LF, as on Windows. Run: sed -i 's/\\r$//' {script}"
+        yield f"{script}: has Windows line endings (CR LF). Run: sed -i 's/\\r$//' {script}"

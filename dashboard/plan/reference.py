@@ -135,7 +135,7 @@ class TvmsTonight:
             return self._provide(named) if named else choosing.find(self._describe(tvm))
         except (DashboardError, OSError) as error:  # whatever it is, it costs the night only its reference
             which = f"TVM {format_spec(named)}" if named else f"of TVM {format_spec(tvm)}"
-            alone = f"TVM {self.have[tvm].version} is measured alone"
+            alone = f"TVM {self.have[tvm].version} is measured without a reference"
             return Found(None, (choosing.describe_fault(which, error, alone),))
 
     def _describe(self, tvm: ArtifactSpec) -> Tonight:

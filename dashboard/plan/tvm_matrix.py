@@ -33,9 +33,9 @@ def add_options(spec: ArtifactSpec, config: Mapping[str, Any]) -> ArtifactSpec:
 
 def find_faults(config: Mapping[str, Any], tvms: Mapping[str, ArtifactSpec], shown: str) -> list[str]:
     """A sentence for each TVM that the config `shown` names and the home does not."""
-    there = f"The home's tvms are: {', '.join(tvms) or 'none'}."
+    there = f"TVMs in this home's `tvms`: {', '.join(tvms) or 'none'}."
     return [
-        f"{shown}: $.tvms: {name!r:.80} is no TVM of this home. {there}"
+        f"{shown}: $.tvms: this home has no TVM {name!r:.80}. {there}"
         for name in config["tvms"] or ()
         if name not in tvms
     ]

@@ -22,7 +22,7 @@ def format_page(history: History) -> str:
 def _format_head(history: History) -> Iterator[str]:
     yield "# History over several TVMs"
     yield ""
-    made = "The page is made from what `backfill` left in a home and not edited by hand:"
+    made = "This page is generated from a home's `backfill` measurements; do not edit it by hand:"
     yield f"{words.MEASURED_AFTER_ONE_ANOTHER} {made}"
     yield ""
     first_last = "..".join(elide(version, 40) for version in (history.versions[0], history.versions[-1]))
@@ -41,7 +41,7 @@ def _list_facts(history: History) -> Iterator[tuple[str, str]]:
     yield "measured", words.describe_measured(history)
     yield "machine", format_machine(history.machine)
     others = len(history.machines) - 1
-    yield "", f"and {others} other machines or states of it" if others > 0 else ""
+    yield "", f"and {others} other machines or machine states" if others > 0 else ""
     yield "rounds, at most", escape(words.describe_rounds(history))
     yield "load", words.describe_load(history)
     for fault in history.broken:

@@ -109,23 +109,22 @@ def _format_overview(results: NightResults) -> Iterator[str]:
     yield "## The experiments"
     yield ""
     if not results.experiments:
-        yield "No experiment took part in this night."
+        yield "No experiment ran on this night."
         return
     yield from format_table(
         ["experiment", "setup", "run", "altogether", "points", FAILED], [*map(_format_row, results.experiments)]
     )
     yield ""
     if not results.watched:
-        yield "The telemetry subsystem did not judge this night: only doubts tell whether other programs disturbed it."
+        yield (
+            "The telemetry subsystem did not check this night; only the warnings below show whether other programs "
+            "disturbed it."
+        )
         return
     sentences = [
         f"- {escape(result.job.name)}: {escape(result.disturbed)}" for result in results.experiments if result.disturbed
     ]
-    yield (
-        "What telemetry found abnormal on the machine:"
-        if sentences
-        else "Telemetry found nothing abnormal on the machine."
-    )
+    yield ("Machine problems found by telemetry:" if sentences else "Telemetry found no problem with the machine.")
     yield from ["", *sentences] if sentences else []
 
 
@@ -155,7 +154,7 @@ def _format_experiment(result: ExperimentResult) -> Iterator[str]:
     yield f"*{escape(' '.join(sentences) or result.job.name)}*"
     yield ""
     if result.data is None:
-        yield f"There are no numbers. {escape(result.fault)}"
+        yield f"No numbers. {escape(result.fault)}"
         return
     yield from _format_config(result)
     if result.disturbed:
@@ -173,7 +172,7 @@ def _format_experiment(result: ExperimentResult) -> Iterator[str]:
 
 def _format_config(result: ExperimentResult) -> Iterator[str]:
     if result.changed is None:
-        yield "- Its config is not known."
+        yield "- Its config is unknown."
     elif result.changed:
         fields = ", ".join(f"{name} {_format_brief(value)}" for name, value in result.changed.items())
         yield f"- Config, size {escape(result.size)}, but: {escape(fields)}"

@@ -48,13 +48,13 @@ def list_gauges(home: Path, night: Night, verdict: NightVerdict | None) -> list[
     for job in night.jobs:
         states[job.state] = states.get(job.state, 0) + 1
     gauges = [
-        Gauge("night_start_seconds", "When the last night began, in seconds since 1970.", ((of, begun),)),
-        Gauge("night_duration_seconds", "How long the last night took.", ((of, night.elapsed_s),)),
-        Gauge("night_complete", "1 where the last night ran to its end.", ((of, float(night.state == COMPLETE)),)),
+        Gauge("night_start_seconds", "Start time of the last night, in seconds since 1970.", ((of, begun),)),
+        Gauge("night_duration_seconds", "Duration of the last night.", ((of, night.elapsed_s),)),
+        Gauge("night_complete", "1 if the last night ran to completion.", ((of, float(night.state == COMPLETE)),)),
         Gauge("jobs", "Jobs of the last night by state.", tuple(({**of, "state": s}, n) for s, n in states.items())),
         Gauge(
             "job_duration_seconds",
-            "How long each job of the last night took.",
+            "Duration of each job of the last night.",
             tuple(({**of, "kind": j.kind, "job": j.name}, sum(s.elapsed_s for s in j.steps)) for j in night.jobs),
         ),
     ]
@@ -68,7 +68,7 @@ def _list_verdict(of: Mapping[str, str], verdict: NightVerdict) -> list[Gauge]:
     ids = {"new": verdict.new, "open": verdict.open, "improved": verdict.improved}
     incidents = tuple(({**of, "kind": kind}, float(len(each))) for kind, each in ids.items())
     return [
-        Gauge("level", "1 at what the last night comes to.", levels),
+        Gauge("level", "1 for the verdict of the last night.", levels),
         Gauge("series", "Series of the last night.", tuple(({**of, "kind": k}, n) for k, n in series.items())),
         Gauge("incidents", "Incidents after the last night.", incidents),
     ]

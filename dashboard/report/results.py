@@ -49,13 +49,13 @@ class NightResults:
 def read(home: Home, stamp: str | None, code: CodeFolders) -> NightResults:
     """The night `stamp`, or the newest; DashboardError where there is none."""
     if not home.root.is_dir():
-        raise DashboardError(f"{home.root}: there is no such folder.")
+        raise DashboardError(f"{home.root}: no such folder.")
     stamps = home.night_stamps()
     if not stamps:
-        raise DashboardError(f"{home.root}: no night has run yet. Run one: ./run_dashboard.sh {home.root}")
+        raise DashboardError(f"{home.root}: no night has run yet. Run one with ./run_dashboard.sh {home.root}")
     if stamp is not None and stamp not in stamps:
         last = ", ".join(stamps[:-6:-1])
-        raise DashboardError(f"{home.root}: there is no night {stamp}. The last ones are: {last}.")
+        raise DashboardError(f"{home.root}: no night {stamp}. The last nights are: {last}.")
     night = home.read_night(stamp or stamps[-1])
     disturbed = find_abnormal_runs(home.output("telemetry") / PAGE_FILE, night.stamp)
     jobs = night.experiments
@@ -68,7 +68,9 @@ def _read_experiment(home: Home, stamp: str, job: JobResult, code: CodeFolders, 
     failure = job.first_failure
     try:
         if not path.is_file():
-            return ExperimentResult(job, fault=f"{failure.stage}: {failure.message}" if failure else "It left no data.")
+            return ExperimentResult(
+                job, fault=f"{failure.stage}: {failure.message}" if failure else "The experiment wrote no data."
+            )
         data = records.read_data(path, job.name)
         value = common.read_json(path)
     except DashboardError as error:

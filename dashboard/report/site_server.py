@@ -108,12 +108,12 @@ class Handler(BaseHTTPRequestHandler):
             own = "an address or one of " + ", ".join(sorted(self.names))
             return self._respond(
                 HTTPStatus.MISDIRECTED_REQUEST,
-                f"This server is not asked for as {host!r}, only by {own}. serve --name adds a name.",
+                f"This server does not answer to the host name {host!r}, only to {own}. Use serve --name to add one.",
             )
         try:
             path = unquote(urlsplit(self.path).path, errors="strict")
         except ValueError:
-            return self._respond(HTTPStatus.BAD_REQUEST, "That is no address of a page.")
+            return self._respond(HTTPStatus.BAD_REQUEST, "This is not the address of a page.")
         name = path.lstrip("/")
         file = find(self.root, name + "index.html" if name.endswith("/") or not name else name)
         if file is not None:
@@ -124,13 +124,13 @@ class Handler(BaseHTTPRequestHandler):
         page = find(self.root, f"{name}/index.html")
         if page is not None:
             os.close(page.descriptor)
-            return self._respond(HTTPStatus.MOVED_PERMANENTLY, "It is a folder.", Location=quote(f"/{name}/"))
+            return self._respond(HTTPStatus.MOVED_PERMANENTLY, "This is a folder.", Location=quote(f"/{name}/"))
         first = find(self.root, "index.html")
         if first is not None:
             os.close(first.descriptor)
-            return self._respond(HTTPStatus.NOT_FOUND, "This site has no such page.")
+            return self._respond(HTTPStatus.NOT_FOUND, "Page not found.")
         return self._respond(
-            HTTPStatus.NOT_FOUND, "There is no site yet. A night that has the subsystem website makes it."
+            HTTPStatus.NOT_FOUND, "There is no site yet. The subsystem `website` writes it during a night."
         )
 
     def _send(self, file: Found) -> None:
@@ -192,7 +192,7 @@ def make_server(home: Home, bind: str, port: int, names: Sequence[str] = ()) -> 
     It answers who asks for an address, for this machine's own name, or for one of `names`.
     """
     if not home.root.is_dir():
-        raise DashboardError(f"{home.root}: there is no such folder.")
+        raise DashboardError(f"{home.root}: no such folder.")
     handler = type(
         "HomeHandler", (Handler,), {"root": home.output("website"), "names": names_of_this_machine([bind, *names])}
     )
@@ -202,18 +202,20 @@ def make_server(home: Home, bind: str, port: int, names: Sequence[str] = ()) -> 
     try:
         made: LimitedServer = server((bind, port), handler)
     except (OSError, OverflowError) as error:
-        raise DashboardError(f"--bind {bind} --port {port}: cannot be served at: {error}. Try --port 0.") from error
+        raise DashboardError(
+            f"--bind {bind} --port {port}: cannot listen on this address: {error}. Try --port 0."
+        ) from error
     return made
 
 
 def serve(home: Home, bind: str, port: int, names: Sequence[str]) -> None:
     """Serve until Ctrl-C; the address is said first, and whether there is a website yet."""
     with make_server(home, bind, port, names) as server:
-        shows = f"{_address_of(server)} shows the website of {home.root}."
+        shows = f"{_address_of(server)} serves the website of {home.root}."
         if home.page() is None:
-            made = "A night with the subsystem website makes it; then it is shown at"
+            made = "The subsystem `website` writes it during a night; it will then be served at"
             shows = f"{home.root} has no website yet. {made} {_address_of(server)}"
-        sys.stdout.write(f"{shows} Ctrl-C ends it.\n")
+        sys.stdout.write(f"{shows} Press Ctrl-C to stop.\n")
         sys.stdout.flush()
         with contextlib.suppress(KeyboardInterrupt):
             server.serve_forever()

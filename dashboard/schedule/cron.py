@@ -71,8 +71,8 @@ def parse_cron(text: str, zone: datetime.tzinfo | None = None) -> CronLine:
     """The fields `0 3 * * *`, or `@daily`; DashboardError says what is wrong."""
     fields = NICKNAMES.get(text.strip().lower(), text).split()
     if len(fields) != len(_FIELDS):
-        problem = f"{text!r:.80} is no time of cron: it has {len(fields)} of 5 fields."
-        raise DashboardError(problem, remedy="Write it like 0 3 * * * (each night at three).")
+        problem = f"{text!r:.80} is not a cron schedule: it has {len(fields)} fields instead of 5."
+        raise DashboardError(problem, remedy="Use e.g. 0 3 * * * (every night at 03:00).")
     values = [_parse_field(field, *row) for field, row in zip(fields, _FIELDS, strict=True)]
     minutes, hours, days, months, weekdays = values
     any_day, any_weekday = (fields[at].startswith("*") for at in (2, 4))
@@ -84,8 +84,8 @@ def _parse_field(field: str, name: str, least: int, most: int, words: tuple[str,
     try:
         return frozenset(value for part in field.split(",") for value in _parse_part(part, least, most, words))
     except ValueError:
-        problem = f"{field!r:.40} is no {name} of cron."
-        raise DashboardError(problem, remedy=f"Write * or numbers from {least} to {most}, as in 1-5 or */2.") from None
+        problem = f"{field!r:.40} is not a valid {name} in a cron schedule."
+        raise DashboardError(problem, remedy=f"Use * or numbers from {least} to {most}, e.g. 1-5 or */2.") from None
 
 
 def _parse_part(part: str, least: int, most: int, words: tuple[str, ...]) -> range:

@@ -46,7 +46,7 @@ class Starter:
         night, watching = (" ".join(map(_quote_for_systemd, words)) for words in (self.run, self.watch))
         return {
             f"{name}.timer": f"""[Unit]
-Description=Nightly benchmarks of TVM for {about}
+Description=Timer of the nightly TVM benchmarks for {about}
 
 [Timer]
 OnCalendar=*-*-* {self.hour:02}:{self.minute:02}:00
@@ -56,7 +56,7 @@ Persistent=true
 WantedBy=timers.target
 """,
             f"{name}.service": f"""[Unit]
-Description=A night of benchmarks of TVM for {about}
+Description=Nightly TVM benchmarks for {about}
 OnFailure={name}-watch.service
 
 [Service]
@@ -64,7 +64,7 @@ Type=oneshot
 ExecStart={night}
 """,
             f"{name}-watch.timer": f"""[Unit]
-Description=Whether nights run for {about}
+Description=Check that nightly TVM benchmarks run for {about}
 
 [Timer]
 OnCalendar=*:0/{_WATCH_MINUTES}
@@ -73,7 +73,7 @@ OnCalendar=*:0/{_WATCH_MINUTES}
 WantedBy=timers.target
 """,
             f"{name}-watch.service": f"""[Unit]
-Description=Whether nights run for {about}
+Description=Check that nightly TVM benchmarks run for {about}
 
 [Service]
 Type=oneshot
@@ -96,13 +96,15 @@ def _quote_for_cron(words: Sequence[str]) -> str:
     """A command for the shell that cron starts; % ends a command there unless a backslash stands before it."""
     for word in words:
         if "\n" in word or "\\" in word:
-            raise DashboardError(f"{word!r}: a line of cron cannot name this path. Use --with systemd, or rename it.")
+            raise DashboardError(
+                f"{word!r}: this path cannot be used in a crontab line. Use --with systemd, or rename it."
+            )
     return shlex.join(words).replace("%", "\\%")
 
 
 def _quote_for_systemd(word: str) -> str:
     if "\n" in word:
-        raise DashboardError(f"{word!r}: a unit of systemd cannot name this path. Rename it.")
+        raise DashboardError(f"{word!r}: this path cannot be used in a systemd unit. Rename it.")
     return '"' + _escape_specifiers(word).replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$") + '"'
 
 
@@ -125,7 +127,9 @@ def replace_in_crontab(lines: Sequence[str], home: Path, own: Sequence[str]) -> 
         return [*lines, *own]
     first = lines.index(begin)
     if end not in lines[first:]:
-        raise DashboardError(f"The crontab has the line {begin!r} and no {end!r} after it. Put that back: crontab -e")
+        raise DashboardError(
+            f"The crontab contains the line {begin!r} but no {end!r} after it. Restore that line with crontab -e."
+        )
     return [*lines[:first], *own, *lines[lines.index(end, first) + 1 :]]
 
 
@@ -133,7 +137,7 @@ def write_crontab(lines: Sequence[str]) -> None:
     """Put these lines in place of this user's crontab."""
     done = _call(["crontab", "-"], "".join(f"{line}\n" for line in lines))
     if done.returncode:
-        raise DashboardError(f"crontab does not take the lines: {done.stderr.strip():.300}")
+        raise DashboardError(f"crontab rejected the new lines: {done.stderr.strip():.300}")
 
 
 def write_units(units: Mapping[str, str]) -> None:

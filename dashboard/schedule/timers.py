@@ -78,12 +78,14 @@ def _read_unit(path: Path) -> dict[str, list[str]]:
 def _list_times(calendar: str, base: datetime.datetime, path: Path) -> list[datetime.datetime]:
     program = shutil.which("systemd-analyze")
     if program is None:
-        remedy = 'Write the same into the config: "schedule": "0 3 * * *"'
-        raise DashboardError("systemd-analyze, which reads its OnCalendar, is not there.", place=path, remedy=remedy)
+        remedy = 'Set the same time in the config, e.g. "schedule": "0 3 * * *".'
+        raise DashboardError(
+            "systemd-analyze, which is needed to read OnCalendar, is not installed.", place=path, remedy=remedy
+        )
     words = [program, "calendar", f"--base-time={base:%Y-%m-%d %H:%M:%S} UTC", f"--iterations={_ITERATIONS}", calendar]
     done = subprocess.run(words, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
     if done.returncode:
-        raise DashboardError(f"OnCalendar={calendar}: systemd does not know it: {done.stderr.strip():.200}", place=path)
+        raise DashboardError(f"OnCalendar={calendar}: rejected by systemd: {done.stderr.strip():.200}", place=path)
     return [
         datetime.datetime.strptime(text, "%Y-%m-%d %H:%M:%S").replace(tzinfo=datetime.UTC)
         for text in _LISTED.findall(done.stdout)

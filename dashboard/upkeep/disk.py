@@ -68,11 +68,15 @@ def examine(home: Home, folders: Sequence[Path], least_bytes: int) -> Iterator[F
         left = growth.count_nights_left(free, least_bytes)
         text = f"{growth.folder}: {format_bytes(free)} free"
         if left is None:
-            what = "too few nights yet to say when it is full" if growth.per_night_bytes is None else "it does not fill"
+            what = (
+                ("too few nights yet to estimate when it will be full")
+                if growth.per_night_bytes is None
+                else "usage is not growing"
+            )
             yield make_good("disk", f"{text}; {what}.")
             continue
         text = f"{text}, {format_bytes(growth.per_night_bytes or 0)} a night: full in {left} nights."
-        remedy = "Make room there, or lower keep_archives, keep_raw_nights or max_artifacts_gb in the config."
+        remedy = "Free some space there, or lower keep_archives, keep_raw_nights or max_artifacts_gb in the config."
         if left <= _SOON:
             yield make_fault("disk", text, remedy)
         elif left <= _LATER:

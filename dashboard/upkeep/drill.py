@@ -69,10 +69,10 @@ def _restore(backup: Path, scratch: Path, home: Home) -> None:
     scratch.mkdir(parents=True, exist_ok=True)
     needed, free = archive.measure(backup), shutil.disk_usage(scratch).free
     if needed * _SPARE > free:
-        problem = f"an archive of {needed / 1e6:.0f} MB cannot be tried with {free / 1e6:.0f} MB free."
-        raise DashboardError(problem, place=scratch, remedy="Make room there.")
+        problem = f"testing the archive needs {needed / 1e6:.0f} MB, but only {free / 1e6:.0f} MB are free."
+        raise DashboardError(problem, place=scratch, remedy="Free some space there.")
     with tempfile.TemporaryDirectory(prefix=_PREFIX, suffix=".new", dir=scratch) as folder:
         target = Path(folder) / "home"
         archive.restore(backup, None, target)
         if home.config_file.is_file() and not Home(target).config_file.is_file():
-            raise DashboardError("the newest archive holds no config/config.json.", place=backup)
+            raise DashboardError("the newest archive contains no config/config.json.", place=backup)

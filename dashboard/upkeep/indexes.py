@@ -41,9 +41,9 @@ def find_differences(home: Home) -> Iterator[str]:
     for experiment in home.experiments_with_data():
         files, indexed = frozenset(data_stamps(home.data(experiment))), list_indexed(home, experiment)
         if files - indexed:
-            yield f"{experiment}: {len(files - indexed)} of {len(files)} nights are not in it"
+            yield f"{experiment}: {len(files - indexed)} of {len(files)} nights are missing"
         if indexed - files:
-            yield f"{experiment}: {len(indexed - files)} nights are in it whose files are gone"
+            yield f"{experiment}: {len(indexed - files)} nights are listed but have no files"
 
 
 def rebuild(home: Home) -> list[str]:
@@ -59,13 +59,13 @@ def rebuild(home: Home) -> list[str]:
             for experiment in home.experiments_with_data():
                 count = opened.ingest(home.data(experiment), experiment)
                 faults = opened.faults(experiment)
-                bad = f", {len(faults)} of which cannot be read" if faults else ""
+                bad = f", {len(faults)} of them unreadable" if faults else ""
                 lines.append(f"{experiment}: {count} nights{bad}, {opened.size(experiment)} series.")
     except sqlite3.Error as error:
-        raise DashboardError(f"cannot be written: {error}", place=home.store_file) from error
+        raise DashboardError(f"could not be written: {error}", place=home.store_file) from error
     for name in _DERIVED:
         path = home.root / "results" / "subsystem" / "output" / name
         if path.is_file():
             path.unlink()
-            lines.append(f"{path.relative_to(home.root)}: removed; the next night makes it anew.")
+            lines.append(f"{path.relative_to(home.root)}: removed; the next night rebuilds it.")
     return lines

@@ -28,26 +28,26 @@ def rename(home: Home, change: Rename) -> list[str]:
     if kept is None:
         raise DashboardError("no night has run yet, so there is nothing to rename.", place=home.root)
     if change.before == change.now:
-        raise DashboardError(f"{change.now!r} is its name already.")
+        raise DashboardError(f"{change.now!r} is already its name.")
     moves = list(_list_moves(home, change)) if change.kind is RenameKind.EXPERIMENT else []
     _refuse_collisions(moves)
     # first what readers go by: killed in between, the rest is done by the same command again
     identity.write(home.machine_file, dataclasses.replace(kept, renames=(*kept.renames, change)))
     lines = [_move(source, target) for source, target in moves]
     remove_index(home)
-    return [*lines, f"{change.kind} {change.before} is {change.now} from now on, with the IDs that its series had."]
+    return [*lines, f"{change.kind} {change.before} is now called {change.now}; its series keep their IDs."]
 
 
 def _list_moves(home: Home, change: Rename) -> Iterator[tuple[Path, Path]]:
     """The folders of the experiment, with those of its hosts and TVMs, and where they come to lie."""
     if not _NAME.fullmatch(change.now):
-        remedy = "Write at most 100 letters, digits, '-', '_', '.'; the first no sign."
-        raise DashboardError(f"{change.now!r:.120} is no name for an experiment.", remedy=remedy)
+        remedy = "Use up to 100 letters, digits, '-', '_', '.', starting with a letter or digit."
+        raise DashboardError(f"{change.now!r:.120} is not a valid experiment name.", remedy=remedy)
     parents = [home.configs("experiment"), *(home.data("x").parent.parent / name for name in _RESULTS)]
     found = [path for parent in parents if parent.is_dir() for path in parent.iterdir() if path.is_dir()]
     moves = [path for path in found if experiment_of(path.name) == change.before]
     if not moves:
-        raise DashboardError(f"the home has no experiment {change.before!r:.120}.", place=home.root)
+        raise DashboardError(f"this home has no experiment {change.before!r:.120}.", place=home.root)
     for path in sorted(moves):
         yield path, path.with_name(change.now + path.name[len(change.before) :])
 
@@ -57,8 +57,10 @@ def _refuse_collisions(moves: list[tuple[Path, Path]]) -> None:
     for source, target in moves:
         both = set(data_stamps(source)) & set(data_stamps(target))
         if both:
-            problem = f"{target} has the night {min(both)} as well, so they are two experiments."
-            raise DashboardError(problem, place=source, remedy="Retire the old one: python3 -m dashboard retire")
+            problem = f"{target} also has data of the night {min(both)}, so these are two different experiments."
+            raise DashboardError(
+                problem, place=source, remedy="Retire the old one instead: python3 -m dashboard retire"
+            )
 
 
 def _move(source: Path, target: Path) -> str:
@@ -72,5 +74,5 @@ def _move(source: Path, target: Path) -> str:
     left = list(source.iterdir())
     if not left:
         source.rmdir()
-    kept = f"; {len(left)} files stay, of which it has its own" if left else ""
+    kept = f"; {len(left)} files stay because the target has its own" if left else ""
     return f"{source} -> into {target.name}{kept}"

@@ -19,29 +19,27 @@ def examine(root: Path = Path("/"), look_s: float = _LOOK_S) -> Iterator[Finding
     found = [*_find_frequency(root), *_find_smt(root), *_find_memory(root), *_find_load(root, look_s)]
     yield from found
     if not found:
-        yield make_good("machine", "nothing that is known to make numbers scatter.")
+        yield make_good("machine", "no known cause of noisy measurements.")
 
 
 def _find_frequency(root: Path) -> Iterator[Finding]:
     cpu = root / "sys/devices/system/cpu"
     governors = {_read(path) for path in cpu.glob("cpu[0-9]*/cpufreq/scaling_governor")} - {"", "performance"}
     if governors:
-        text = f"the governor is {', '.join(sorted(governors))}: the clock follows the load."
+        text = f"the CPU governor is {', '.join(sorted(governors))}, so the clock follows the load."
         yield make_warning("machine", text, "sudo cpupower frequency-set -g performance")
     if _read(cpu / "intel_pstate/no_turbo") == "0":
         command = "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo"
-        yield make_warning("machine", "turbo is on: the clock follows temperature and neighbours.", command)
+        yield make_warning("machine", "turbo is on, so the clock depends on temperature and on other cores.", command)
     elif _read(cpu / "cpufreq/boost") == "1":
         command = "echo 0 | sudo tee /sys/devices/system/cpu/cpufreq/boost"
-        yield make_warning("machine", "boost is on: the clock follows temperature and neighbours.", command)
+        yield make_warning("machine", "boost is on, so the clock depends on temperature and on other cores.", command)
 
 
 def _find_smt(root: Path) -> Iterator[Finding]:
     if _read(root / "sys/devices/system/cpu/smt/active") == "1":
         command = "echo off | sudo tee /sys/devices/system/cpu/smt/control"
-        yield make_warning(
-            "machine", "SMT is on: two threads share a core, and what one does slows the other.", command
-        )
+        yield make_warning("machine", "SMT is on: two threads share a core and slow each other down.", command)
 
 
 def _find_memory(root: Path) -> Iterator[Finding]:
@@ -49,8 +47,8 @@ def _find_memory(root: Path) -> Iterator[Finding]:
     memory = {parts[0].rstrip(":"): int(parts[1]) * 1024 for parts in lines if len(parts) > 1 and parts[1].isdecimal()}
     used = memory.get("SwapTotal", 0) - memory.get("SwapFree", 0)
     if used > _SWAPPED_BYTES:
-        text = f"{format_bytes(used)} are swapped out: what is measured may wait for the disk."
-        yield make_warning("machine", text, "sudo swapoff -a && sudo swapon -a, when enough memory is free")
+        text = f"{format_bytes(used)} are swapped out, so measured code may have to wait for the disk."
+        yield make_warning("machine", text, "sudo swapoff -a && sudo swapon -a, once enough memory is free")
 
 
 def _find_load(root: Path, look_s: float) -> Iterator[Finding]:
@@ -63,11 +61,11 @@ def _find_load(root: Path, look_s: float) -> Iterator[Finding]:
         return
     cores = len(os.sched_getaffinity(0))
     if busy / total * cores > _BUSY_CORES:
-        text = f"{busy / total * cores:.1f} of {cores} cores are busy with something else now."
-        yield make_warning("machine", text, "See what it is (top), and let it rest while nights run.")
+        text = f"{busy / total * cores:.1f} of {cores} cores are busy with other programs now."
+        yield make_warning("machine", text, "Find them with top, and stop them while nights run.")
     if stolen / total > _STOLEN_SHARE:
-        text = f"the hypervisor gives {100 * stolen / total:.0f} % of this machine's time to others."
-        yield make_warning("machine", text, "Ask for a dedicated host, or pin the virtual machine's cores.")
+        text = f"the hypervisor takes {100 * stolen / total:.0f} % of this machine's CPU time for other machines."
+        yield make_warning("machine", text, "Request a dedicated host, or pin the virtual machine's cores.")
 
 
 def _read_cores(root: Path) -> tuple[int, int, int]:

@@ -61,7 +61,7 @@ def find_strays(
     for stamp in home.night_stamps():
         path = home.night_file(stamp)
         if stamp in ahead:
-            yield Stray(path, f"it is of a night to come: the clock says {common.stamp_of(now)}")
+            yield Stray(path, f"it is dated in the future: the clock says {common.stamp_of(now)}")
         elif _is_since(path, since):
             yield from _find_in_night(path, stamp)
     for experiment in home.experiments_with_data():
@@ -69,7 +69,7 @@ def find_strays(
         for stamp in home.data_stamps(experiment):
             path = home.data_file(experiment, stamp)
             if stamp in ahead:
-                yield Stray(path, f"it is of a night to come: the clock says {common.stamp_of(now)}")
+                yield Stray(path, f"it is dated in the future: the clock says {common.stamp_of(now)}")
             elif stamp not in indexed and _is_since(path, since):
                 yield from _find_in_data(path, experiment, stamp, home)
 
@@ -89,28 +89,28 @@ def _find_in_night(path: Path, stamp: str) -> Iterator[Stray]:
     try:
         value = common.read_json(path)
     except DashboardError as error:
-        yield Stray(path, f"it cannot be read: {error.problem or error}")
+        yield Stray(path, f"it is unreadable: {error.problem or error}")
         return
     own = value.get("stamp") if isinstance(value, dict) else None
     if own != stamp:
-        yield Stray(path, f"it is a copy of the night {own!r:.40}" if own else "it is not a night's record")
+        yield Stray(path, f"it is a copy of the night {own!r:.40}" if own else "it is not a night record")
 
 
 def _find_in_data(path: Path, experiment: str, stamp: str, home: Home) -> Iterator[Stray]:
     try:
         value = common.read_json(path)
     except DashboardError as error:
-        yield Stray(path, f"it cannot be read: {error.problem or error}")
+        yield Stray(path, f"it is unreadable: {error.problem or error}")
         return
     if not isinstance(value, dict):
-        yield Stray(path, "it holds no data of a night")
+        yield Stray(path, "it contains no data of a night")
         return
     night: Mapping[str, Any] = common.object_in(value, "night")
     if "imported" in night:
         return
     own, of = str(night.get("stamp") or stamp), str(night.get("experiment") or experiment)
     if not common.is_stamp(own) or "/" in of:
-        yield Stray(path, "it names no night or experiment")
+        yield Stray(path, "its name contains no night or experiment")
     elif own != stamp and home.data_file(experiment, own).is_file():
         yield Stray(path, f"it is a copy of the night {own}")
     elif not _is_same(home, experiment_of(of), experiment_of(experiment)) and home.data_file(of, own).is_file():
@@ -140,7 +140,7 @@ def set_aside(home: Home, strays: list[Stray], now: datetime.datetime) -> list[s
         line = {"at": f"{now:%Y-%m-%dT%H:%M:%SZ}", "path": str(relative), "now": str(target.name), "why": stray.why}
         with (results / FOLDER / _WORDS_FILE).open("a", encoding="utf-8", errors="replace") as file:
             file.write(json.dumps(line) + "\n")
-        sentences.append(f"{relative} was set aside ({stray.why}); it lies in {target.parent}.")
+        sentences.append(f"{relative} was moved aside to {target.parent} ({stray.why}).")
     if sentences:
         remove_index(home)
     return sentences

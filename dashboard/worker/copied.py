@@ -28,7 +28,7 @@ def list_lacking(offered: Mapping[str, int], folder: Path) -> Iterator[tuple[str
             read_artifact(folder / key)
             continue
         free, wanted = shutil.disk_usage(folder).free, round(size_bytes * _ROOM)
-        yield key, f"{folder} has {free >> 20} MB free, and it takes {wanted >> 20}." if free < wanted else ""
+        yield key, f"{folder} has {free >> 20} MB free, but the copy needs {wanted >> 20} MB." if free < wanted else ""
 
 
 def hash_content(content: IO[bytes]) -> str:
@@ -47,7 +47,7 @@ def take_in(key: str, content: IO[bytes], folder: Path, log: Path) -> None:
     with artifact_store.claim(folder, key, deadline), artifact_store.workplace(folder, key) as place:
         unpack(content, place)
         if not (place / key / MANIFEST).is_file():
-            raise ArtifactError(f"{key}: what came from the home holds no such TVM.")
+            raise ArtifactError(f"{key}: the archive from the home does not contain this TVM.")
         copy = read_artifact(place / key)
         _prove(copy, place / "scratch", log, deadline)
         (copy.path / LAST_USED).touch()
@@ -58,4 +58,4 @@ def _prove(copy: Artifact, scratch: Path, log: Path, deadline: Deadline) -> None
     log.parent.mkdir(parents=True, exist_ok=True)
     healthy = proof.prove(copy.pythonpath, copy.library_path, scratch=scratch, log=log, deadline=deadline)
     if healthy.commit and copy.commit and not copy.commit.startswith(healthy.commit):
-        raise ArtifactError(f"{copy.key}: is of commit {healthy.commit} and says {copy.commit}.")
+        raise ArtifactError(f"{copy.key}: was built from commit {healthy.commit}, but its manifest says {copy.commit}.")

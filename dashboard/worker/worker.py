@@ -70,7 +70,7 @@ def work(folder: Path) -> None:
     channel = Channel(sys.stdin.fileno(), _OUTPUT, "the home")
     held = lock.take(folder / ".lock", "the worker", within_s=SILENCE_S)
     if held is None:
-        channel.send(Refused(f"another worker is at work in {folder}: {lock.read_holder(folder / '.lock')}."))
+        channel.send(Refused(f"another worker is running in {folder}: {lock.read_holder(folder / '.lock')}."))
         return
     with held:
         _Worker(folder, channel).work()
@@ -89,7 +89,7 @@ class _Worker:
         threading.Thread(target=self._send_beats, name="beats", daemon=True).start()
         begin, config = self._inbox.take(_FIRST_WORD_S)
         if not isinstance(begin, Begin):
-            raise DashboardError(f"{type(begin).__name__} is not what a conversation begins with.")
+            raise DashboardError(f"protocol error: expected the first message, got {type(begin).__name__}.")
         try:
             self._channel.send(self._measure(begin, config))
         except (DashboardError, OSError) as error:
@@ -97,7 +97,9 @@ class _Worker:
         try:
             self._hand_over()
         except OSError as error:
-            self._channel.send(Refused(f"{self._describe(error)} What it measured comes with the next night."))
+            self._channel.send(
+                Refused(f"{self._describe(error)} Its measurements will be delivered with the next night.")
+            )
             raise DashboardError(self._describe(error)) from error
         _remove_old_codes(self._folder / "code")
 
@@ -122,7 +124,7 @@ class _Worker:
         order = NightOrder(begin.stamp, begin.repository, begin.patience_s, lambda: list(self._get_copies(begin, plan)))
         with self._inbox.watched():
             done = night.run_night(plan, rebuild=begin.rebuild, order=order)
-        return Ended() if done.state == COMPLETE else Ended("the night there was interrupted.", interrupted=True)
+        return Ended() if done.state == COMPLETE else Ended("the night on the host was interrupted.", interrupted=True)
 
     def _describe(self, error: DashboardError | OSError) -> str:
         """The error as a sentence, with what to do about a full disk."""
@@ -130,7 +132,7 @@ class _Worker:
             return str(error)
         if error.errno in _FULL:
             return (
-                f"{error.filename or self._folder}: {error.strerror}. Make room on the disk that holds {self._folder}."
+                f"{error.filename or self._folder}: {error.strerror}. Free some space on the disk with {self._folder}."
             )
         return f"{error.filename or self._folder}: {error.strerror}."
 
@@ -144,16 +146,16 @@ class _Worker:
                 log = plan.config.tmp_data / "logs" / begin.stamp / f"health-{key}.log"
                 copied.take_in(key, self._fetch(key), folder, log)
             except (ArtifactError, OSError, tarfile.TarError) as error:
-                yield f"The home's TVM {key} was not copied to this machine, which gets it anew: {error}"
+                yield f"The home's TVM {key} could not be copied to this machine, so it is obtained again: {error}"
         self._channel.send(Ready())
 
     def _fetch(self, key: str) -> IO[bytes]:
         self._channel.send(Fetch(key))
         message, content = self._inbox.take(_LONGEST_S)
         if not isinstance(message, Tvm) or message.key != key:
-            raise ChannelError(f"{type(message).__name__} is not the TVM {key}.")
+            raise ChannelError(f"protocol error: expected the TVM {key}, got {type(message).__name__}.")
         if message.why or copied.hash_content(content) != message.id:
-            raise ArtifactError(message.why or "it was damaged on its way.")
+            raise ArtifactError(message.why or "it was damaged in transit.")
         return content
 
     def _write_config(self, config: IO[bytes]) -> None:
@@ -165,7 +167,7 @@ class _Worker:
     def _hand_over(self) -> None:
         message, _ = self._inbox.take(_LONGEST_S)
         if not isinstance(message, HandOver):
-            raise DashboardError(f"{type(message).__name__} is not what was to come after the night.")
+            raise DashboardError(f"protocol error: expected the message after the night, got {type(message).__name__}.")
         self._acknowledged.mkdir(exist_ok=True)
         tmp_data = self._home.root / "tmp"
         unfinished = {folder.name for folder in folders.list_unfinished(tmp_data, self._home)}
@@ -178,7 +180,7 @@ class _Worker:
                 self._channel.send(Offer(name, stamp), content, file.stat().st_size)
             answer, _ = self._inbox.take(SILENCE_S)
             if not isinstance(answer, Acknowledge) or answer.id != name:
-                raise DashboardError(f"{stamp}: its parcel was not acknowledged.")
+                raise DashboardError(f"{stamp}: the home did not acknowledge its result archive.")
             common.write_text(self._acknowledged / stamp, name + "\n")
             file.unlink()
 
@@ -211,7 +213,7 @@ class _Inbox:
         try:
             item = self._taken.get(timeout=within_s)
         except queue.Empty:
-            raise ChannelError(f"the home said nothing within {within_s:.0f} s.") from None
+            raise ChannelError(f"the home did not answer within {within_s:.0f} s.") from None
         if isinstance(item, ChannelError):
             raise item
         return item

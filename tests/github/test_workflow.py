@@ -130,7 +130,7 @@ def test_a_comment_gets_one_answer_that_is_edited_by_the_next_and_shows_no_token
 def test_who_is_not_on_the_list_is_refused_before_anything_is_done(lab: HomeForTests, github: State) -> None:
     refused = ask(lab, github, "/tvm-try", login="mallory")
     assert refused.codes == {"check who asks, and for what": 77}
-    assert "'mallory' may not ask for a try" in refused.logs["check who asks, and for what"]
+    assert "'mallory' is not allowed to request a try" in refused.logs["check who asks, and for what"]
     assert not github.calls
 
 
@@ -148,7 +148,7 @@ def test_where_nothing_could_be_measured_the_answer_says_so(lab: HomeForTests, g
     assert done.codes["build and measure"] == 2
     assert done.codes["answer"] == 0
     (answer,) = github.of(ME)
-    assert "There is no result from epyc2" in answer
+    assert "No result from epyc2" in answer
 
 
 def test_the_workflow_has_no_more_leave_than_it_needs_and_no_expression_in_a_command() -> None:

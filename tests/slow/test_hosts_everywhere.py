@@ -178,7 +178,7 @@ def test_what_ssh_says_of_a_host_that_cannot_be_reached_is_told(
     assert home.run_with(env).code == 1
     host = nights.read_host(home)
     assert host["state"] == "away"
-    assert f"box: the connection ended. It said: {words}" in str(host["why"])
+    assert f"box: connection closed. Last output: {words}" in str(host["why"])
     assert home.states("plain")["summarize"] == "ok"
 
 
@@ -194,7 +194,7 @@ def test_what_takes_longer_than_its_time_over_ssh_is_ended_and_named(
     assert home.run_with(env).code == 1
     assert nights.read_host(home)["state"] == "lost"
     assert str(nights.read_host(home)["why"]).startswith(
-        "box: it had not measured all after 2 minutes, its patience_minutes and time_limit_minutes, and was ended."
+        "box: stopped after 2 minutes (patience_minutes plus time_limit_minutes) before it had measured everything."
         " Raise $.hosts.box.time_limit_minutes if it needs longer."
     )
     homes.wait_for(lambda: not nights.list_processes_of(home), "every process of the night has ended", 10.0)

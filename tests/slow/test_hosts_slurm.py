@@ -73,7 +73,7 @@ def test_a_node_that_is_drained_or_down_is_named_and_the_others_measure(
     assert done.code == 1
     hosts = read_hosts(home)
     assert {name: host["state"] for name, host in hosts.items()} == {"n1": "measured", "n2": "away", "n3": "measured"}
-    assert "n2: the connection ended. It said: srun: " in hosts["n2"]["why"]
+    assert "n2: connection closed. Last output: srun: " in hosts["n2"]["why"]
     assert hosts["n2"]["why"].endswith(" Look at: sinfo -N -l -n n2")
     cluster.wait_until_idle()
 

@@ -211,7 +211,7 @@ def test_nights_copy_their_archives_and_a_home_comes_back_from_there(
     target = tmp_path / "back"
     assert "Restored " in dashboard("restore", URL, str(target))
     assert (target / "config" / "config.json").read_text() == nightly.home.config_file.read_text()
-    assert "every archive is sound." in dashboard("verify", URL)
+    assert "all archives are intact." in dashboard("verify", URL)
     assert "2 archives." in dashboard("restore", URL)
 
 

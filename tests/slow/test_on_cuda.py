@@ -80,9 +80,9 @@ def night(card: CudaCard, tmp_path_factory: pytest.TempPathFactory) -> Home:
         path = home.config("subsystem", name) / "config.json"
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps({"active": True}))
-    assert f"the driver shows {card.model}" in dashboard("devices", str(home.root), "--add", "cuda")
+    assert f"the driver reports {card.model}" in dashboard("devices", str(home.root), "--add", "cuda")
     dashboard("run", str(home.root))
-    assert "its answer is right" in dashboard("devices", str(home.root))
+    assert "computes correctly on it" in dashboard("devices", str(home.root))
     return home
 
 
@@ -150,7 +150,7 @@ def test_all_that_comes_before_the_card_runs_without_one(tvm_artifact: Artifact,
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("LD_LIBRARY_PATH", str(folder))
         assert list(provide_runtimes(artifact, RuntimeRequest(("cuda",), "", tmp_path / "logs"))) == []
-        assert survey("cuda", 0, artifact, "").text.endswith("does not see it.")
+        assert survey("cuda", 0, artifact, "").text.endswith("does not detect it.")
     environment = {
         **driver.environment,
         **artifact.variables,

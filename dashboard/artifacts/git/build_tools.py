@@ -68,27 +68,27 @@ def newest_llvm_config() -> str:
 def find_missing(options: Mapping[str, str]) -> list[str]:
     """What is missing for a build with these CMake options, a sentence each with the packages that bring it."""
     wanted = {
-        "git": "git is not there (Debian, Ubuntu: apt install git)",
-        "c++": "there is no C++ compiler (Debian, Ubuntu: apt install g++)",
-        "make": "make is not there, which libbacktrace is built with (Debian, Ubuntu: apt install make)",
+        "git": "git is not installed (Debian, Ubuntu: apt install git)",
+        "c++": "no C++ compiler found (Debian, Ubuntu: apt install g++)",
+        "make": "make is not installed; libbacktrace needs it (Debian, Ubuntu: apt install make)",
     }
     faults = [fault for tool, fault in wanted.items() if shutil.which(tool) is None]
     llvm = options.get("USE_LLVM", "ON")
     program = llvm.split()[0] if llvm else ""
     if program.upper() in {"ON", "1", "TRUE", "YES"} and not newest_llvm_config():
-        faults.append(f"there is no LLVM of {LEAST_LLVM} or above (Debian, Ubuntu: apt install llvm-{LEAST_LLVM}-dev)")
+        faults.append(f"LLVM {LEAST_LLVM} or newer not found (Debian, Ubuntu: apt install llvm-{LEAST_LLVM}-dev)")
     elif "llvm-config" in program and shutil.which(program) is None:
-        faults.append(f"USE_LLVM: {program} is not there (Debian, Ubuntu: apt install llvm-NUMBER-dev)")
+        faults.append(f"USE_LLVM: {program} not found (Debian, Ubuntu: apt install llvm-NUMBER-dev)")
     if options.get("USE_CUDA", "OFF").upper() not in {"OFF", "0", "FALSE", "NO", ""} and shutil.which("nvcc") is None:
-        faults.append("USE_CUDA: there is no nvcc (NVIDIA's CUDA toolkit)")
+        faults.append("USE_CUDA: nvcc not found (install NVIDIA's CUDA toolkit)")
     return faults
 
 
 def list_advice() -> list[str]:
     """What would make builds faster and is not there."""
     sentences = {
-        "ccache": "without ccache, every build compiles everything again (Debian, Ubuntu: apt install ccache)",
-        "mold": "mold links faster than the system's linker (Debian, Ubuntu: apt install mold)",
+        "ccache": "install ccache to avoid recompiling everything in every build (Debian, Ubuntu: apt install ccache)",
+        "mold": "install mold to link faster than with the system linker (Debian, Ubuntu: apt install mold)",
     }
     return [sentence for tool, sentence in sentences.items() if shutil.which(tool) is None]
 

@@ -70,10 +70,10 @@ class Build:
             raise ArtifactError(f"{step}: {error}") from error
         if outcome.timed_out:
             raise ArtifactError(
-                f"{step}: not done in time, after {outcome.elapsed_s:.0f} s (log: {log}). Raise artifact_timeout_s."
+                f"{step}: timed out after {outcome.elapsed_s:.0f} s (log: {log}). Raise artifact_timeout_s."
             )
         if outcome.exit_code != 0:
-            hint = " It ran in a sandbox: candidates_may_read names what else it may need." if sandbox else ""
+            hint = " It ran in a sandbox; list other paths that it needs in candidates_may_read." if sandbox else ""
             raise ArtifactError(f"{step} failed: {find_first_error(log) or outcome.tail[-500:]} (log: {log}){hint}")
 
     def _make_sandbox(self, written: Sequence[Path]) -> Sandbox | None:

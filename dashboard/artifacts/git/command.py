@@ -52,7 +52,7 @@ def work(arguments: list[str], *, cwd: Path, log: Path, deadline: Deadline, anon
         raise ArtifactError(f"{error} Install git.") from error
     what = f"git {arguments[0]}"
     if outcome.timed_out:
-        raise ArtifactError(f"{what}: not done in time, after {outcome.elapsed_s:.0f} s (log: {log}). Allow more time.")
+        raise ArtifactError(f"{what}: timed out after {outcome.elapsed_s:.0f} s (log: {log}). Allow more time.")
     if outcome.exit_code != 0:
         errors = [line for line in outcome.tail.split("\n") if line.startswith(("fatal:", "error:", "ssh:"))]
         last = (errors or outcome.tail.split("\n"))[-1].strip()[:300] or "no output"
@@ -77,9 +77,9 @@ def ask(arguments: list[str], *, cwd: Path, borrowed: Path | None = None) -> str
             check=False,
         )
     except FileNotFoundError as error:
-        raise ArtifactError("git: cannot be started. Install git.") from error
+        raise ArtifactError("git: could not be started. Install git.") from error
     except subprocess.TimeoutExpired as error:
-        raise ArtifactError(f"{cwd}: git {arguments[0]} gave no answer in {_QUERY_TIMEOUT_S:.0f} s.") from error
+        raise ArtifactError(f"{cwd}: git {arguments[0]} did not finish within {_QUERY_TIMEOUT_S:.0f} s.") from error
     return done.stdout.decode("utf-8", errors="replace") if done.returncode == 0 else None
 
 

@@ -79,7 +79,8 @@ def resolve(spec: ArtifactSpec, context: BuildContext) -> ArtifactSpec:
     commit = mirror.resolve(spec.branch)
     if commit is None:
         raise ArtifactError(
-            f"tvm_branch: {spec.branch!r} is no branch, tag or commit of {spec.remote}. Look at git ls-remote."
+            f"tvm_branch: {spec.remote} has no branch, tag or commit {spec.branch!r}. List its branches and tags with "
+            "git ls-remote."
         )
     return replace(spec, branch=commit)
 
@@ -147,7 +148,7 @@ def _install(this: cmake.Build, folder: Path, version: str, commit: str) -> None
     tree = folder / "tree"
     package = this.tree / "python" / "tvm"
     if not package.is_dir():
-        raise ArtifactError(f"{this.tree}: has no python/tvm. Is this a repository of TVM?")
+        raise ArtifactError(f"{this.tree}: python/tvm is missing. Is this a TVM repository?")
     version_module = f'version = __version__ = "{version}"\n__commit_id__ = commit_id = "{commit}"\n'
     for folder_in_tree in (package, this.folder, this.folder / "lib"):
         _check_inside(folder_in_tree, this.tree)
@@ -172,7 +173,9 @@ def _install(this: cmake.Build, folder: Path, version: str, commit: str) -> None
 def _check_inside(path: Path, tree: Path) -> None:
     """ArtifactError where the path leads out of the tree: what is moved or written there would be somebody else's."""
     if not path.resolve().is_relative_to(tree.resolve()):
-        raise ArtifactError(f"{path}: is a link that leads out of the sources. No repository of TVM has that.")
+        raise ArtifactError(
+            f"{path}: symbolic link that points outside the source tree. No TVM repository contains one."
+        )
 
 
 def _move(source: Path, target: Path) -> None:

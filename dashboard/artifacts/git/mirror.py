@@ -76,7 +76,7 @@ class Mirror:
         try:
             git_command.work(arguments, cwd=context.log_folder, log=log, deadline=context.deadline)
         except ArtifactError as error:
-            raise ArtifactError(f"{self.remote}: does not give {revision}: {error}") from error
+            raise ArtifactError(f"{self.remote}: could not fetch {revision}: {error}") from error
 
     def _make(self, context: BuildContext, log: Path) -> None:
         """An empty repository where there is none, and no traces of a fetch that was killed; hold the lock."""
@@ -95,7 +95,9 @@ class Mirror:
             except ArtifactError:
                 self.fetch(context)
         if self.commit_of(commit) is None:
-            raise ArtifactError(f"{self.remote}: has no commit {commit}. It may have been removed there.")
+            raise ArtifactError(
+                f"{self.remote}: commit {commit} not found. It may have been removed from the repository."
+            )
 
     def resolve(self, revision: str) -> str | None:
         """The commit that `revision` means as far as the mirror knows; None where it knows none.

@@ -20,9 +20,9 @@ def check_options(options: Mapping[str, str]) -> None:
     """ArtifactError where a name is none of CMake's, or a value cannot stand on a command line."""
     for name, value in options.items():
         if not _OPTION.fullmatch(name):
-            raise ArtifactError(f"tvm_options: {name[:100]!r} is no name of a CMake option. Write it like USE_LLVM.")
+            raise ArtifactError(f"tvm_options: {name[:100]!r} is not a CMake option name (expected e.g. USE_LLVM).")
         if not value.isprintable() or not value:
-            raise ArtifactError(f"tvm_options.{name}: {value[:100]!r} cannot be given to CMake.")
+            raise ArtifactError(f"tvm_options.{name}: {value[:100]!r} cannot be passed to CMake.")
 
 
 def check_remote(remote: str) -> None:
@@ -32,12 +32,12 @@ def check_remote(remote: str) -> None:
     """
     field, shown = "tvm_remote", f"{remote[:100]!r}"
     if any(not character.isprintable() for character in remote):
-        raise ArtifactError(f"{shown}: holds a control character.", place=field, remedy="Write the URL without it.")
+        raise ArtifactError(f"{shown}: contains a control character.", place=field, remedy="Write the URL without it.")
     if "::" in remote or remote.startswith("-"):
-        problem = f"{shown}: git could take this for a program or an option."
-        raise ArtifactError(problem, place=field, remedy="Write an https:// URL.")
+        problem = f"{shown}: git could interpret this as a program or an option."
+        raise ArtifactError(problem, place=field, remedy="Use an https:// URL.")
     if not (_URL.fullmatch(remote) or _SCP.fullmatch(remote) or remote.startswith("/")):
-        remedy = "Write https://..., ssh://..., git@host:path or an absolute path."
+        remedy = "Use https://..., ssh://..., git@host:path or an absolute path."
         raise ArtifactError(f'{shown}: is neither "pypi" nor a git remote.', place=field, remedy=remedy)
 
 
@@ -46,12 +46,12 @@ def check_revision(revision: str) -> None:
     shown = f"tvm_branch: {revision[:100]!r}"
     if not _REVISION.fullmatch(revision):
         raise ArtifactError(
-            f"{shown}: is no name of a branch, a tag or a commit. Letters, digits and . _ / + - may stand in it, "
-            "and a letter or a digit comes first."
+            f"{shown}: not a valid name of a branch, tag or commit. Use letters, digits and . _ / + -, starting with "
+            "a letter or digit."
         )
     parts = revision.split("/")
     if ".." in revision or "" in parts or any(part.startswith(".") or part.endswith(".lock") for part in parts):
-        raise ArtifactError(f"{shown}: git allows no such name. Look at the remote's branches: git ls-remote.")
+        raise ArtifactError(f"{shown}: git does not allow this name. List the remote's branches with git ls-remote.")
 
 
 def is_commit(revision: str) -> bool:

@@ -42,7 +42,7 @@ def _check_out(
     mirror: Mirror, commit: str, folder: Path, context: BuildContext, leave_out: frozenset[str], depth: int
 ) -> None:
     if depth > _MOST_DEEP:
-        raise ArtifactError(f"{mirror.remote}: its submodules lie more than {_MOST_DEEP} deep in one another.")
+        raise ArtifactError(f"{mirror.remote}: its submodules are nested more than {_MOST_DEEP} levels deep.")
     mirror.ensure(commit, context)
     log = context.log_folder / f"checkout-{mirror.path.stem}.log"
     folder.mkdir(parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ def read_submodules(folder: Path, remote: str) -> Iterator[Submodule]:
     urls = _read_urls(folder / ".gitmodules")
     for path, commit in links.items():
         if path not in urls:
-            raise ArtifactError(f"{remote}: .gitmodules does not say where the submodule {path} comes from.")
+            raise ArtifactError(f"{remote}: .gitmodules gives no URL for the submodule {path}.")
         yield Submodule(_inside(path), make_absolute_url(urls[path], remote), commit)
 
 
@@ -97,7 +97,7 @@ def make_absolute_url(url: str, remote: str) -> str:
     try:
         check_remote(url)
         if _is_local(url) and not _is_local(remote):
-            raise ArtifactError(f"{url!r} is a place on this disk, named from elsewhere.")
+            raise ArtifactError(f"{url!r} is a local path, but the repository is remote.")
     except ArtifactError as error:
         raise error.at(f"{remote}: a submodule's remote") from error
     return url
@@ -110,5 +110,5 @@ def _is_local(remote: str) -> bool:
 def _inside(path: str) -> str:
     parts = PurePosixPath(path).parts
     if PurePosixPath(path).is_absolute() or ".." in parts or ".git" in parts:
-        raise ArtifactError(f"submodule {path!r}: leads out of the tree.")
+        raise ArtifactError(f"submodule {path!r}: points outside the source tree.")
     return path

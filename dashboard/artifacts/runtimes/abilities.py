@@ -42,4 +42,4 @@ def find_abilities(artifact: Artifact, kind: str, index: int, context: BuildCont
         seen = str(device.get("model", "")), str(device.get("driver", ""))
         return Abilities(bool(value["generates"]), bool(value["drives"]), *seen, value["max_error"])
     except (DashboardError, KeyError, TypeError) as error:
-        raise ArtifactError(f"the check said nothing that can be read: {error} (log: {log})") from error
+        raise ArtifactError(f"the check wrote no readable result: {error} (log: {log})") from error

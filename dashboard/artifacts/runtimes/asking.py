@@ -14,12 +14,12 @@ from tvmdash.errors import DashboardError
 _DRIVER_S = 60.0
 DRIVERS: Mapping[str, str] = MappingProxyType(
     {
-        "opencl": "Debian, Ubuntu: apt install pocl-opencl-icd git g++ opencl-headers ocl-icd-opencl-dev; on a GPU its"
-        " maker's driver instead of the first",
+        "opencl": "Debian, Ubuntu: apt install pocl-opencl-icd git g++ opencl-headers ocl-icd-opencl-dev; for a GPU "
+        "use the vendor's driver instead of pocl-opencl-icd",
         "cuda": "NVIDIA's driver; Debian: apt install nvidia-driver, Ubuntu: ubuntu-drivers install",
         "rocm": "AMD's ROCm: apt install rocm from AMD's repository",
         "vulkan": "Debian, Ubuntu: apt install libvulkan1 mesa-vulkan-drivers",
-        "metal": "only macOS has it",
+        "metal": "available on macOS only",
     }
 )
 """Where the driver of each kind of device comes from."""

@@ -62,7 +62,7 @@ def _run(tvm: Any, kind: str, device: Any) -> float:
     answer = machine["main"](*(tvm.runtime.tensor(array, device=device) for array in given)).numpy()
     error = float(numpy.abs(answer - numpy.maximum(given[0] @ given[1], 0)).max())
     if not error <= TOLERANCE:
-        raise ValueError(f"the device computes wrongly: an answer is {error:.3g} off")
+        raise ValueError(f"the device computes wrong results: error {error:.3g}")
     return error
 
 

@@ -39,8 +39,8 @@ def check_offered(remote: str, version: str) -> None:
         try:
             git_command.work(arguments, cwd=here, log=here / "log", deadline=deadline)
         except ArtifactError as error:
-            problem = f"{remote} does not give {tag_of(version)}: {error}"
-            raise ArtifactError(f"{problem} Name one that does in tvm_source.") from error
+            problem = f"could not fetch {tag_of(version)} from {remote}: {error}"
+            raise ArtifactError(f"{problem} Set tvm_source to a remote that has it.") from error
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ class Making:
         own = self.artifact.commit
         if own is None or not commit.startswith(own):
             raise ArtifactError(
-                f"{self.remote}: {tag} is commit {commit[:12]}, and the wheel was built from {own or 'an unknown one'}."
-                " Name the remote that it came from in tvm_source."
+                f"{self.remote}: {tag} is commit {commit[:12]}, but the wheel was built from "
+                f"{own or 'an unknown one'}. Set tvm_source to the remote that the wheel was built from."
             )
         self._git("checkout", "--quiet", commit, "--", *self.recipe.folders)
         return commit
@@ -93,7 +93,7 @@ class Making:
         """Compile and link against the wheel's own libraries; the compiler's first words."""
         compiler = shutil.which("c++") or shutil.which("g++")
         if compiler is None:
-            raise ArtifactError(f"there is no C++ compiler (Debian, Ubuntu: {self.recipe.install}).")
+            raise ArtifactError(f"no C++ compiler found (Debian, Ubuntu: {self.recipe.install}).")
         self.folder.mkdir()
         headers = [f"-I{self.source / name}" for name in self.recipe.folders]
         headers += [f"-I{folder / 'tvm_ffi' / 'include'}" for folder in self.artifact.pythonpath]
@@ -122,5 +122,7 @@ class Making:
         left_s = self.context.deadline.left_s()
         outcome = process.run(argv, cwd=self.source, env=environment, timeout_s=left_s, log=log)
         if outcome.exit_code != 0 or outcome.timed_out:
-            said = "not done in time" if outcome.timed_out else find_first_error(log) or outcome.tail[-300:]
-            raise ArtifactError(f"{step}: {said} (log: {log}). It needs (Debian, Ubuntu): {self.recipe.install}.")
+            said = "timed out" if outcome.timed_out else find_first_error(log) or outcome.tail[-300:]
+            raise ArtifactError(
+                f"{step}: {said} (log: {log}). Required packages (Debian, Ubuntu): {self.recipe.install}."
+            )

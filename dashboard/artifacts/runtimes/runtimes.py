@@ -83,7 +83,7 @@ def provide_runtimes(artifact: Artifact, request: RuntimeRequest) -> Iterator[st
                     with artifact_store.workplace(context.folder, base) as place:
                         _provide(artifact, kind, request.source, place, context)
         except (DashboardError, OSError) as error:
-            yield f"TVM {artifact.version} drives no {kind}, as its runtime cannot be had: {error}"
+            yield f"TVM {artifact.version} cannot use {kind} because its runtime could not be obtained: {error}"
 
 
 def _provide(artifact: Artifact, kind: str, remote: str, place: Path, context: BuildContext) -> None:
@@ -92,7 +92,7 @@ def _provide(artifact: Artifact, kind: str, remote: str, place: Path, context: B
     folder, begun = place / kind, time.monotonic()
     can = find_abilities(replace(artifact, unproved=(folder,)), kind, 0, context, place / "scratch")
     if not can.drives:
-        raise ArtifactError(f"TVM does not load {library_name(kind)} (logs: {context.log_folder}).")
+        raise ArtifactError(f"TVM could not load {library_name(kind)} (logs: {context.log_folder}).")
     kept = replace(made, seconds={**made.seconds, "health": round(time.monotonic() - begun, 1)})
     common.write_json(folder / RUNTIME_MANIFEST, asdict(kept))
     target = artifact.path / RUNTIMES / kind
@@ -102,7 +102,7 @@ def _provide(artifact: Artifact, kind: str, remote: str, place: Path, context: B
 
 def _install(artifact: Artifact, kind: str, _: str, place: Path, context: BuildContext) -> Runtime:
     if not list_driver_devices(kind):
-        raise ArtifactError(f"no driver shows a device ({DRIVERS[kind]}).")
+        raise ArtifactError(f"no driver reports a device ({DRIVERS[kind]}).")
     begun, log = time.monotonic(), context.log_folder / f"runtime-{kind}-{artifact.version}-pip.log"
     install_packages(kind, place / kind, log, context)
     return Runtime(

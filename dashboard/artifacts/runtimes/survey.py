@@ -37,13 +37,13 @@ def survey(kind: str, index: int, artifact: Artifact | None, source: str) -> Fin
     """
     seen = list_driver_devices(kind)
     if not seen:
-        what = "no driver for it is here" if seen is None else "its driver shows no device"
+        what = "no driver is installed" if seen is None else "the driver reports no device"
         return Finding(f"{what} ({DRIVERS[kind]}).", is_fault=True)
     if index >= len(seen):
-        return Finding(f"its driver shows {len(seen)}: {', '.join(seen)}; the first has number 0.", is_fault=True)
-    driver = f"the driver shows {seen[index]}"
+        return Finding(f"the driver reports only {len(seen)}: {', '.join(seen)}; numbering starts at 0.", is_fault=True)
+    driver = f"the driver reports {seen[index]}"
     if artifact is None:
-        return Finding(f"{driver}; the first night says what its TVM can do.")
+        return Finding(f"{driver}; the first night tests whether TVM can use it.")
     if find_lacking(artifact, [kind]):
         if kind in PACKAGES:
             return Finding(f"{driver}; the next night installs {format_packages(kind)} for TVM {artifact.version}.")
@@ -57,13 +57,13 @@ def _describe_build(kind: str, driver: str, artifact: Artifact, source: str) -> 
     if not missing and not _has_headers(recipe.header, recipe.libraries):
         missing = ["headers or library"]
     if missing:
-        text = f"TVM {artifact.version} has no runtime for it, and {', '.join(missing)} to build one are not here"
+        text = f"TVM {artifact.version} has no runtime for it, and building one requires {', '.join(missing)}"
         return Finding(f"{driver}; {text} (Debian, Ubuntu: {recipe.install}).", is_fault=True)
     try:
         check_offered(source, artifact.version)
     except ArtifactError as error:
         return Finding(
-            f"{driver}; TVM {artifact.version} has no runtime for it, and its source is out of reach: {error}",
+            f"{driver}; TVM {artifact.version} has no runtime for it, and its source cannot be reached: {error}",
             is_fault=True,
         )
     return Finding(f"{driver}; the next night builds its runtime for TVM {artifact.version} from {source}.")
@@ -91,17 +91,18 @@ def _ask_tvm(kind: str, index: int, driver: str, artifact: Artifact) -> Finding:
         except ArtifactError as error:
             return Finding(f"{driver}; {tvm} cannot use it: {error}", is_fault=True)
     if not can.drives:
-        return Finding(f"{driver}; {tvm} does not drive it: {_describe_lack(kind, artifact)}.", is_fault=True)
+        return Finding(f"{driver}; {tvm} has no runtime for it: {_describe_lack(kind, artifact)}.", is_fault=True)
     if not can.model:
-        return Finding(f"{driver}; {tvm} does not see it.", is_fault=True)
+        return Finding(f"{driver}; {tvm} does not detect it.", is_fault=True)
     if can.max_error is None:
-        return Finding(f"{driver}; {tvm} drives it and makes no code for it.", is_fault=True)
-    return Finding(f"{driver}; {tvm} drives it, and its answer is right (largest error {can.max_error:.2g}).")
+        return Finding(f"{driver}; {tvm} can access it but cannot generate code for it.", is_fault=True)
+    return Finding(f"{driver}; {tvm} computes correctly on it (largest error {can.max_error:.2g}).")
 
 
 def _describe_lack(kind: str, artifact: Artifact) -> str:
     if kind in {*RECIPES, *PACKAGES} and artifact.provider == WHEEL:
         return (
-            f"what was made for it does not load; remove {artifact.path / RUNTIMES / kind}, and a night makes it anew"
+            f"the runtime built for it does not load; delete {artifact.path / RUNTIMES / kind}, and the next night "
+            "rebuilds it"
         )
-    return f"build it from source (tvm_remote, tvm_branch); USE_{kind.upper()} is then on"
+    return f"build it from source (tvm_remote, tvm_branch)with USE_{kind.upper()} on"

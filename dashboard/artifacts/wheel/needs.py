@@ -21,7 +21,7 @@ def read_distribution(folder: Path, name: str) -> Distribution:
     distributions = list(importlib.metadata.distributions(name=name, path=[str(folder)]))
     if len(distributions) != 1:
         raise ArtifactError(
-            f"{folder}: holds {len(distributions)} installations of {name}, not one. Remove the folder."
+            f"{folder}: contains {len(distributions)} installations of {name}, expected one. Delete the folder."
         )
     return distributions[0]
 

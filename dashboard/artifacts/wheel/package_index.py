@@ -34,7 +34,9 @@ def list_versions(name: str, *, log: Path, deadline: Deadline) -> list[str]:
     listed = [version.strip() for version in line[1].split(",")] if line else []
     usable = [version for version in listed if VERSION.fullmatch(version)]
     if not usable:
-        raise ArtifactError(f"pip index versions {name}: names no version (log: {log}). Update pip in {sys.prefix}.")
+        raise ArtifactError(
+            f"pip index versions {name}: pip listed no version (log: {log}). Update pip in {sys.prefix}."
+        )
     return usable
 
 
@@ -57,7 +59,7 @@ def install_all(wanted: Mapping[str, str], target: Path, *, scratch: Path, log: 
     """
     for name, version in wanted.items():
         if not VERSION.fullmatch(version):
-            raise ArtifactError(f"{name}: {version!r} is not a version. Write it like 0.27.0.post1.")
+            raise ArtifactError(f"{name}: {version!r} is not a version (expected e.g. 0.27.0.post1).")
     arguments = ["install", "--no-deps", "--only-binary=:all:", "--progress-bar=off", "--target", str(target)]
     pins = [f"{name}=={version}" for name, version in wanted.items()]
     _run_pip([*arguments, *pins], scratch=scratch, log=log, deadline=deadline)
@@ -75,14 +77,14 @@ def _run_pip(arguments: list[str], *, scratch: Path, log: Path, deadline: Deadli
     )
     what = f"pip {arguments[0]} {arguments[-1]}"
     if outcome.timed_out:
-        raise ArtifactError(f"{what}: not done in time, after {outcome.elapsed_s:.0f} s (log: {log}). Allow more time.")
+        raise ArtifactError(f"{what}: timed out after {outcome.elapsed_s:.0f} s (log: {log}). Allow more time.")
     if outcome.exit_code != 0:
         missing = _NO_SUCH_VERSION.search(log.read_text(encoding="utf-8", errors="replace"))
         if missing:
             name, version, others = missing.groups()
             raise ArtifactError(_format_no_such_version(name, version, others.split(", ")[::-1]))
         raise ArtifactError(
-            f"{what}: {_find_last_error(outcome)} (log: {log}). Look whether this machine reaches its index."
+            f"{what}: {_find_last_error(outcome)} (log: {log}). Check that this machine can reach its package index."
         )
 
 
@@ -90,7 +92,7 @@ def _format_no_such_version(name: str, version: str, others: Sequence[str]) -> s
     """Pip has reached the index, which has other versions, newest first, for this Python."""
     where = f"Python {sys.version_info.major}.{sys.version_info.minor} on {platform.machine()}"
     newest = format_list(others[:_SHOWN_VERSIONS], _SHOWN_VERSIONS)
-    return f"There is no {name} {version} for {where}. The newest are {newest}."
+    return f"{name} {version} is not available for {where}. The newest versions are {newest}."
 
 
 def _environment(scratch: Path) -> dict[str, str]:

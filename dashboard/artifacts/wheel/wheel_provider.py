@@ -166,7 +166,9 @@ def _list_ffi_candidates(this: _Build, wheel: Distribution) -> Iterator[str]:
         if version in known or (allowed is not None and not allowed.contains(version)):
             continue
         if not this.deadline.left_s():
-            this.refused[f"{FFI} {version} and older"] = f"not tried: {this.deadline.timeout_s:.0f} s were over"
+            this.refused[f"{FFI} {version} and older"] = (
+                f"not tried: the {this.deadline.timeout_s:.0f} s time limit was reached"
+            )
             return
         yield version
 

@@ -75,7 +75,7 @@ def _read_unbuilt(home: Home) -> dict[str, str]:
     """What earlier calls could not build, and why."""
     calls = backfill_calls.read(home)
     for fault in calls.broken:
-        _log.warning("%s What that call could not build is tried again.", fault)
+        _log.warning("%s Retrying what an earlier run could not build.", fault)
     return calls.unbuilt
 
 
@@ -115,7 +115,7 @@ class _Filling:
             if outcome.state is RoundState.UNBUILT:
                 where = self.filled.unbuilt if self.session.request.rebuild else self.filled.failed
                 where[candidate.id] = outcome.error
-                _log.info("%s cannot be had: %s", candidate.text, outcome.error)
+                _log.info("could not obtain %s: %s", candidate.text, outcome.error)
                 return
             if candidate.id not in self.filled.had:  # it is asked for in each round
                 self.filled.had.append(candidate.id)
@@ -156,11 +156,11 @@ def _which(candidate: Candidate) -> folder.Which:
 def summarize(filled: Filled) -> str:
     """A few lines for people."""
     now = f"{len(filled.done)} nights measured now in {format_duration(filled.elapsed_s)}"
-    rest = f"{len(filled.unbuilt)} TVMs could not be had, {filled.left} are left"
-    lines = [f"{filled.wanted} TVMs in {filled.artifacts}: {filled.there} were measured before, {now}, {rest}."]
+    rest = f"{len(filled.unbuilt)} TVMs could not be built, {filled.left} remain"
+    lines = [f"{filled.wanted} TVMs in {filled.artifacts}: {filled.there} already measured, {now}, {rest}."]
     lines += [f"  {name}: {elide(why, 200)}" for name, why in list({**filled.unbuilt, **filled.failed}.items())[:10]]
     if filled.left:
-        lines.append("The time was over. The same command goes on from here.")
+        lines.append("The time budget ran out. Run the same command again to continue.")
     if filled.unbuilt:
-        lines.append(f"--retry builds again what could not be had: {format_list(list(filled.unbuilt), 5)}.")
+        lines.append(f"Use --retry to try again to build: {format_list(list(filled.unbuilt), 5)}.")
     return "\n".join(lines)

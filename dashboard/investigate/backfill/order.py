@@ -35,7 +35,7 @@ def choose(candidates: Sequence[Candidate], choice: Choice) -> list[Candidate]:
 
 def _choose_by_days(candidates: Sequence[Candidate], days: int) -> list[Candidate]:
     if not all(candidate.date for candidate in candidates):
-        raise DashboardError("--dates: releases have no dates here. Use --step or --gaps.")
+        raise DashboardError("--dates works only with commits, not with releases. Use --step or --gaps.")
     moments = [datetime.datetime.fromisoformat(candidate.date) for candidate in candidates]
     numbers = [moment.astimezone(datetime.UTC).toordinal() // days for moment in moments]
     last = dict(zip(numbers, candidates, strict=True))  # of commits of one stretch of days, the last one stays

@@ -86,7 +86,7 @@ class _Bisection:
         try:
             for candidate in self._candidates_to_measure():
                 if self.gives_way():
-                    raise MeasuringError(RoundState.BUDGET, "something else is to be measured first")
+                    raise MeasuringError(RoundState.BUDGET, "another measurement has priority")
                 self._measure(candidate)
         except MeasuringError as error:
             if error.state is not RoundState.BUDGET:
@@ -135,13 +135,13 @@ class _Bisection:
             self.journal.build(candidate.id, outcome.built_s)
         if outcome.state is RoundState.UNBUILT:
             self.journal.fail(candidate.id, outcome.error, outcome.elapsed_s)
-            _log.info("%s cannot be built: %s", candidate.text, outcome.error)
+            _log.info("could not build %s: %s", candidate.text, outcome.error)
             return
         try:
             good, here = self._values_of(outcome)
         except MeasuringError as error:
             if is_end:
-                raise MeasuringError(error.state, f"--good and --bad cannot be measured in turn: {error}") from error
+                raise MeasuringError(error.state, f"could not measure --good and --bad in turn: {error}") from error
             if error.state is not RoundState.FAILED:
                 raise
             if outcome.is_final or outcome.is_measured:
@@ -154,7 +154,7 @@ class _Bisection:
         """A commit that cannot be measured says nothing; a good end that cannot any more ends the search."""
         self._values_of(self.session.measure(Round(self.series.experiment, (self.good,), (self.series.point,))))
         self.journal.fail(candidate.id, str(error), 0.0)
-        _log.info("%s cannot be measured: %s", candidate.text, error)
+        _log.info("could not measure %s: %s", candidate.text, error)
 
     def _values_of(self, outcome: RoundOutcome) -> list[float]:
         """The series' value in each run; MeasuringError where there is none."""
@@ -162,10 +162,11 @@ class _Bisection:
         values = [self.series.value_in(run.values) for run in outcome.runs]
         known = [value for value in values if value is not None]
         if len(known) < len(values):
-            raise MeasuringError(RoundState.FAILED, f"analyze: {self.series.name} is not among what was measured")
+            raise MeasuringError(RoundState.FAILED, f"analyze: no value of {self.series.name} was measured")
         if min(known) <= 0:
             raise DashboardError(
-                f"{self.series.name}: {min(known):g} is not above 0. Only such series can be bisected."
+                f"{self.series.name}: value {min(known):g} is not above 0. Only series with values above 0 can be "
+                "bisected."
             )
         return known
 

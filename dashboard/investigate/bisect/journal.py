@@ -75,8 +75,8 @@ class BisectJournal:
         other = sorted(name for name in before.keys() | begin.keys() if before.get(name) != begin.get(name))
         if other:
             raise DashboardError(
-                f"{path}: was begun with another {' and '.join(other)}; what it measured cannot be compared. "
-                "--fresh forgets it and begins anew."
+                f"{path}: this journal was started with a different {' and '.join(other)}, so its measurements are "
+                "not comparable. Use --fresh to start over."
             )
         for line in lines[1:]:
             journal._count(line)
@@ -127,5 +127,5 @@ class BisectJournal:
             os.truncate(self.path, len(raw) - len(torn))
         lines = [common.parse_json(line, f"{self.path}:{at}") for at, line in enumerate(whole.splitlines(), 1) if line]
         if lines and not all(isinstance(line, dict) and "event" in line for line in lines):
-            raise DashboardError(f"{self.path}: is no journal of a bisection. --fresh begins anew.")
+            raise DashboardError(f"{self.path}: not a bisection journal. Use --fresh to start over.")
         return lines

@@ -18,9 +18,9 @@ def summarize(result: Bisection) -> str:
 def _format_lines(result: Bisection) -> Iterator[str]:
     ends = f"{result.good.id[:12]} and {result.bad.id[:12]}"
     if result.state == BisectionState.NO_STEP:
-        yield f"There is no step: {result.name} is the same at {ends}, as far as {result.ends} pairs can tell."
+        yield f"No step found: {result.name} is the same at {ends}, as far as {result.ends} pairs can tell."
     elif not result.suspects:
-        yield f"Whether {result.name} differs between {ends} is not clear yet, after {result.ends} pairs of the two."
+        yield f"After {result.ends} pairs it is still unclear whether {result.name} differs between {ends}."
     elif result.state == BisectionState.FOUND:
         yield f"{elide(result.name, 90)} {_format_change(result)} with {result.suspects[0].text}."
     else:
@@ -29,7 +29,7 @@ def _format_lines(result: Bisection) -> Iterator[str]:
         if len(result.suspects) > _SHOWN:
             yield f"  and {len(result.suspects) - _SHOWN} before them"
     if result.state == BisectionState.OVER:
-        yield "The time was over. The same command goes on from here."
+        yield "The time budget ran out. Run the same command again to continue."
     if result.effect is not None and result.noise is not None and result.least is not None:
         yield (
             f"Confidence {100 * min(result.probability, 0.999):.3g} %, among {result.candidates} builds after "

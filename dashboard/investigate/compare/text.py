@@ -60,7 +60,7 @@ def _format_sides(done: Comparison) -> Iterator[str]:
     for letter, side in (("A", done.a), ("B", done.b)):
         yield f"{letter}: {side.asked}, {_format_artifact(side)}{f'. {side.note}' if side.note else ''}"
     if done.a.artifact["key"] == done.b.artifact["key"]:
-        yield "Both are the same build: what differs here is noise."
+        yield "Both are the same build; any difference is noise."
 
 
 def _format_artifact(side: Side) -> str:
@@ -78,7 +78,7 @@ def _format_method(done: Comparison) -> Iterator[str]:
     if any(compared.difference and compared.difference.rounds < NAMED_ROUNDS for compared in done.series.values()):
         yield _FEW_ROUNDS
     if done.over:
-        yield f"The time was over before all rounds were done: {format_list(done.over, 5)}."
+        yield f"The time budget ran out before all rounds were done: {format_list(done.over, 5)}."
     for name, error in done.errors.items():
         yield f"{name} ended after {done.rounds.get(name, 0)} rounds: {error}"
 
@@ -123,11 +123,11 @@ def _format_cell(text: str, width: int, at: int) -> str:
 def _format_verdict(done: Comparison) -> str:
     judged = [compared for compared in done.series.values() if compared.difference]
     if not judged:
-        return "Nothing can be said: no series was measured at least three times on both."
+        return "No conclusion: no series was measured at least three times on both."
     real = sum(compared.difference is not None and compared.difference.real for compared in judged)
     sentence = f"{real} of {len(judged)} series differ." if real else f"None of {len(judged)} series differs."
     unjudged = len(done.series) - len(judged)
-    lacking = f"{unjudged} could not be judged: too few rounds, or values that are not above 0." if unjudged else ""
+    lacking = f"{unjudged} could not be judged (too few rounds, or values not above 0)." if unjudged else ""
     return " ".join(filter(None, (sentence, *_format_known(judged), lacking)))
 
 

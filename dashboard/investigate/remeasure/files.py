@@ -26,17 +26,19 @@ def read_rounds(path: Path) -> list[Round]:
 
 def _parse_round(value: common.Json, json_path: str) -> Round:
     if not isinstance(value, dict) or set(value) - {"experiment", "stamp", "points", "beside"}:
-        raise DashboardError(f"{json_path}: not an object with experiment, stamp and points, and perhaps beside.")
+        raise DashboardError(f"{json_path}: expected an object with experiment, stamp, points and optionally beside.")
     experiment, stamp, points = value.get("experiment"), value.get("stamp"), value.get("points", [])
     beside = value.get("beside")
     if not isinstance(experiment, str) or not experiment or "/" in experiment:
-        raise DashboardError(f"{json_path}.experiment: {experiment!r:.80} is not an experiment's name.")
+        raise DashboardError(f"{json_path}.experiment: {experiment!r:.80} is not a valid experiment name.")
     if not isinstance(stamp, str) or not common.is_stamp(stamp):
-        raise DashboardError(f"{json_path}.stamp: {stamp!r:.80} is not a night's stamp, as 20261121T031500Z.")
+        raise DashboardError(f"{json_path}.stamp: {stamp!r:.80} is not a night stamp (expected e.g. 20261121T031500Z).")
     if beside is not None and (not isinstance(beside, str) or not common.is_stamp(beside)):
-        raise DashboardError(f"{json_path}.beside: {beside!r:.80} is not a night's stamp, as 20261121T031500Z.")
+        raise DashboardError(
+            f"{json_path}.beside: {beside!r:.80} is not a night stamp (expected e.g. 20261121T031500Z)."
+        )
     if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
-        raise DashboardError(f"{json_path}.points: not a list of objects.")
+        raise DashboardError(f"{json_path}.points: expected a list of objects.")
     return Round(experiment, (TvmOfNight(stamp),), tuple(points), beside=TvmOfNight(beside) if beside else None)
 
 

@@ -46,7 +46,10 @@ def draw(home: Home, folder: Path, *, before: str, seed: int, sample: int, rebui
                 seed, receipt.experiment, receipt.stamp, _sample(receipt, sample, rng), len(weights), chance
             )
     what = "" if rebuild else f" whose TVM is in {folder}"
-    raise DashboardError(f"{home.root}: no earlier night{what} says what it measured and with what. Wait for one.")
+    raise DashboardError(
+        f"{home.root}: no earlier night{what} has a complete receipt (artifact, code, config, "
+        "machine). Run a night first."
+    )
 
 
 def _sample(receipt: Receipt, count: int, rng: random.Random) -> tuple[str, ...]:

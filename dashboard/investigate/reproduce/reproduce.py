@@ -84,12 +84,12 @@ def _select(receipt: Receipt, texts: Sequence[str]) -> list[WantedSeries]:
     named = {text: select_named(every, text) for text in texts}
     for text, matching in named.items():
         if not matching and select_named(of_values(receipt.values), text):
-            why = "is a ratio to the reference, and reproduce measures one TVM alone"
-            raise DashboardError(f"{receipt.source}: {text!r} {why}. Name the time of that point, or use `try`.")
+            why = "is a ratio to the reference, but reproduce measures one TVM alone"
+            raise DashboardError(f"{receipt.source}: {text!r} {why}. Give the time series of that point, or use `try`.")
         if not matching:
-            raise DashboardError(f"{receipt.source}: holds no series {text!r}, only {len(every)} others.")
+            raise DashboardError(f"{receipt.source}: no series {text!r} among its {len(every)}.")
     if not every:
-        raise DashboardError(f"{receipt.source}: holds no value that could be measured again.")
+        raise DashboardError(f"{receipt.source}: contains no value that can be remeasured.")
     return list({series.id: series for matching in named.values() for series in matching}.values()) or every
 
 

@@ -38,23 +38,23 @@ def find(receipt: Receipt, here: Job | None, code: CodeFolders, scratch: Path) -
     folder = _find_folder(code.of(pipeline("experiment"), receipt.experiment), here, scratch)
     today = Job("experiment", receipt.experiment, folder, config, dict(receipt.config), None)
     if folder.is_dir() and _fits(receipt, today):
-        return Code(today, is_same=True, text="code and config as they are here")
+        return Code(today, is_same=True, text="current code and config")
     commit, name = str(receipt.repository.get("commit") or ""), experiment_of(receipt.experiment)
     try:
         then = _unpack(commit, name, scratch / "then")
         past = Job("experiment", receipt.experiment, then / "experiments" / name, config,
                    dict(receipt.config), None)  # fmt: skip
         if _fits(receipt, past):
-            text = f"code of commit {commit[:12]} of this repository, with its library"
+            text = f"code and library of commit {commit[:12]} of this repository"
             return Code(past, is_same=True, text=text, shared=then / "shared")
-        why = "that commit holds other code"
+        why = "the code at that commit is different"
     except _NotThereError as error:
         why = str(error)
-    dirty = ", which had changes that were not committed" if receipt.repository.get("dirty") else ""
+    dirty = " with uncommitted changes" if receipt.repository.get("dirty") else ""
     was = f"it was of commit {commit[:12]}{dirty}; {why}" if commit else why
     if not folder.is_dir():
-        raise DashboardError(f"{folder}: is not there; {was}. Name the experiments' folder with --experiments-dir.")
-    return Code(today, is_same=False, text=f"code as it is here, and NOT that of then: {was}")
+        raise DashboardError(f"{folder}: folder not found; {was}. Give the experiments' folder with --experiments-dir.")
+    return Code(today, is_same=False, text=f"current code, NOT the original code: {was}")
 
 
 def _find_folder(there: Path, here: Job | None, scratch: Path) -> Path:
@@ -92,14 +92,14 @@ def _unpack(commit: str, experiment: str, destination: Path) -> Path:
     """The experiment and the library as they were at `commit`; _NotThereError where this repository lacks them."""
     if not is_commit(commit):
         raise _NotThereError("the receipt names no commit")
-    _ask(["rev-parse", "--git-dir"], f"{REPOSITORY} is no git repository that can be read")
-    _ask(["cat-file", "-e", f"{commit}^{{commit}}"], "that commit is not in this repository: fetch it")
+    _ask(["rev-parse", "--git-dir"], f"{REPOSITORY} is not a readable git repository")
+    _ask(["cat-file", "-e", f"{commit}^{{commit}}"], "that commit is not in this repository; fetch it")
     folder = f"experiments/{experiment}"
     outside = "the experiment was kept outside this repository, or was not committed"
     _ask(["cat-file", "-e", f"{commit}:{folder}"], f"that commit has no {folder}: {outside}")
     destination.mkdir(parents=True)
     archive = destination.with_suffix(".tar")
-    whole = "that commit cannot be unpacked"
+    whole = "that commit could not be unpacked"
     _ask(["archive", "--format=tar", f"--output={archive}", commit, "--", folder, "shared"], whole)
     _call(["tar", "-xf", str(archive), "-C", str(destination)], whole)
     return destination

@@ -18,35 +18,35 @@ def summarize(done: Reproduction) -> str:
 
 def _format_lines(done: Reproduction) -> Iterator[str]:
     if done.drawn is not None:
-        yield f"Drawn by the seed {done.drawn.seed} among {done.drawn.candidates} receipts of earlier nights."
+        yield f"Drawn at random (seed {done.drawn.seed}) from {done.drawn.candidates} receipts of earlier nights."
     rounds = f"{done.rounds} times in {format_duration(done.elapsed_s)}"
-    yield f"{done.experiment} of the night {done.night}, TVM {done.artifact['version']}, measured again {rounds}."
+    yield f"{done.experiment} of the night {done.night}, TVM {done.artifact['version']}, remeasured {rounds}."
     yield {
-        True: "The same machine as then.",
-        False: "NOT the same machine as then.",
-        None: "Whether it is the same machine is not known: the receipt does not say which it was.",
+        True: "Same machine as in the original measurement.",
+        False: "NOT the same machine as in the original measurement.",
+        None: "Unknown whether this is the same machine; the receipt does not name the machine.",
     }[done.is_same_machine]
     yield f"{done.code[:1].upper()}{done.code[1:]}."
     for name, then, now in done.differs:
         yield f"  {name}: {elide(then, 80)} then, {elide(now, 80)} now"
     if not done.differs:
-        yield "Nothing that is known of machine, TVM and code differs."
+        yield "No known difference in machine, TVM or code."
     yield ""
     for line in done.lines:
         yield f"{elide(line.series.name, 80)}: {_format_verdict(line)}"
     if done.ended:
-        yield f"It ended early: {done.ended}"
+        yield f"Stopped early: {done.ended}"
     yield _format_counts(done)
 
 
 def _format_counts(done: Reproduction) -> str:
-    """As in "3 of 5 hold, 1 does not hold, of 1 it cannot be told."."""
+    """As in "3 of 5 hold, 1 does not hold, 1 inconclusive."."""
     count = Counter(line.verdict for line in done.lines)
     sentences = [f"{count[HOLDS]} of {len(done.lines)} hold"]
     if count[DOES_NOT_HOLD]:
         sentences.append(f"{count[DOES_NOT_HOLD]} {'does' if count[DOES_NOT_HOLD] == 1 else 'do'} not hold")
     if count[CANNOT_TELL]:
-        sentences.append(f"of {count[CANNOT_TELL]} it cannot be told")
+        sentences.append(f"{count[CANNOT_TELL]} inconclusive")
     return ", ".join(sentences) + "."
 
 

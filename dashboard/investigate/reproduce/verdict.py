@@ -12,8 +12,8 @@ from tvmdash.stats.comparison import CANNOT_TELL, DOES_NOT_HOLD, HOLDS, Repeated
 MATTERS = 0.05
 """A change of a time that matters, as a fraction, where nobody says another."""
 _OTHER_MACHINE = "another machine"
-_UNKNOWN_MACHINE = "the receipt does not say which machine it was"
-_OTHER_CODE = "the code is not that of then"
+_UNKNOWN_MACHINE = "the receipt does not name the machine"
+_OTHER_CODE = "the code differs from the original"
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def conclude(lines: Sequence[Line]) -> str:
 def _format_too_few(old: float, new: tuple[float, ...]) -> str:
     if old <= 0 or any(value <= 0 for value in new):
         return "a value is not above 0"
-    return f"it was measured {len(new)} {'time' if len(new) == 1 else 'times'} only"
+    return f"it was measured only {len(new)} {'time' if len(new) == 1 else 'times'}"
 
 
 def _find_not_comparable(series: WantedSeries, was: Conditions, *, away: bool) -> str:

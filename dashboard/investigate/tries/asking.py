@@ -34,7 +34,7 @@ def put_into_queue(home: Home, request: TryRequest, code: CodeFolders) -> str:
 def ask_again(home: Home, row: Row, *, until: float | None = None, budget_s: float | None = None) -> str:
     """Have it in the queue, to go on where it stopped; its ID there. DashboardError where it cannot go on."""
     if row.standing is Standing.RUNNING:
-        raise DashboardError(f"{row.id} is being measured now.")
+        raise DashboardError(f"{row.id} is already being measured.")
     if row.standing is Standing.BROKEN:
         raise DashboardError(row.fault)
     request = row.request or _ask_for_the_same(row.result)

@@ -15,7 +15,7 @@ from tvmdash.contracts.tries import TriedTvm
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
-_NAME_IT = "Name what to measure against with --against."
+_NAME_IT = "Use --against to give the TVM to compare with."
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,13 @@ def find_base_commit(remote: str, commit: str, finder: ArtifactFinder) -> tuple[
     mirror, theirs = (Mirror.of(finder.config.artifacts, address) for address in (own.remote, remote))
     base = mirror.find_merge_base(main, commit, theirs)
     if base is None:
-        text = f"{commit[:12]} of {theirs.remote} has no commit in common with {own.branch} of {own.remote}."
+        text = f"{commit[:12]} of {theirs.remote} and {own.branch} of {own.remote} have no common ancestor."
         raise DashboardError(f"{text} {_NAME_IT}")
-    note = f"the last commit that it has in common with {own.branch}"
+    note = f"its merge base with {own.branch}"
     if base == commit:
         base, note = mirror.commit_of(f"{commit}^"), "the commit before it"
     if base is None:
-        raise DashboardError(f"{commit[:12]}: has no commit before it. {_NAME_IT}")
+        raise DashboardError(f"{commit[:12]}: this commit has no parent. {_NAME_IT}")
     return base, note
 
 
@@ -82,7 +82,7 @@ def _take(key: str, finder: ArtifactFinder) -> Provided:
     try:
         return finder.take(key)
     except DashboardError as error:
-        raise DashboardError(f"The TVM of the last night, {key}, is not there any more: {error} {_NAME_IT}") from error
+        raise DashboardError(f"The TVM of the last night, {key}, no longer exists: {error} {_NAME_IT}") from error
 
 
 def _describe(provided: Provided, asked: str, why: str = "") -> Found:

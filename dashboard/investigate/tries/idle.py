@@ -126,7 +126,7 @@ def _find_series(done: Try, search: CommitSearch) -> WantedSeries:
                 item.id, item.experiment, item.metric, item.unit, item.labels, item.direction,
                 title=item.title, name=item.name,
             )  # fmt: skip
-    raise DashboardError(f"{search.series}: is no series of the try {done.stamp}.")
+    raise DashboardError(f"{search.series}: not a series of the try {done.stamp}.")
 
 
 def _conclude(search: CommitSearch, answer: Bisection, file: str) -> CommitSearch:

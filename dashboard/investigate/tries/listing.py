@@ -108,7 +108,7 @@ def find(home: Home, name: str) -> Row:
     known = [*asked, *ended]
     found = [name] if name in known else [other for other in known if other.startswith(name)]
     if len(found) > 1:
-        raise DashboardError(f"{name}: is the beginning of {', '.join(sorted(found))}. Write more of it.")
+        raise DashboardError(f"{name}: ambiguous, could be {', '.join(sorted(found))}. Give more characters of the ID.")
     row = next((asked.get(other) or _describe_end(files.read(ended[other])) for other in found), None)
     return row or _find_answer(home, name)
 
@@ -118,7 +118,9 @@ def _find_answer(home: Home, name: str) -> Row:
     for item in files.read_all(home):
         if item.result is not None and name in item.result.requests:
             return _describe_end(item)
-    raise DashboardError(f"{name}: {home.root} has no try of that ID. See: python3 -m dashboard tries {home.root}")
+    raise DashboardError(
+        f"{name}: {home.root} has no try with that ID. List them with python3 -m dashboard tries {home.root}"
+    )
 
 
 def format_rows(rows: Sequence[Row]) -> str:
@@ -148,9 +150,9 @@ def _name_sides(row: Row) -> tuple[str, str, str]:
 def format_request(request: TryRequest) -> str:
     """What was asked for, for people."""
     experiments = format_list(request.experiments, 5) if request.experiments else "all"
-    asked = f"Asked for by {elide(request.asked_by, _NAME_COLUMNS)}, {parse_stamp(request.asked_at):%Y-%m-%d %H:%M} UTC"
+    asked = f"Requested by {elide(request.asked_by, _NAME_COLUMNS)}, {parse_stamp(request.asked_at):%Y-%m-%d %H:%M} UTC"
     budget = format_duration(request.budget_s)
-    return f"{asked}: experiments: {experiments}; to ±{100 * request.until:g} %; {budget} of measuring at most."
+    return f"{asked}: experiments: {experiments}; target ±{100 * request.until:g} %; at most {budget} of measuring."
 
 
 def describe(row: Row) -> str:

@@ -124,7 +124,7 @@ def _begin(
         stamp = files.make_id(home) if is_taken else claim.id
         return replace(new, stamp=stamp, requests={claim.id: claim.asked(0.0)}), home.tries / f"{stamp}.json"
     old, path = earlier
-    _log.info("Going on with what %s holds: %d runs.", path, sum(old.runs.values()))
+    _log.info("continuing with the %d runs in %s", path, sum(old.runs.values()))
     requests = {**old.requests, claim.id: old.requests.get(claim.id, claim.asked(old.measured_s))}
     return replace(old, state=TryState.RUNNING, errors={}, requests=requests), path
 
@@ -145,7 +145,7 @@ def _choose_experiments(session: MeasuringSession, request: MeasuringRequest) ->
     names = [name for name in alone if name not in left_out]
     if not names:
         reasons = "; ".join(f"{name} {why}" for name, why in left_out.items())
-        raise DashboardError(f"No experiment can be measured in turn: {reasons}. Use compare.")
+        raise DashboardError(f"No experiment supports measuring in turn: {reasons}. Use `compare` instead.")
     return names, left_out
 
 
@@ -169,7 +169,7 @@ class _Trying:
         try:
             state = self._measure()
         except KeyboardInterrupt:
-            _log.info("Interrupted. What was measured is kept: %s", self.path)
+            _log.info("interrupted; the measurements are kept in %s", self.path)
         finally:
             self.result = replace(self.result, state=state)
             results.write(self.path, self.result)
@@ -188,7 +188,7 @@ class _Trying:
     def _end_early(self) -> TryState:
         for name in self.result.experiments:
             if not self.result.runs.get(name):
-                self._give_up(name, f"the {self.request.budget_s:.0f} s for measuring ended before its first run did")
+                self._give_up(name, f"the time budget of {self.request.budget_s:.0f} s ran out during its first run")
         return TryState.OVER
 
     def _wants(self, name: str) -> bool:
@@ -212,7 +212,7 @@ class _Trying:
             session.budget.restart()
             outcome = session.measure(Round(name, (self.candidate,), points, number, beside=self.base))
             if outcome.is_measured and session.runner.fingerprint(name) != self.result.experiments[name]:
-                text = "its code or config was changed meanwhile; the same command begins anew"
+                text = "its code or config changed meanwhile; run the same command again to start over"
                 outcome = replace(outcome, state=RoundState.FAILED, error=text)
         self._used_s += outcome.elapsed_s
         self._took_s[name] = outcome.elapsed_s
@@ -227,7 +227,7 @@ class _Trying:
         self.result = results.add_run(self.result, name, outcome.runs[0], outcome.elapsed_s)
         after = {item.id: len(item.runs) for item in self.result.series if item.experiment == name}
         if not after:
-            return self._give_up(name, "no number was measured in turn with the base")
+            return self._give_up(name, "no value was measured in turn with the base")
         self._lost |= {item for item in wanted if after[item] == before[item]}
         _log.info("%s: run %d, %s", name, self.result.runs[name], self._describe_progress(name))
         return None
@@ -239,4 +239,4 @@ class _Trying:
     def _describe_progress(self, name: str) -> str:
         wide = [item for item in results.list_wanted(self.result, name) if item.id not in self._lost]
         widest = max((item.change.within if item.change else math.inf for item in wide), default=0.0)
-        return f"{len(wide)} series to go, the widest ±{100 * widest:.2g} %" if wide else "known well enough"
+        return f"{len(wide)} series remaining, the widest ±{100 * widest:.2g} %" if wide else "known well enough"

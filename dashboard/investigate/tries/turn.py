@@ -59,7 +59,7 @@ def _wait(path: Path, waiting: Path, *, lets_others_pass: bool) -> lock.Lock:
             if held is not None:
                 return held
             if not told:
-                _log.info("Waiting: %s tries another TVM here.", lock.read_holder(path) or "another process")
+                _log.info("waiting for another try in this home: %s", lock.read_holder(path) or "another process")
                 if not lets_others_pass:
                     stack.enter_context(lock.take(waiting, within_s=_BRIEFLY_S) or contextlib.nullcontext())
             told = True

@@ -66,7 +66,9 @@ def _be_the_only_one(home: Home) -> Iterator[None]:
     path = folder / ".worker"
     held = lock.take(path, f"since {stamp_of(utc_now())}")
     if held is None:
-        raise HeldError(f"{home.root}: its queue of tries is performed already by {lock.read_holder(path)}.")
+        raise HeldError(
+            f"{home.root}: another process is already running its queue of tries: {lock.read_holder(path)}."
+        )
     with held:
         yield
 
@@ -98,7 +100,7 @@ def perform(home: Home, name: str, worked: Worked, *, code: CodeFolders) -> None
 
 
 def _perform(home: Home, name: str, request: TryRequest, worked: Worked, code: CodeFolders) -> None:
-    _log.info("%s: %s, asked for by %s", name, request.candidate, request.asked_by)
+    _log.info("%s: %s, requested by %s", name, request.candidate, request.asked_by)
     with turn.claim(home, request, name) as claim:
         try:
             done, _ = measure(home, claim, code=code)

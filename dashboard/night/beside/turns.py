@@ -54,7 +54,11 @@ def run_in_turn(
                 return result
         elif not ended:
             fits = left_s > longest_s
-            ended = _fault_of(perform, half, left_s) if fits else f"the {limit_s:g} s of the stage were nearly over"
+            ended = (
+                _fault_of(perform, half, left_s)
+                if fits
+                else (f"the stage's time limit of {limit_s:g} s was nearly reached")
+            )
         longest_s = max(longest_s, time.monotonic() - started)
     assert result is not None
     pairs = len(halves) // 2
@@ -90,7 +94,7 @@ def compare(context: Context, job: Job, perform: Perform, declared: Mapping[str,
         return f" (not compared with the reference: {error})"
     found = ratios.compare_pairs([(new, old) for new, old in numbers], declared)
     if not found:
-        return " (not compared with the reference: no number is declared as a time or a rate)" if whole else ""
+        return " (not compared with the reference; fields.json declares no metric as a time or a rate)" if whole else ""
     ratios.write_ratios(workspace, found)
     return ""
 

@@ -70,7 +70,9 @@ def test_of_releases_that_are_not_healthy_the_one_before_is_taken_and_that_is_sa
     with found.provided as provided:
         assert (provided.artifact.version, provided.is_new) == ("0.7.0", True)
     (note,) = found.notes
-    assert note.startswith("The reference TVM 0.8.0 cannot be had, so TVM 0.7.0 takes its place: apache-tvm 0.8.0: no")
+    assert note.startswith(
+        "Could not obtain the reference TVM 0.8.0, so TVM 0.7.0 is used instead: apache-tvm 0.8.0: no"
+    )
     assert "undefined symbol" in note
     assert list((shelf.parent / "logs").glob("health-0.7.0-*"))
 
@@ -98,9 +100,14 @@ def test_without_an_index_the_newest_release_at_hand_is_the_reference_and_that_i
     with found.provided as provided:
         assert provided.artifact.version == "0.26.0"
     (note,) = found.notes
-    assert note.startswith("The release before TVM 0.27.0 is not known, so the newest at hand is the reference: pip ")
+    assert note.startswith(
+        "Could not determine the release before TVM 0.27.0, so the newest older release on this "
+        "machine is the reference: pip "
+    )
     (alone,) = reference.find(tonight(shelf, "0.26.0")).notes
-    assert alone.startswith("The release before TVM 0.26.0 is not known, so TVM is measured alone: pip index")
+    assert alone.startswith(
+        "Could not determine the release before TVM 0.26.0, so TVM is measured without a reference: pip index"
+    )
 
 
 # Builds from source

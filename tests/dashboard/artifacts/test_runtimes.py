@@ -163,21 +163,21 @@ def test_a_survey_without_a_driver_names_the_command_that_installs_one(
     found = survey("opencl", 0, None, "/tvm")
     assert found.is_fault
     assert "apt install pocl-opencl-icd" in found.text
-    assert survey("metal", 0, None, "/tvm").text == "no driver for it is here (only macOS has it)."
+    assert survey("metal", 0, None, "/tvm").text == "no driver is installed (available on macOS only)."
 
 
 def test_a_survey_says_what_the_driver_shows_and_what_the_next_night_does(
     wheel: Artifact, remote: Path, shown: None
 ) -> None:
-    assert survey("opencl", 0, None, "/tvm").text.startswith("the driver shows GPU (1.2); the first night says")
-    assert survey("opencl", 1, None, "/tvm").text == "its driver shows 1: GPU (1.2); the first has number 0."
+    assert survey("opencl", 0, None, "/tvm").text.startswith("the driver reports GPU (1.2); the first night tests")
+    assert survey("opencl", 1, None, "/tvm").text == "the driver reports only 1: GPU (1.2); numbering starts at 0."
     found = survey("opencl", 0, wheel, str(remote))
     assert not found.is_fault
-    assert found.text == f"the driver shows GPU (1.2); the next night builds its runtime for TVM 0.9.0 from {remote}."
+    assert found.text == f"the driver reports GPU (1.2); the next night builds its runtime for TVM 0.9.0 from {remote}."
     git(remote, "tag", "-d", "v0.9.0")
     found = survey("opencl", 0, wheel, str(remote))
     assert found.is_fault
-    assert f"its source is out of reach: {remote} does not give refs/tags/v0.9.0" in found.text
+    assert f"its source cannot be reached: {remote} does not give refs/tags/v0.9.0" in found.text
 
 
 def test_a_survey_asks_the_tvm_that_has_a_runtime(
@@ -186,9 +186,9 @@ def test_a_survey_asks_the_tvm_that_has_a_runtime(
     assert build(wheel) == []
     found = survey("opencl", 0, wheel, "/tvm")
     assert found.is_fault
-    assert found.text == "the driver shows GPU (1.2); TVM 0.9.0 does not see it."
+    assert found.text == "the driver reports GPU (1.2); TVM 0.9.0 does not detect it."
     (wheel.pythonpath[0] / "tvm.py").write_text(TVM.replace("LOADS = True", "LOADS = False"))
-    assert f"does not load; remove {wheel.path / 'devices' / 'opencl'}" in survey("opencl", 0, wheel, "/tvm").text
+    assert f"does not load; delete {wheel.path / 'devices' / 'opencl'}" in survey("opencl", 0, wheel, "/tvm").text
     assert "the next night installs nvidia-cuda-runtime==13.0.96 " in survey("cuda", 0, wheel, "/tvm").text
 
 
@@ -250,7 +250,7 @@ def test_a_wheel_gets_cuda_from_the_package_index(cuda_wheel: Artifact, build: C
     assert find_lacking(cuda_wheel, ["cuda"]) == []
     assert folder in cuda_wheel.import_path
     found = survey("cuda", 0, cuda_wheel, "")
-    assert found.text == "the driver shows NVIDIA H200 that is not there; TVM 0.9.0 does not see it."
+    assert found.text == "the driver reports NVIDIA H200 that is not there; TVM 0.9.0 does not detect it."
 
 
 def test_without_a_card_no_packages_are_installed_and_the_driver_is_named(
@@ -258,6 +258,9 @@ def test_without_a_card_no_packages_are_installed_and_the_driver_is_named(
 ) -> None:
     Driver(tmp_path).set(count=0)
     (said,) = provide_runtimes(cuda_wheel, RuntimeRequest(("cuda",), "", cuda_wheel.path / "logs"))
-    assert "drives no cuda, as its runtime cannot be had: no driver shows a device (NVIDIA's driver;" in said
-    assert survey("cuda", 0, cuda_wheel, "").text.startswith("its driver shows no device (NVIDIA's driver;")
+    assert (
+        "cannot use cuda because its runtime could not be obtained: no driver reports a device (NVIDIA's driver;"
+        in said
+    )
+    assert survey("cuda", 0, cuda_wheel, "").text.startswith("the driver reports no device (NVIDIA's driver;")
     assert cuda_wheel.runtimes == ()

@@ -79,12 +79,12 @@ def test_in_the_repository_stage_scripts_are_links_and_the_test_lies_with_the_te
     [
         (["experiment", "My-Try"], "'My-Try': not a name"),
         (["experiment", "1st"], "not a name"),
-        (["experiment", "json"], "is a Python word or package"),
-        (["experiment", "numpy"], "is a Python word or package"),
-        (["experiment", "lambda"], "is a Python word or package"),
-        (["experiment", "canary"], "is in experiments/ of this repository already"),
-        (["subsystem", "score"], "is in subsystem/ of this repository already"),
-        (["subsystem", "mine", "--c"], "subsystem-c: there is no skeleton of it. A subsystem can be one of: --python"),
+        (["experiment", "json"], "is a Python keyword or package"),
+        (["experiment", "numpy"], "is a Python keyword or package"),
+        (["experiment", "lambda"], "is a Python keyword or package"),
+        (["experiment", "canary"], "already exists in experiments/ of this repository"),
+        (["subsystem", "score"], "already exists in subsystem/ of this repository"),
+        (["subsystem", "mine", "--c"], "subsystem-c: no such skeleton. Skeletons of a subsystem: --python"),
     ],
 )
 def test_a_name_that_would_do_harm_is_refused_and_nothing_is_written(

@@ -24,7 +24,7 @@ def test_its_night_is_small_and_ends_in_a_page(tmp_path: Path) -> None:
 
 def test_a_home_that_is_there_is_left_alone(tmp_path: Path) -> None:
     make_quick_home(tmp_path)
-    with pytest.raises(DashboardError, match="is a home already"):
+    with pytest.raises(DashboardError, match="already a dashboard home"):
         make_quick_home(tmp_path)
 
 

@@ -97,7 +97,7 @@ def test_a_stage_that_fails_is_said_and_is_exit_code_1(home: homes.HomeForTests)
 @pytest.mark.parametrize(
     ("named", "words"),
     [
-        ("nothing", "nothing: there is no such experiment or subsystem"),
+        ("nothing", "nothing: no such experiment or subsystem"),
         ("./nothing", "nothing: there is no such folder"),
     ],
 )

@@ -74,7 +74,9 @@ def test_a_tvm_that_is_not_healthy_on_a_host_is_told_with_the_host_and_is_not_me
     done = home.run_with(host_homes.add_hosts(home, "box"))
     assert done.code == 1
     (note,) = (note for note in home.last()["notes"] if note.startswith("box: "))
-    assert note.startswith(f"box: The home's TVM {artifact.key} was not copied to this machine, which gets it anew: ")
+    assert note.startswith(
+        f"box: The home's TVM {artifact.key} could not be copied to this machine, so it is obtained again: "
+    )
     assert "in step import: exit status 1: OSError: version GLIBC_2.99 not found" in note
     step = home.status("plain~box", "run")
     assert step["state"] == "blocked"
@@ -89,7 +91,7 @@ def test_only_what_was_built_for_the_hosts_python_and_machine_is_offered(tmp_pat
     assert ours == {artifact.key: sum(file.stat().st_size for file in artifact.path.rglob("*") if file.is_file())}
     assert not copies.list_for([artifact.key], "cp399", platform.machine())
     assert not copies.list_for([artifact.key], python_tag(), "riscv64")
-    with pytest.raises(DashboardError, match=r"'\.\./x' is no TVM of tonight"):
+    with pytest.raises(DashboardError, match=r"'\.\./x' is not one of tonight's TVM artifacts"):
         copies.pack("../x")
 
 
@@ -98,13 +100,13 @@ def test_what_there_is_no_room_for_is_not_asked_for(tmp_path: Path) -> None:
     assert not list(copied.list_lacking({artifact.key: 1 << 60}, tmp_path)), "it is here"
     ((key, why), (other, no_why)) = copied.list_lacking({"large": 1 << 60, "small": 1}, tmp_path)
     assert (key, other, no_why) == ("large", "small", "")
-    assert "MB free, and it takes" in why
+    assert "MB free, but the copy needs" in why
 
 
 def test_a_copy_that_is_not_what_it_says_is_not_taken_in(tmp_path: Path) -> None:
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w") as archive:
         archive.addfile(tarfile.TarInfo("other"), io.BytesIO())
-    with pytest.raises(ArtifactError, match="holds no such TVM"):
+    with pytest.raises(ArtifactError, match="does not contain this TVM"):
         copied.take_in("wheel-1", content, tmp_path / "shelf", tmp_path / "log")
     assert not list((tmp_path / "shelf").glob("[!.]*"))

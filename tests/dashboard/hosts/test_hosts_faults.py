@@ -67,7 +67,7 @@ def test_a_host_without_a_python_that_serves_is_named_with_the_remedy(home: Home
     ssh = (home.root / "bin" / "ssh").read_text().replace("env -i", f"env -i TVMDASH_PYTHON={home.root}/bin/python3")
     homes.script(home.root / "bin" / "ssh", ssh)
     assert home.run_with(env).code == 1
-    words = "box: the connection ended. It said: worker.sh: Python 3.11 to 3.14 is needed, and there is only "
+    words = "box: connection closed. Last output: worker.sh: Python 3.11 to 3.14 is required, but only "
     assert read_host(home)["state"] == "away"
     assert read_message(home, "run").startswith(words)
     assert "3.10.2). Install one" in read_message(home, "run")
@@ -82,7 +82,7 @@ def test_a_host_whose_clock_is_off_measures_and_the_night_says_so(home: HomeForT
     assert -605 < float(str(host["clock_offset_s"])) < -595
     (note,) = home.last()["notes"]
     assert note.startswith("box: its clock is ")
-    assert note.endswith(" s behind. Let it follow a time server (chrony, systemd-timesyncd).")
+    assert note.endswith(" s behind. Synchronize it with a time server (chrony, systemd-timesyncd).")
     assert homes.read(home.home.data_file("plain~box", stamp))["timestamp"] == stamp
 
 
@@ -93,7 +93,7 @@ def test_a_disk_that_is_full_before_the_night_is_named_with_the_host(home: HomeF
         assert home.run_with(env).code == 1
         assert not list((there / "code").iterdir())
     assert read_host(home)["state"] == "away"
-    assert read_message(home, "run").startswith("box: the connection ended. It said: tar: ")
+    assert read_message(home, "run").startswith("box: connection closed. Last output: tar: ")
     words = f"{there}: the dashboard's code cannot be unpacked there, with 0 MB free. Make room."
     assert words in read_message(home, "run")
 
@@ -105,7 +105,7 @@ def test_a_disk_that_fills_up_in_run_fails_the_job_and_names_the_host(home: Home
     with small_disk(there, "20m"):
         assert home.run_with(env).code == 1
     assert read_message(home, "run") == (
-        f"box: run.sh exited with 1. It left no status.json. The disk that holds {there}/home is full: make room on it."
+        f"box: run.sh exited with 1. It left no status.json. The disk with {there}/home is full; free some space."
     )
     assert read_host(home)["state"] == "measured"
 
@@ -117,8 +117,8 @@ def test_what_cannot_be_handed_over_for_a_full_disk_comes_with_the_next_night(ho
     with small_disk(outbox, "4k"):
         assert home.run_with(env).code == 1
     assert read_host(home)["state"] == "lost"
-    words = f"box: {outbox.parent}: No space left on device. Make room on the disk that holds {outbox.parent}."
-    assert read_message(home, "run") == f"{words} What it measured comes with the next night."
+    words = f"box: {outbox.parent}: No space left on device. Free some space on the disk with {outbox.parent}."
+    assert read_message(home, "run") == f"{words} Its measurements will be delivered with the next night."
     assert home.run_with(env).code == 0
     assert read_host(home)["late"] == home.stamps()[:1]
     assert len(list(home.home.data("plain~box").iterdir())) == 2
@@ -130,7 +130,7 @@ def test_what_a_hosts_own_night_notes_is_told_at_home(home: HomeForTests) -> Non
     add_experiment(home, hosts=("box",), run=homes.good("run", blocks))
     assert home.run_with(host_homes.add_hosts(home, "box")).code == 0
     (note,) = home.last()["notes"]
-    assert note.startswith("box: The raw measurements of plain~box could not be zipped: ")
+    assert note.startswith("box: Compressing the raw measurements of plain~box failed: ")
 
 
 def test_results_that_the_home_cannot_take_are_set_aside_and_named(home: HomeForTests) -> None:
@@ -139,7 +139,7 @@ def test_results_that_the_home_cannot_take_are_set_aside_and_named(home: HomeFor
     env = host_homes.add_hosts(home, "box")
     assert home.run_with(env).code == 1
     (aside,) = (home.root / "tmp" / "hosts").glob("refused-box-*.tar")
-    words = "it holds 'data/other/data_{stamp}.json', which no host sends. It is kept as {aside}."
+    words = "it contains an unexpected entry, 'data/other/data_{stamp}.json'. The archive is kept as {aside}."
     assert read_host(home)["state"] == "damaged"
     assert read_message(home, "run").startswith("box: the parcel ")
     assert read_message(home, "run").endswith(words.format(stamp=home.stamps()[0], aside=aside))
@@ -157,7 +157,10 @@ def test_late_results_that_the_home_cannot_take_cost_tonights_nothing(home: Home
     host = read_host(home)
     assert (host["state"], host["late"]) == ("measured", [])
     (note,) = home.last()["notes"]
-    assert f"which no host sends. It is kept as {home.root}/tmp/hosts/refused-box-" in note
+    assert (
+        f"it contains an unexpected entry, 'data/other/data_{stamp}.json'. The archive is kept as "
+        f"{home.root}/tmp/hosts/refused-box-" in note
+    )
 
 
 def test_the_same_results_again_change_nothing_and_others_for_that_night_are_named(home: HomeForTests) -> None:
@@ -167,12 +170,12 @@ def test_the_same_results_again_change_nothing_and_others_for_that_night_are_nam
     before = home.home.data_file("plain~box", first).read_bytes()
     forget_acknowledgement(home, first)
     assert home.run_with(env).code == 0
-    assert home.last()["notes"] == [f"box handed in what it had measured on {first}."]
+    assert home.last()["notes"] == [f"box delivered its measurements of {first}."]
     there = forget_acknowledgement(home, first)
     homes.write(there / f"results/experiments/data/plain~box/data_{first}.json", {"value": 9.0})
     assert home.run_with(env).code == 0
     assert home.last()["notes"][0] == (
-        f"box: what it sent of plain~box, {first}, is not what was here already, and is left out."
+        f"box: its results for plain~box, {first}, differ from those already stored and were ignored."
     )
     assert home.home.data_file("plain~box", first).read_bytes() == before
 
@@ -187,7 +190,7 @@ def test_what_an_interrupted_worker_had_measured_comes_home_with_the_next_night(
         os.kill(worker, signal.SIGINT)
         assert night.wait(homes.DEADLINE_S) == 1
     host = read_host(home)
-    assert (host["state"], host["why"]) == ("lost", "box: the night there was interrupted.")
+    assert (host["state"], host["why"]) == ("lost", "box: the night on the host was interrupted.")
     (home.root / "go").touch()
     assert home.run_with(env).code == 0
     first, _ = home.stamps()
@@ -219,7 +222,7 @@ def test_a_host_without_tonights_tvm_is_said_to_have_measured_nothing(home: Home
     assert done.code == 1
     assert "Hosts: box measured nothing in " in done.output
     assert home.status("plain~box", "run")["message"] == (
-        f"box: no TVM to measure: {host_homes.folder(home, 'box')}/home/artifacts: holds no proven TVM for 0.27.0 of"
+        f"box: no TVM to measure: {host_homes.folder(home, 'box')}/home/artifacts: no tested TVM for 0.27.0 of"
         " pypi. Run once without --no-rebuild-tvm."
     )
 
@@ -233,8 +236,8 @@ def test_a_disk_that_is_full_at_home_is_not_said_of_the_host(home: HomeForTests)
         assert home.run_with(env).code == 1
     assert read_host(home)["state"] == "lost"
     assert read_message(home, "run") == (
-        f"box: the home cannot take in what it says: {home.root}/tmp/hosts: No space left on device. It comes with the"
-        " next night."
+        f"box: could not store the results from this host: {home.root}/tmp/hosts: No space left on device. It sends "
+        "them again with the next night."
     )
     add_experiment(home, hosts=("box",))
     assert home.run_with(env).code == 0

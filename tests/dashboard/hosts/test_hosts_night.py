@@ -97,7 +97,7 @@ def test_a_host_that_is_away_costs_its_own_jobs_and_is_named(home: HomeForTests)
     assert home.states("plain")["summarize"] == "ok"
     assert set(home.states("plain~box").values()) == {"ok", "blocked"}
     step = home.status("plain~box", "run")
-    assert "box: the connection ended. It said: ssh: connect to host box port 22: No route to host" in step["message"]
+    assert "box: connection closed. Last output: ssh: connect to host box port 22: No route to host" in step["message"]
     assert step["message"].endswith("host-box.log) Try: ssh box true")
     assert (step["reason"], step["subject"]) == ("host_away", "box")
     assert read_host(home)["state"] == "away"
@@ -157,7 +157,7 @@ def test_what_was_measured_before_the_worker_was_killed_comes_home_with_the_next
     assert home.run_with(env).code == 0
     first, second = home.stamps()
     assert read_host(home)["late"] == [first]
-    assert f"box handed in what it had measured on {first}." in home.last()["notes"]
+    assert f"box delivered its measurements of {first}." in home.last()["notes"]
     stamps = [path.name for path in sorted(home.home.data("slow~box").iterdir())]
     assert stamps == [f"data_{second}.json"]
 
@@ -202,5 +202,8 @@ def test_check_says_of_each_host_what_is_in_the_way(home: HomeForTests) -> None:
     assert lines[0].startswith(
         "Host desk: cannot be reached: ssh: connect to host desk port 22: No route to host. Try: ssh desk true"
     )
-    assert lines[1] == ("Host full: /proc/tvm cannot be made or written. Change its owner, or $.hosts.full.folder.")
+    assert lines[1] == (
+        "Host full: /proc/tvm cannot be created or written. Change its owner, or set "
+        "$.hosts.full.folder to another folder."
+    )
     assert lines[2].startswith("Host full: /proc/tvm: 0.0 GB free there")

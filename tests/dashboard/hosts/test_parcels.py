@@ -92,20 +92,20 @@ def add(name: str, content: bytes = b"{}", kind: bytes = tarfile.REGTYPE) -> Cal
 @pytest.mark.parametrize(
     ("act", "words"),
     [
-        (add("../../evil"), "it holds '../../evil', which no host sends"),
-        (add("/etc/evil"), "it holds '/etc/evil'"),
-        (add(f"data/cnn/data_{STAMP}.json"), "which no host sends"),
-        (add(f"data/cnn~other/data_{STAMP}.json"), "which no host sends"),
-        (add(f"data/cnn~box/../data_{STAMP}.json"), "which no host sends"),
-        (add("raw/cnn~box/raw/../../../../evil"), "which no host sends"),
-        (add("status/cnn~box/.hidden"), "which no host sends"),
-        (add("config/config.json"), "which no host sends"),
-        (add("data/cnn~box/link", kind=tarfile.SYMTYPE, content=b""), "which no host sends"),
-        (add("data/cnn~box/device", kind=tarfile.CHRTYPE, content=b""), "which no host sends"),
-        (add("data/rnn~box/data_20261122T031500Z.json"), "is not of the night"),
+        (add("../../evil"), "it contains an unexpected entry, '../../evil'."),
+        (add("/etc/evil"), "it contains an unexpected entry, '/etc/evil'."),
+        (add(f"data/cnn/data_{STAMP}.json"), "it contains an unexpected entry, "),
+        (add(f"data/cnn~other/data_{STAMP}.json"), "it contains an unexpected entry, "),
+        (add(f"data/cnn~box/../data_{STAMP}.json"), "it contains an unexpected entry, "),
+        (add("raw/cnn~box/raw/../../../../evil"), "it contains an unexpected entry, "),
+        (add("status/cnn~box/.hidden"), "it contains an unexpected entry, "),
+        (add("config/config.json"), "it contains an unexpected entry, "),
+        (add("data/cnn~box/link", kind=tarfile.SYMTYPE, content=b""), "it contains an unexpected entry, "),
+        (add("data/cnn~box/device", kind=tarfile.CHRTYPE, content=b""), "it contains an unexpected entry, "),
+        (add("data/rnn~box/data_20261122T031500Z.json"), "does not belong to the night"),
         (add(f"data/rnn~box/data_{STAMP}.json", b"{"), "not JSON"),
         (add(f"data/rnn~box/data_{STAMP}.json", b'{"value": NaN}'), "NaN"),
-        (add("night.json", b"[]"), "cannot be taken in"),
+        (add("night.json", b"[]"), "could not import the result archive"),
     ],
 )
 def test_what_no_host_sends_is_refused_and_nothing_of_the_parcel_is_taken(
@@ -130,7 +130,7 @@ def test_a_parcel_that_was_cut_is_refused(cut: int, there: Home, tmp_path: Path)
     content = file.read_bytes()
     file.write_bytes(content[:cut])
     home = Home(tmp_path / "home")
-    with pytest.raises(DashboardError, match="cannot be taken in"):
+    with pytest.raises(DashboardError, match="could not import the result archive"):
         parcels.take_in(file, "box", STAMP, home, tmp_path / "tmp")
     assert not home.root.exists()
 

@@ -33,7 +33,7 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
 def test_a_worker_that_takes_longer_than_its_time_is_ended_with_the_remedy(session: Session, tmp_path: Path) -> None:
     assert session.open(Code("hash", tmp_path / "code.tar", has_own=False)) == HELLO
     try:
-        with pytest.raises(DashboardError, match="box: it had not measured all after 0 minutes") as caught:
+        with pytest.raises(DashboardError, match="box: stopped after 0 minutes") as caught:
             session.measure(Begin("", "box", 1, 0.0, rebuild=False), b"", Copies((), tmp_path), lambda: None)
         assert "Raise $.hosts.box.time_limit_minutes if it needs longer." in str(caught.value)
     finally:

@@ -45,7 +45,7 @@ def test_each_tvm_is_a_night_of_its_own_kept_apart_and_never_measured_twice(lab:
     before = sorted(lab.home.home.data(NAME).iterdir())
     done = fill(lab)
     assert done.code == 0, done.output
-    assert "6 TVMs in pypi:0.20.0..0.25.0: 1 were measured before, 5 nights measured now" in done.output
+    assert "6 TVMs in pypi:0.20.0..0.25.0: 1 already measured, 5 nights measured now" in done.output
     nights = kept(lab)
     assert versions_of(nights) == VERSIONS[:-1]
     assert len({night["timestamp"] for night in nights}) == 5
@@ -61,7 +61,7 @@ def test_each_tvm_is_a_night_of_its_own_kept_apart_and_never_measured_twice(lab:
     runs = len(lab.runs())
     again = fill(lab)
     assert again.code == 0
-    assert "6 were measured before, 0 nights measured now" in again.output
+    assert "6 already measured, 0 nights measured now" in again.output
     assert len(lab.runs()) == runs
     assert "Backfill: 5 of speed, the last one measured 20" in lab.home.run(verb="status").output
 
@@ -70,9 +70,9 @@ def test_rounds_measure_all_of_them_there_and_back(lab: Lab) -> None:
     assert fill(lab, "--gaps").code == 0
     done = fill(lab, "--rounds", "3")
     assert done.code == 0
-    assert "0 were measured before, 12 nights measured now" in done.output
+    assert "0 already measured, 12 nights measured now" in done.output
     assert versions_of(kept(lab))[6:] == [*reversed(VERSIONS), *VERSIONS]
-    assert "6 were measured before, 0 nights" in fill(lab, "--rounds", "2").output
+    assert "6 already measured, 0 nights" in fill(lab, "--rounds", "2").output
 
 
 def test_a_backfill_whose_time_is_over_goes_on_where_it_was(lab: Lab) -> None:
@@ -115,7 +115,7 @@ def test_a_tvm_that_crashes_costs_itself_only(lab: Lab) -> None:
     ("text", "said"),
     [
         ("pypi:0.20.0", "is no range"),
-        ("pypi:0.25.0..0.20.0", "the wrong way round"),
+        ("pypi:0.25.0..0.20.0", "in the wrong order"),
         ("git:a..b", "the home's tvm_remote is pypi"),
         ("pypi:0.20.0..x", "pypi:x: tvm_branch"),
     ],
@@ -138,7 +138,7 @@ def test_by_dates_the_last_commit_of_each_day_is_kept() -> None:
     dates = ["2026-08-01T23:30:00-02:00", "2026-08-02T03:00:00Z", "2026-08-02T20:00:00+00:00", "2026-08-05T01:00:00Z"]
     candidates = [commit(at, date) for at, date in enumerate(dates)]
     assert [one.id for one in choose(candidates, Choice(days=1))] == ["0", "2", "3"]
-    with pytest.raises(DashboardError, match="releases have no dates"):
+    with pytest.raises(DashboardError, match="works only with commits, not with releases"):
         choose([commit(0)], Choice(days=1))
 
 

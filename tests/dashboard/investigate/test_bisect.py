@@ -106,7 +106,7 @@ def test_ends_that_are_equal_are_said_to_be(lab: Lab) -> None:
     lab.change(sigma=0.0004)
     done = bisect(lab, *ENDS, series="net.bert run time")
     assert done.code == 1
-    assert "There is no step: speed net.bert run time is the same at 0.10.0 and 0.22.0" in done.output
+    assert "No step found: speed net.bert run time is the same at 0.10.0 and 0.22.0" in done.output
 
 
 def test_a_budget_that_ends_before_the_ends_are_clear_names_no_suspect(lab: Lab) -> None:
@@ -114,7 +114,7 @@ def test_a_budget_that_ends_before_the_ends_are_clear_names_no_suspect(lab: Lab)
     done = bisect(lab, *ENDS, "--budget", "3s")
     assert done.code == 1
     assert "differs between" in done.output
-    assert "is not clear yet, after" in done.output
+    assert "it is still unclear whether" in done.output
     assert "became" not in done.output
     assert kept(lab.home)["suspects"] == []
 
@@ -126,7 +126,7 @@ def test_values_of_another_code_are_not_mixed_with_those_of_today(lab: Lab) -> N
     script.write_text(script.read_text() + "# changed\n")
     done = bisect(lab, *ENDS)
     assert done.code == 2
-    assert "was begun with another fingerprint" in done.output
+    assert "was started with a different fingerprint" in done.output
     assert bisect(lab, *ENDS, "--fresh", "--budget", "2s").code in (0, 1)
     assert lines(lab.home)[0]["fingerprint"] != before
 
@@ -135,10 +135,10 @@ def test_values_of_another_code_are_not_mixed_with_those_of_today(lab: Lab) -> N
     ("words", "series", "said"),
     [
         (ENDS, "net", "names 2 series of speed"),
-        (ENDS, "lstm", "'lstm' names no series of speed. The newest night has:"),
-        (("--good", "pypi:0.22.0", "--bad", "pypi:0.10.0"), "mlp", "the wrong way round"),
+        (ENDS, "lstm", "'lstm' matches no series of speed. The newest night has:"),
+        (("--good", "pypi:0.22.0", "--bad", "pypi:0.10.0"), "mlp", "in the wrong order"),
         (("--good", "pypi:0.22.0", "--bad", "pypi:latest"), "mlp", "they are the same build"),
-        (("--good", "pypi:0.10.0", "--bad", "pypi:0.13.0"), "mlp", "--good and --bad cannot be measured in turn"),
+        (("--good", "pypi:0.10.0", "--bad", "pypi:0.13.0"), "mlp", "could not measure --good and --bad in turn"),
         ((*ENDS, "--error", "0.9"), "mlp", "--error 0.9"),
     ],
 )
@@ -174,7 +174,7 @@ def test_the_commits_between_two_builds_are_those_of_the_mirror_in_their_order(t
     assert [one.id for one in found] == commits
     assert [one.title for one in found[1:]] == ["One", "Merge theirs"]
     assert found[1].spec == ArtifactSpec(str(remotes.tvm), commits[1], (("USE_LLVM", "OFF"),))
-    with pytest.raises(DashboardError, match="the wrong way round"):
+    with pytest.raises(DashboardError, match="in the wrong order"):
         list_between(bad, good, finder)
     with pytest.raises(DashboardError, match="the same build"):
         list_between(good, good, finder)

@@ -217,7 +217,7 @@ def test_a_subsystem_that_times_out_takes_its_re_measuring_along(lab: Lab) -> No
     lab.home.subsystem("again", run=calling(), config={"timeouts": {"run": 3}})
     lab.change(hang=True)
     assert lab.home.run().code == 1
-    assert "did not end within 3 s" in lab.home.status("again", "run", kind="subsystem")["message"]
+    assert "timed out after 3 s" in lab.home.status("again", "run", kind="subsystem")["message"]
     assert (lab.home.root / "hangs").exists()
     assert lab.home.processes() == []
 

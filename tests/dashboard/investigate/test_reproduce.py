@@ -69,7 +69,7 @@ def test_a_number_holds_with_the_artifact_the_seed_and_the_config_of_then(lab: L
     done = reproduce(lab, name_of(lab))
     assert done.code == 0, done.output
     assert "2 of 2 hold." in done.output
-    assert "Code and config as they are here" in done.output, "the config of then, with the code that is here"
+    assert "Current code and config" in done.output, "the config of then, with the code that is here"
     runs = lab.runs()
     assert {run["build"].split("-")[1] for run in runs} == {"0.27.0"}
     assert len({run["seed"] for run in runs}) == 1
@@ -92,8 +92,8 @@ def test_one_exported_line_is_measured_again_in_a_home_that_knows_nothing_of_it(
     shutil.rmtree(lab.home.home.config("experiment", NAME))
     done = reproduce(lab, str(tmp_path / "one.jsonl"))
     assert done.code == 0, done.output
-    assert "The same machine as then." in done.output
-    assert "Code and config as they are here." in done.output
+    assert "Same machine as in the original measurement." in done.output
+    assert "Current code and config." in done.output
     assert "1 of 1 hold." in done.output
     assert {tuple(run["points"]) for run in lab.runs() if run["points"]} == {("bert",)}
     assert {run["seed"] for run in lab.runs()} == {lab.runs()[0]["seed"]}
@@ -123,7 +123,7 @@ def test_records_of_two_nights_or_of_one_that_pins_nothing_are_refused(lab: Lab,
     with pytest.raises(DashboardError, match="records of 2 nights"):
         receipt.read(Home(tmp_path), str(tmp_path / "two.jsonl"))
     (tmp_path / "old.jsonl").write_text(json.dumps({**line, "pins": {}}))
-    with pytest.raises(DashboardError, match="does not say its config and seed and artifact and fingerprint"):
+    with pytest.raises(DashboardError, match="has no config and seed and artifact and fingerprint"):
         receipt.read(Home(tmp_path), str(tmp_path / "old.jsonl"))
     (tmp_path / "none.jsonl").write_text("")
     with pytest.raises(DashboardError, match="holds no records"):
@@ -138,7 +138,7 @@ def test_a_number_that_this_machine_does_not_give_any_more_does_not_hold(lab: La
     (line,) = result(lab)["lines"]
     assert line["found"]["effect"] == pytest.approx(0.3, abs=0.03)
     assert line["verdict"] == result(lab)["verdict"] == DOES_NOT_HOLD
-    assert "The same machine as then." in done.output
+    assert "Same machine as in the original measurement." in done.output
     assert "outside the noise" in done.output
     assert "0 of 1 hold, 1 does not hold." in done.output
     assert {tuple(run["points"]) for run in lab.runs() if run["points"]} == {("mlp",)}
@@ -148,8 +148,8 @@ def test_a_difference_where_the_machine_of_then_is_not_known_cannot_be_told(lab:
     lab.change(machine=1.3)
     done = reproduce(lab, name_of(lab), "--rounds", "4")
     assert done.code == 4
-    assert "CANNOT TELL: the receipt does not say which machine it was" in done.output
-    assert "0 of 2 hold, of 2 it cannot be told." in done.output
+    assert "CANNOT TELL: the receipt does not name the machine" in done.output
+    assert "0 of 2 hold, 2 inconclusive." in done.output
 
 
 def test_rounds_that_scatter_more_than_what_matters_tell_nothing(lab: Lab) -> None:
@@ -167,7 +167,7 @@ def test_on_another_machine_no_time_is_judged_and_what_differs_is_said(lab: Lab)
     edit_night(lab, environment={"machine": other})
     done = reproduce(lab, name_of(lab), "--rounds", "3")
     assert done.code == 4
-    assert "NOT the same machine as then." in done.output
+    assert "NOT the same machine as in the original measurement." in done.output
     assert "host: elsewhere then, " in done.output
     assert done.output.count("CANNOT TELL: another machine") == 2
 
@@ -178,10 +178,10 @@ def test_code_that_is_gone_is_said_and_what_differs_with_todays_is_laid_on_it(la
     edit_night(lab, environment={"machine": hardware.facts()})
     lab.change(machine=1.3)
     done = reproduce(lab, name_of(lab), "--rounds", "4")
-    assert "NOT that of then" in done.output
+    assert "NOT the original code" in done.output
     assert not result(lab)["is_same_code"]
     assert done.code == 4
-    assert "CANNOT TELL: the code is not that of then" in done.output
+    assert "CANNOT TELL: the code differs from the original" in done.output
 
 
 def test_an_experiment_whose_code_is_nowhere_is_refused(lab: Lab) -> None:
@@ -193,7 +193,7 @@ def test_an_experiment_whose_code_is_nowhere_is_refused(lab: Lab) -> None:
 
 def test_a_budget_that_is_over_leaves_it_open(lab: Lab) -> None:
     done = reproduce(lab, name_of(lab), "--rounds", "1000", "--budget", "2s")
-    assert "It ended early: the 2 s for measuring are over" in done.output
+    assert "Stopped early: the time budget of 2 s for measuring is used up" in done.output
     assert 0 < result(lab)["rounds"] < 100
 
 
@@ -202,7 +202,7 @@ def test_an_artifact_that_is_gone_is_told_with_what_would_have_to_be_built(lab: 
         shutil.rmtree(path)
     done = reproduce(lab, name_of(lab))
     assert done.code == 2
-    assert "holds no proven TVM for 0.27.0 of pypi" in done.output
+    assert "no tested TVM for 0.27.0 of pypi" in done.output
 
 
 def test_a_receipt_of_the_website_will_do_on_another_machine(lab: Lab, tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_a_night_that_was_imported_pins_nothing_and_is_refused(lab: Lab) -> None
     edit_night(lab, night={"stamp": lab.home.stamps()[0], "experiment": NAME, "imported": {}})
     done = reproduce(lab, name_of(lab))
     assert done.code == 2
-    assert "does not say its config and seed and artifact and fingerprint: imported" in done.output
+    assert "has no config and seed and artifact and fingerprint: imported" in done.output
 
 
 class Repository:
@@ -290,7 +290,7 @@ def test_code_that_changed_since_is_taken_from_the_repositorys_history(
     (folder / "analyze.sh").write_text("#!/bin/sh\n")
     found = find_code(lab, folder.parent, tmp_path / "x", commit=commit, dirty=False)
     assert found.is_same
-    assert found.text == f"code of commit {commit[:12]} of this repository, with its library"
+    assert found.text == f"code and library of commit {commit[:12]} of this repository"
     assert found.shared is not None
     assert (found.shared / "python" / "old.py").read_text() == "then = True\n"
     assert (found.job.folder / "analyze.sh").read_text() != "#!/bin/sh\n"
@@ -303,7 +303,7 @@ def test_code_that_the_repository_lacks_is_told_with_the_reason(
 ) -> None:
     folder = lab.home.code / "experiments" / NAME
     (folder / "analyze.sh").write_text("#!/bin/sh\n")
-    commit, here = repository.commit(), "code as it is here, and NOT that of then: "
+    commit, here = repository.commit(), "current code, NOT the original code: "
     told = {
         reason: find_code(lab, folder.parent, tmp_path / str(number), commit=named, dirty=False).text
         for number, (reason, named) in enumerate([("outside", commit), ("unknown", "0" * 40), ("none", None)])
@@ -311,7 +311,7 @@ def test_code_that_the_repository_lacks_is_told_with_the_reason(
     outside = "the experiment was kept outside this repository, or was not committed"
     assert told == {
         "outside": f"{here}it was of commit {commit[:12]}; that commit has no experiments/{NAME}: {outside}",
-        "unknown": f"{here}it was of commit {'0' * 12}; that commit is not in this repository: fetch it",
+        "unknown": f"{here}it was of commit {'0' * 12}; that commit is not in this repository; fetch it",
         "none": f"{here}the receipt names no commit",
     }
 
@@ -355,7 +355,7 @@ STEADY = (1.0, 1.002, 0.999, 1.001)
             "another machine",
         ),
         (TIME, 1.0, (1.0, 1.2, 0.9), SAME, CANNOT_TELL, "a change of 5 % could hide in the noise"),
-        (TIME, 1.0, (1.0,), SAME, CANNOT_TELL, "it was measured 1 time only"),
+        (TIME, 1.0, (1.0,), SAME, CANNOT_TELL, "it was measured only 1 time"),
         (TIME, 0.0, STEADY, SAME, CANNOT_TELL, "a value is not above 0"),
     ],
 )
@@ -428,7 +428,7 @@ def test_a_draw_by_hand_measures_some_series_and_says_how_it_was_drawn(lab: Lab,
     file = tmp_path / "result.json"
     done = reproduce(lab, "random", "--seed", "3", "--sample", "1", "--rounds", "3", "--result", str(file))
     assert done.code == 0, done.output
-    assert "Drawn by the seed 3 among 1 receipts of earlier nights." in done.output
+    assert "Drawn at random (seed 3) from 1 receipts of earlier nights." in done.output
     assert "1 of 1 hold." in done.output
     kept = homes.read(file)
     assert kept == result(lab)
@@ -475,4 +475,4 @@ def test_a_ratio_to_the_reference_is_left_out_and_who_names_one_is_told(tmp_path
     assert {line["id"] for line in result(lab)["lines"]} == {value.key.id for value in values} - set(ratios)
     named = reproduce(lab, name_of(lab), ratios[0])
     assert named.code == 2
-    assert f"'{ratios[0]}' is a ratio to the reference, and reproduce measures one TVM alone." in named.output
+    assert f"'{ratios[0]}' is a ratio to the reference, but reproduce measures one TVM alone." in named.output

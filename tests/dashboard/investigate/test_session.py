@@ -86,7 +86,7 @@ def test_the_outcome_names_the_tvm_that_failed(lab: Lab) -> None:
     assert (outcome.state, outcome.at, outcome.runs) == (RoundState.FAILED, 1, ())
     assert str(outcome.artifact).startswith("wheel-0.28.0")
     assert (unknown.state, unknown.at, unknown.artifact) == (RoundState.UNBUILT, 1, None)
-    assert "holds no proven TVM" in unknown.error
+    assert "no tested TVM" in unknown.error
 
 
 def test_a_tvm_is_kept_from_removal_until_a_round_asks_for_another(lab: Lab) -> None:

@@ -97,7 +97,7 @@ def test_it_measures_until_every_interval_is_narrow_and_only_what_is_not_yet(lab
 def test_a_budget_too_short_for_one_run_is_told_and_is_no_success(lab: Lab) -> None:
     done = try_tvm(lab, *AGAINST, "--budget", "1s", "--fail-over", "30%")
     assert done.code == 1, done.output
-    assert "speed ended after 0 runs: the 1 s for measuring ended before its first run did" in done.output
+    assert "speed ended after 0 runs: the time budget of 1 s ran out during its first run" in done.output
     assert (kept(lab)[0]["state"], lab.runs()) == ("budget", [])
 
 
@@ -166,7 +166,8 @@ def test_what_cannot_be_measured_in_turn_is_left_out_and_named(lab: Lab) -> None
     alone = try_tvm(lab, *AGAINST, "--experiments", "other")
     assert alone.code == 2
     assert (
-        "No experiment can be measured in turn: other does not declare beside_reference. Use compare." in alone.output
+        "No experiment supports measuring in turn: other does not declare beside_reference. Use `compare` "
+        "instead." in alone.output
     )
 
 
@@ -176,7 +177,7 @@ def test_runs_of_a_config_that_was_changed_meanwhile_are_not_mixed_with_those_be
     lab.home.experiment(NAME, run=f"{labs.RUN}if number == 9:\n    {config}", analyze=labs.ANALYZE, config={"pairs": 5})
     done = try_tvm(lab, *AGAINST)
     assert done.code == 1, done.output
-    assert "speed ended after 1 run: its code or config was changed meanwhile" in done.output
+    assert "speed ended after 1 run: its code or config changed meanwhile" in done.output
     assert [item["change"]["pairs"] for item in kept(lab)[0]["series"]] == [5, 5]
 
 
@@ -193,7 +194,9 @@ def test_without_a_base_it_is_what_the_last_night_measured(lab: Lab) -> None:
     lab.home.configure(tvm_branch="0.26.0")
     refused = try_tvm(lab, "pypi:0.27.0")
     assert refused.code == 2
-    assert "no night has measured 0.26.0 from pypi yet. Name what to measure against with --against." in refused.output
+    assert (
+        "no night has measured 0.26.0 from pypi yet. Use --against to give the TVM to compare with."
+    ) in refused.output
     lab.home.night()
     done = try_tvm(lab, "pypi:0.27.0", "--until", "2%")
     assert done.code == 0, done.output
@@ -204,7 +207,7 @@ def test_without_a_base_it_is_what_the_last_night_measured(lab: Lab) -> None:
 def test_a_percentage_that_is_none_is_refused(lab: Lab) -> None:
     done = try_tvm(lab, *AGAINST, "--until", "little")
     assert done.code == 2
-    assert "'little' is no percentage above 0. Write it like 1% or 0.5%." in done.output
+    assert "invalid percentage 'little' (use a value above 0, e.g. 1% or 0.5%)" in done.output
 
 
 def test_the_base_of_a_commit_is_where_it_left_the_branch_also_from_a_fork(tmp_path: Path) -> None:
@@ -219,9 +222,9 @@ def test_the_base_of_a_commit_is_where_it_left_the_branch_also_from_a_fork(tmp_p
     context = BuildContext(finder.config.artifacts, tmp_path / "logs", Deadline(60.0))
     for remote in (remotes.tvm, fork):
         Mirror.of(finder.config.artifacts, str(remote)).fetch(context)
-    assert find_base_commit(str(fork), mine, finder) == (before, "the last commit that it has in common with main")
+    assert find_base_commit(str(fork), mine, finder) == (before, "its merge base with main")
     assert find_base_commit(str(remotes.tvm), main, finder) == (before, "the commit before it")
-    with pytest.raises(DashboardError, match=r"has no commit before it\. Name what to measure against"):
+    with pytest.raises(DashboardError, match=r"this commit has no parent\. Use --against to give the TVM"):
         find_base_commit(str(remotes.tvm), before, finder)
 
 
@@ -251,7 +254,7 @@ def test_a_pull_request_is_built_and_tried_against_where_it_left_the_branch(tmp_
     assert done.code == 0, done.output
     (result,) = kept(lab)
     assert (result["candidate"]["commit"], result["base"]["commit"]) == (pull, left), "main itself went on"
-    assert "the last commit that it has in common with main" in done.output
+    assert "its merge base with main" in done.output
     if not sandbox.find_obstacle():
         logs = [path.read_text() for path in (lab.home.root / "tmp" / "logs").rglob("build-*-configure.log")]
         assert len(logs) == 2
@@ -338,5 +341,5 @@ def test_where_there_is_no_home_nothing_is_made_and_that_is_said(tmp_path: Path)
     missing = homes.HomeForTests(tmp_path)
     done = missing.run(*AGAINST, verb="try")
     assert done.code == 2
-    assert f"{missing.home.root}: there is no such folder." in done.output
+    assert f"{missing.home.root}: no such folder." in done.output
     assert not list(tmp_path.iterdir())

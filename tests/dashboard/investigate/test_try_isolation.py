@@ -197,7 +197,7 @@ def test_a_setup_which_nights_take_is_run_with_the_homes_own_tvm_or_not_at_all(d
     setup = homes.good("setup", f'echo "$TVMDASH_ARTIFACT" >> {log}')
     den.home.experiment("steal", run=STEAL, setup=setup, config={"pairs": 1})
     guests = den.home.run("git:pull/7", "--against", f"git:{den.pull}", "--no-rebuild-tvm", verb="try")
-    assert "setup: nights take what it leaves, so it is not run with TVMs of others." in guests.output
+    assert "setup: nights reuse its setup, so setup is not run with a guest's TVM." in guests.output
     assert not log.exists()
     for path in (den.home.path / "results" / "tries").glob("*.json"):
         path.unlink()
@@ -279,6 +279,6 @@ def test_what_a_build_leaves_is_not_followed_out_of_its_sources(tmp_path: Path) 
     package.mkdir(parents=True)
     (package / "_version.py").symlink_to(outside / "_version.py")
     (build.tree / "build").symlink_to(outside)
-    with pytest.raises(ArtifactError, match="is a link that leads out of the sources"):
+    with pytest.raises(ArtifactError, match="symbolic link that points outside the source tree"):
         git_provider._install(build, tmp_path / "place", "0.1", "0" * 40)
     assert (outside / "_version.py").read_text() == "mine"

@@ -95,10 +95,10 @@ def test_a_stage_that_is_stuck_is_told_with_what_it_usually_takes(home: HomeForT
     with killed_at_end(home.start()) as night:
         wait_for(Path(f"{stuck}.begun").exists, "the stage begins")
         assert "Now: experiment cnn, run, since " in (said := home.run(verb="status").output)
-        assert "UTC. It usually takes " in said
+        assert "UTC. Usual duration: " in said
         output = night.communicate(timeout=60)[0]
-    assert "It did not end within 2 s and was ended. It usually takes " in output
-    assert "(the longest of 5 nights: " in output
+    assert "analyze.sh timed out after 2 s and was stopped. Usual duration: " in output
+    assert "(longest of 5 nights: " in output
 
 
 def test_a_home_without_nights_has_the_protocol_s_deadlines(home: HomeForTests) -> None:

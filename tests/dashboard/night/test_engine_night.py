@@ -102,7 +102,7 @@ def test_an_engine_that_is_wrong_or_missing_costs_its_own_points_and_says_why(ho
     assert quick.additional_info["processes"] == 2
     errors = {(failure.values["engine"], failure.values["size"]): failure.error for failure in night.failures}
     assert errors["wrong", 300] == "ArithmeticError: 300 is not 44850"
-    assert errors["absent", 300].startswith("not begun: the engine absent is not here: pip could not install it")
+    assert errors["absent", 300].startswith("not started: the engine absent is not installed: pip install failed")
     summary = json.loads((home.home.summary("sums") / "summary.json").read_text())["value"]
     assert "TVM at its best against quick: " in summary
     assert "2 points failed" in summary

@@ -272,7 +272,7 @@ def test_two_nights_at_once_are_refused_with_75(home: homes.HomeForTests) -> Non
         second = home.run()
         assert second.code == 75
         assert f"process {night.pid} on " in second.output
-        assert "another night holds this home" in second.output
+        assert "another night is using this home" in second.output
         assert night.poll() is None
         shown = home.run(verb="status")
         assert "still runs" in shown.output
@@ -295,7 +295,7 @@ def test_without_tvm_experiments_are_blocked_and_subsystems_run(home: homes.Home
     home.configure(artifact_dir=str(tmp_path / "none"))
     done = home.run()
     assert done.code == 1
-    assert "holds no proven TVM" in done.output
+    assert "no tested TVM" in done.output
     assert set(home.states("cnn").values()) == {"ok", "blocked"}
     assert "no TVM to measure" in home.status("cnn", "run")["message"]
     assert home.status("website", "run", kind="subsystem")["state"] == "ok"
@@ -314,7 +314,7 @@ def test_a_night_without_any_backup_fails_and_says_so_first(home: homes.HomeForT
     assert shown.code == 1
     for output in (done.output, shown.output):
         first = next(line for line in output.splitlines() if line.startswith("Night "))
-        assert "1 of 1 experiments and 1 of 1 subsystems ok, but no backup could be made." in first
+        assert "1 of 1 experiments and 1 of 1 subsystems ok, but the backup failed." in first
         assert "all well" not in first
     missing = home.last()["missing_backups"]
     assert [one["moment"] for one in missing] == ["before", "after"]
@@ -334,7 +334,7 @@ def test_a_home_that_loses_its_backup_to_another_one_fails_its_night(home: homes
         free.touch()
         output, _ = night.communicate(timeout=homes.DEADLINE_S)
     assert night.returncode == 1, output
-    assert "1 of 1 experiments ok, but the backup after the night could not be made." in output
+    assert "1 of 1 experiments ok, but the backup after the night failed." in output
     (missing,) = home.last()["missing_backups"]
     assert (missing["moment"], "Give each home a backup_dir" in missing["error"]) == ("after", True)
 
@@ -346,7 +346,7 @@ def test_what_blocks_several_experiments_is_said_once(home: homes.HomeForTests, 
     done = home.run()
     shown = home.run(verb="status")
     for output in (done.output[done.output.index("Night 2") :], shown.output):
-        assert output.count("holds no proven TVM") == 1
+        assert output.count("no tested TVM") == 1
         assert "experiments cnn, lstm and vgg blocked: no TVM to measure: " in output
     last = home.last()
     assert [note for index, note in enumerate(last["notes"]) if index in last["told_notes"]] == last["notes"]
@@ -437,7 +437,7 @@ def test_a_full_working_disk_fails_one_job_in_words(home: homes.HomeForTests, sm
     assert done.code == 1, done.output
     message = home.status("b-fills", "run")["message"]
     assert "no status.json" in message
-    assert f"The disk that holds {small_disk} is full" in message
+    assert f"The disk with {small_disk} is full" in message
     assert "No space left" in home.status("b-fills", "run")["log_tail"]
     assert home.status("website", "run", kind="subsystem")["state"] == "ok"
     assert home.last()["state"] == "complete"
@@ -516,4 +516,4 @@ def test_a_home_that_cannot_be_written_is_said(home: homes.HomeForTests) -> None
     home.path.chmod(0o555)
     done = home.run()
     home.path.chmod(0o755)
-    assert (done.code, "must be able to write" in done.output) == (2, True)
+    assert (done.code, "Nights need write permission" in done.output) == (2, True)

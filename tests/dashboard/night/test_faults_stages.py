@@ -51,17 +51,20 @@ FAULTS = (
         "hangs",
         "analyze",
         f"{homes.BEGIN}echo before; sleep 1000",
-        ("did not end within 1 s", "timeouts.analyze"),
+        ("timed out after 1 s", "timeouts.analyze"),
         SHORT,
     ),
-    Fault("ignores-sigterm", "analyze", homes.BEGIN + STUBBORN, ("did not end within 1 s",), SHORT),
-    Fault(
-        "good-then-hangs", "analyze", after("analyze", OK("analyze"), "sleep 1000"), ("did not end within 1 s",), SHORT
-    ),
-    Fault("stops-itself", "analyze", f"{homes.BEGIN}kill -STOP $$", ("did not end within 1 s",), SHORT),
+    Fault("ignores-sigterm", "analyze", homes.BEGIN + STUBBORN, ("timed out after 1 s",), SHORT),
+    Fault("good-then-hangs", "analyze", after("analyze", OK("analyze"), "sleep 1000"), ("timed out after 1 s",), SHORT),
+    Fault("stops-itself", "analyze", f"{homes.BEGIN}kill -STOP $$", ("timed out after 1 s",), SHORT),
     Fault("killed", "run", after("run", OK("run"), "kill -KILL $$"), ("SIGKILL", "out of memory?")),
     Fault("segfaults", "run", f"{homes.BEGIN}kill -SEGV $$", ("SIGSEGV",)),
-    Fault("exits-after-success", "run", after("run", OK("run"), "exit 7"), ("said success", "exited with 7")),
+    Fault(
+        "exits-after-success",
+        "run",
+        after("run", OK("run"), "exit 7"),
+        ("reported success but exited with status 7", "its results were discarded"),
+    ),
     Fault("says-failure", "run", after("run", OK("run", "no GPU here", success=False), "exit 1"), ("no GPU here",)),
     Fault("says-failure-exits-0", "run", after("run", OK("run", "no GPU here", success=False)), ("no GPU here",)),
     Fault("no-status", "run", after("run"), ("run.sh exited with 0", "left no status.json")),
@@ -105,7 +108,7 @@ FAULTS = (
 MENDED = {
     "prints-much": (
         after("run", "head -c 200000000 /dev/zero | tr '\\0' x", OK("run")),
-        "MB of its output were left out",
+        "MB of its output omitted",
     ),
     "leaves-children": (after("run", "sleep 1000 & sleep 1000 &", OK("run")), "2 background processes"),
     "detaches": (after("run", "setsid sh -c '(sleep 1000 &)' &", "sleep 0.1", OK("run")), "1 background processes"),
@@ -223,7 +226,7 @@ def test_raw_measurements_are_kept_where_a_later_stage_failed(tried: Tried) -> N
 
 def test_the_page_of_the_terminal_names_failures_and_exit_code_is_1(tried: Tried) -> None:
     assert "SOME FAILED" in tried.done.output
-    assert "experiment hangs FAILED: analyze: It did not end within 1 s" in tried.done.output
+    assert "experiment hangs FAILED: analyze: analyze.sh timed out after 1 s" in tried.done.output
 
 
 @pytest.fixture(scope="module")

@@ -98,7 +98,7 @@ def test_an_answer_that_will_not_change_is_not_asked_for_again(
     assert state.requests == 1
     said = [record.getMessage() for record in caplog.records]
     assert said == (
-        [] if status == 200 else [f"heartbeat_url: its host answered {status}. The night itself is not affected."]
+        [] if status == 200 else [f"heartbeat_url: the host answered {status}. The night itself is not affected."]
     )
 
 
@@ -107,7 +107,7 @@ def test_a_switch_that_is_not_there_costs_the_night_nothing(home: HomeForTests, 
     home.configure(heartbeat_url=url)
     done = home.run()
     assert done.code == 0
-    assert "heartbeat_url: its host" in done.output
+    assert "heartbeat_url: the host" in done.output
     assert not state.pings
 
 

@@ -147,7 +147,7 @@ def run(home: homes.HomeForTests, *, switched: bool) -> Ran:
         done = home.run_with({})
         status = home.run_with({}, verb="status")
     assert "This is a bug of the dashboard" not in done.output + status.output, done.output
-    lines, log_ends = len(status.output.splitlines()), status.output.count("Its output ends with")
+    lines, log_ends = len(status.output.splitlines()), status.output.count("Last line of output")
     return Ran(home, done.code, status.code, lines, log_ends)
 
 

@@ -62,7 +62,7 @@ def night_of(home: Home, jobs: int, *, noting: bool = False) -> int:
             journal.record(job(f"e{index}"), step(stage))
             watched.look()
         if noting:
-            journal.note(f"The raw measurements of e{index} could not be zipped: the disk is full.")
+            journal.note(f"Compressing the raw measurements of e{index} failed: the disk is full.")
             watched.look()
     journal.close(COMPLETE)
     watched.look()

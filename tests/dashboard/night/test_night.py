@@ -161,7 +161,7 @@ def test_a_night_whose_experiments_need_no_tvm_gets_none(tmp_path: Path) -> None
     home = homes.make_home(tmp_path, tmp_path / "empty")
     homes.write(home.experiment("plain") / "fields.json", {"needs_tvm": False})
     home.subsystem("website")
-    assert "TVM: none; no experiment needs one." in home.run(verb="plan").output
+    assert "TVM: none; no experiment needs it." in home.run(verb="plan").output
     night = home.night()
     data = homes.read(home.home.data_file("plain", night["stamp"]))
     assert (night["artifacts"], data["tvm_hash"], data["night"]["artifact"]) == ([], "", None)
@@ -250,7 +250,7 @@ def test_many_jobs_side_by_side_do_not_end_one_another(home: homes.HomeForTests)
         home.experiment(f"e{index:02}", **{stage: homes.good(stage, "(sleep 300 &) ; true") for stage in homes.STAGES})
     done = home.run()
     assert done.code == 0, done.output
-    assert "background processes that it left were ended" in home.status("e07", "visualize")["message"]
+    assert "background processes left running were killed" in home.status("e07", "visualize")["message"]
     assert home.processes() == []
 
 

@@ -122,7 +122,7 @@ def test_none_measures_alone(home: HomeForTests) -> None:
     home.configure(reference="none")
     night = home.night()
     assert (told_to_run(home), reference_of(home), night["references"]) == (None, None, [])
-    assert "Reference: none, as the config says." in home.run(verb="plan").output
+    assert "Reference: none (disabled in the config)." in home.run(verb="plan").output
 
 
 def test_a_reference_that_the_config_chose_is_not_kept_once_it_chooses_none(home: HomeForTests) -> None:
@@ -168,7 +168,7 @@ def test_a_reference_that_cannot_be_had_is_tried_once_for_all_tvms_of_the_night(
     tonight = TvmsTonight(read_home_config(made.home), have, {}, [], tmp_path / "logs", rebuild=True)
     found = tonight.provide_references(specs, ExitStack())
     assert [spec.branch for spec in tried] == ["main"]
-    assert len(found.notes) == 2, "each TVM that is measured alone is named"
+    assert len(found.notes) == 2, "each TVM that is measured without a reference is named"
     assert all("it does not compile" in note for note in found.notes)
 
 
@@ -224,7 +224,7 @@ def put_build(home: HomeForTests, commit: str, **facts: str) -> Artifact:
 def test_a_source_build_is_measured_against_the_last_one_that_differs(home: HomeForTests) -> None:
     builds = [put_build(home, digit * 40) for digit in "123"]
     home.configure(tvm_remote=REMOTE, tvm_branch="1" * 40)
-    assert "none, as no earlier night built it" in home.run(verb="plan").output
+    assert "none; no earlier night built it" in home.run(verb="plan").output
     assert home.night()["references"] == []
     home.configure(tvm_branch="2" * 40)
     home.night()
@@ -243,7 +243,9 @@ def test_a_named_reference_that_cannot_be_had_costs_the_night_nothing_else(home:
     night = home.night()
     assert (told_to_run(home), reference_of(home), night["references"]) == (None, None, [])
     (note,) = night["notes"]
-    assert note.startswith("The reference TVM 0.1.0 from pypi cannot be had, so TVM 0.27.0 is measured alone: ")
+    assert note.startswith(
+        "Could not obtain the reference TVM 0.1.0 from pypi, so TVM 0.27.0 is measured without a reference: "
+    )
     assert f"Note: {note}" in home.run(verb="status").output
 
 
@@ -264,7 +266,7 @@ def test_a_release_that_is_the_reference_is_in_the_backup_and_serves_a_restored_
     night = home.night()
     (path,) = shelf_of(home).glob("wheel-0.26.0-*")
     assert (reference_of(home), night["notes"]) == (
-        "0.26.0", [f"The TVM {path.name} came back with the restored home."],
+        "0.26.0", [f"The TVM {path.name} was recovered from the restored home."],
     )  # fmt: skip
     assert not any(home.home.references.iterdir()), "it is kept once"
     home.night()
@@ -327,13 +329,18 @@ def test_what_is_measured_again_is_not_told_of_the_reference(tmp_path: Path) -> 
 
 def test_plan_says_what_the_next_night_would_measure_against(home: HomeForTests) -> None:
     before = home.run(verb="plan").output
-    assert "Reference of TVM latest from pypi: the release before it, which the night asks the package index" in before
+    assert (
+        "Reference of TVM latest from pypi: the previous release, which the night looks up in the package index"
+        in before
+    )
     home.night()
-    known = "Reference of TVM latest from pypi: TVM 0.26.0, as on the nights before; where tonight's is not 0.27.0 any"
+    known = (
+        "Reference of TVM latest from pypi: TVM 0.26.0, as on previous nights; if tonight's TVM is no longer 0.27.0, "
+    )
     assert known in home.run(verb="plan").output
     assert known in home.run(verb="check").output
     home.configure(tvm_branch="0.27.0")
-    assert "Reference of TVM 0.27.0 from pypi: TVM 0.26.0, as on the nights before.\n" in home.run(verb="plan").output
+    assert "Reference of TVM 0.27.0 from pypi: TVM 0.26.0, as on previous nights.\n" in home.run(verb="plan").output
 
 
 def test_check_says_that_a_named_reference_cannot_be_had(home: HomeForTests) -> None:
@@ -345,7 +352,7 @@ def test_check_says_that_a_named_reference_cannot_be_had(home: HomeForTests) -> 
     assert done.code == 2
     assert "config.json: $.reference: There is no apache-tvm 0.1.0 for Python" in done.output
     home.configure(reference=f"{home.root}/no-repository@main")
-    assert "no-repository: does not give main: git ls-remote" in home.run(verb="check").output
+    assert "no-repository: could not fetch main: git ls-remote" in home.run(verb="check").output
 
 
 @pytest.mark.parametrize(
@@ -353,7 +360,7 @@ def test_check_says_that_a_named_reference_cannot_be_had(home: HomeForTests) -> 
     [
         (
             "0.26.0",
-            "'0.26.0' names no TVM. Write auto, none, pypi:0.26.0, pypi:latest, git:REVISION, REMOTE@REVISION, ",
+            "'0.26.0' is not a TVM. Use auto, none, pypi:0.26.0, pypi:latest, git:REVISION, REMOTE@REVISION, ",
         ),
         ("relaese", "or a name in tvms (release)."),
         ("git:main", "tvm_remote is pypi"),
@@ -401,7 +408,7 @@ def test_what_is_measured_again_in_pairs_is_told_of_the_other_nights_artifact(tm
     assert [one["ratios"] for one in rounds] == [{}, {}], "this experiment measures no pairs"
     assert (tmp_path / "told").read_text().split()[-2:] == [older.key, "none"]
     done, _ = lab.remeasure([{**request, "stamp": second, "beside": "yesterday"}])
-    assert "$[0].beside: 'yesterday' is not a night's stamp" in done.output
+    assert "$[0].beside: 'yesterday' is not a night stamp" in done.output
 
 
 # What was measured beside it before

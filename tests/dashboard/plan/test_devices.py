@@ -35,8 +35,8 @@ def test_an_experiment_that_asks_for_no_device_of_the_home_is_rejected_alone(tmp
     add(home, "bad", ["cuda"])
     plan = make_plan(home.home, CodeFolders(home.code / "experiments"))
     assert [job.name for job in plan.experiments] == ["good"]
-    there = "The home's devices are: cpu, opencl."
-    fault = f"config/experiments/bad/config.json: $.device: 'cuda' is no device of this home. {there}"
+    there = "Devices of this home: cpu, opencl."
+    fault = f"config/experiments/bad/config.json: $.device: this home has no device 'cuda'. {there}"
     assert [job.faults for job in plan.rejected] == [(fault,)]
 
 
@@ -82,7 +82,7 @@ def test_a_build_from_source_drives_the_homes_devices(
 
 def test_a_source_that_git_could_run_is_refused(tmp_path: Path) -> None:
     home = home_with(tmp_path, tvm_source="ext::sh -c id")
-    with pytest.raises(DashboardError, match=r"\$\.tvm_source: 'ext::sh -c id': git could take this for a program"):
+    with pytest.raises(DashboardError, match=r"\$\.tvm_source: 'ext::sh -c id': git could interpret this as a program"):
         make_plan(home.home, CodeFolders())
 
 
@@ -99,8 +99,10 @@ def test_check_says_which_device_cannot_be_used_and_why(tmp_path: Path) -> None:
     add(home, "x", ["cpu", "metal", "remote:pi"])
     checked = home.run(verb="check")
     assert checked.code == 2
-    assert "Device metal: no driver for it is here (only macOS has it)." in checked.output
-    assert "Device remote:pi: behind the tracker pi:9190, which is asked when it is measured." in checked.output
+    assert "Device metal: no driver is installed (available on macOS only)." in checked.output
+    assert (
+        "Device remote:pi: reached through the RPC tracker pi:9190; it is not contacted until it is measured."
+    ) in checked.output
 
 
 def test_one_command_adds_a_device_to_the_home_and_to_what_runs_on_it(tmp_path: Path) -> None:
@@ -109,12 +111,12 @@ def test_one_command_adds_a_device_to_the_home_and_to_what_runs_on_it(tmp_path: 
     homes.write(home.home.config("experiment", "x") / "config.json", {"active": False, "title": "X"})
     home.experiment("y")
     refused = home.run("--add", "cuda", verb="devices")
-    assert (refused.code, "no active experiment takes devices" in refused.output) == (2, True)
+    assert (refused.code, "no active experiment supports devices" in refused.output) == (2, True)
     refused = home.run("--add", "cuda", "--experiment", "y", verb="devices")
-    assert "y does not take devices" in refused.output
+    assert "y does not support devices" in refused.output
     assert "cuda" not in homes.read(home.home.config_file)["devices"]
     done = home.run("--add", "metal", "--experiment", "x", verb="devices")
-    assert "Device metal: no driver for it is here" in done.output
+    assert "Device metal: no driver is installed" in done.output
     assert homes.read(home.home.config_file)["devices"] == {"opencl": {"target": {"max_num_threads": 64}}, "metal": {}}
     changed = homes.read(home.home.config("experiment", "x") / "config.json")
     assert changed == {"active": True, "title": "X", "device": ["cpu", "metal"]}
@@ -124,7 +126,7 @@ def test_one_command_adds_a_device_to_the_home_and_to_what_runs_on_it(tmp_path: 
 
 def test_a_home_without_devices_says_so(tmp_path: Path) -> None:
     done = home_with(tmp_path).run(verb="devices")
-    assert (done.code, "the home has no devices beside the processor" in done.output) == (0, True)
+    assert (done.code, "the home has no devices other than the CPU" in done.output) == (0, True)
 
 
 def test_a_host_has_the_devices_of_the_home(tmp_path: Path) -> None:

@@ -20,22 +20,22 @@ SLURM = {"launcher": "slurm", "folder": "/var/tmp/tvm", "partition": "bench", "n
 @pytest.mark.parametrize(
     ("hosts", "words"),
     [
-        ({"a b": SSH}, "$.hosts.a b: not a name for a host"),
-        ({"box": {**SSH, "launcher": "rsh"}}, "$.hosts.box.launcher: 'rsh' is not a choice. Did you mean 'ssh'?"),
+        ({"a b": SSH}, "$.hosts.a b: invalid host name"),
+        ({"box": {**SSH, "launcher": "rsh"}}, "$.hosts.box.launcher: 'rsh' is not a valid choice. Did you mean 'ssh'?"),
         ({"box": {**SSH, "folder": "tvm"}}, "$.hosts.box.folder: 'tvm' is not an absolute path"),
         ({"box": {**SSH, "folder": "/tmp/../tvm"}}, "$.hosts.box.folder: '/tmp/../tvm' is not an absolute path"),
-        ({"box": {**SSH, "address": "-oProxyCommand=x"}}, "'-oProxyCommand=x' is no destination of ssh"),
-        ({"box": {**SSH, "address": ""}}, "$.hosts.box.address: '' is no destination of ssh"),
+        ({"box": {**SSH, "address": "-oProxyCommand=x"}}, "'-oProxyCommand=x' is not a valid ssh destination"),
+        ({"box": {**SSH, "address": ""}}, "$.hosts.box.address: '' is not a valid ssh destination"),
         (
             {"box": {**SSH, "partition": "p"}},
-            "$.hosts.box.partition: a host with the launcher ssh has none. Remove it.",
+            "$.hosts.box.partition: not allowed with the launcher ssh. Remove it.",
         ),
         ({"box": {**SSH, "portition": "p"}}, "$.hosts.box.portition: there is no such field"),
-        ({"n": {**SLURM, "address": "x"}}, "$.hosts.n.address: a host with the launcher slurm has none"),
-        ({"n": {**SLURM, "node": "a,b"}}, "$.hosts.n.node: holds a blank or a sign that ends a line"),
-        ({"a": {"launcher": "local"}, "b": {"launcher": "local"}}, "a and b have the launcher local"),
-        ({"local": SSH}, "$.hosts.local: that is the home's own machine"),
-        ({"box": {**SSH, "tags": ["desk"]}, "desk": SSH}, "$.hosts.desk: is also a tag"),
+        ({"n": {**SLURM, "address": "x"}}, "$.hosts.n.address: not allowed with the launcher slurm"),
+        ({"n": {**SLURM, "node": "a,b"}}, "$.hosts.n.node: contains white space"),
+        ({"a": {"launcher": "local"}, "b": {"launcher": "local"}}, "a and b have the launcher `local`"),
+        ({"local": SSH}, "$.hosts.local: this name is reserved for the home's own machine"),
+        ({"box": {**SSH, "tags": ["desk"]}, "desk": SSH}, "$.hosts.desk: this name is also used as a tag"),
         ({"box": 5}, "$.hosts.box: 5 is not"),
     ],
 )
@@ -53,7 +53,7 @@ def test_an_experiment_that_asks_for_no_host_of_the_home_is_rejected_alone(tmp_p
     home.experiment("bad", config={"hosts": ["x86", "bax"]})
     plan = make_plan(home.home, CodeFolders(home.code / "experiments"))
     assert [job.name for job in plan.experiments] == ["good"]
-    there = "The home's hosts and tags are: box, local, x86."
+    there = "Hosts and tags of this home: box, local, x86."
     fault = f"config/experiments/bad/config.json: $.hosts: 'bax' is no host. {there}"
     assert [job.faults for job in plan.rejected] == [(fault,)]
 
@@ -63,7 +63,7 @@ def test_a_folder_that_looks_like_a_job_of_a_host_is_rejected(tmp_path: Path) ->
     home.experiment()
     homes.write(home.home.configs("experiment") / "good~box" / "config.json", {"active": True})
     (job,) = make_plan(home.home, CodeFolders(home.code / "experiments")).rejected
-    assert "a '~' parts an experiment from its host. Rename the folder." in job.faults[0]
+    assert "'~' is reserved; it separates an experiment from its host. Rename the folder." in job.faults[0]
 
 
 @pytest.mark.parametrize(

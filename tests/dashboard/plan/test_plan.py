@@ -162,8 +162,8 @@ def test_however_many_files_lie_where_folders_belong_they_are_one_fault(home: ho
     (rejected,) = plan.rejected
     (fault,) = rejected.faults
     assert fault == (
-        "config/experiments/file-0000.txt and 2499 more here: not a folder."
-        " Each experiment has a folder with config.json in it; move them away."
+        "config/experiments/file-0000.txt and 2499 more here: not a folder. Each experiment needs a folder with a "
+        "config.json; move them away."
     )
 
 

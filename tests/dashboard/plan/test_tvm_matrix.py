@@ -107,7 +107,7 @@ def test_a_tvm_that_the_home_does_not_name_rejects_its_experiment_alone(home: ho
     home.experiment("y")
     (job,) = plan_of(home).rejected
     assert job.name == "x"
-    assert job.faults[0].endswith("$.tvms: 'relaese' is no TVM of this home. The home's tvms are: release.")
+    assert job.faults[0].endswith("$.tvms: this home has no TVM 'relaese'. TVMs in this home's `tvms`: release.")
 
 
 def test_an_experiments_name_holds_no_sign_of_a_variant(home: homes.HomeForTests) -> None:
@@ -119,9 +119,9 @@ def test_an_experiments_name_holds_no_sign_of_a_variant(home: homes.HomeForTests
 @pytest.mark.parametrize(
     ("name", "text", "fault"),
     [
-        ("a/b", RELEASE, "not a name for a TVM"),
-        ("a@b", RELEASE, "not a name for a TVM"),
-        (".a", RELEASE, "not a name for a TVM"),
+        ("a/b", RELEASE, "invalid TVM name"),
+        ("a@b", RELEASE, "invalid TVM name"),
+        (".a", RELEASE, "invalid TVM name"),
         ("reference", RELEASE, "Give this TVM another name"),
         ("a", "0.26.0", "'0.26.0' names no TVM"),
         ("a", "git:main", "tvm_remote is pypi"),
@@ -146,8 +146,8 @@ def test_check_tells_each_fault_once(home: homes.HomeForTests) -> None:
     assert (done.code, done.output.count("one fault")) == (2, 1)
     home.configure(tvms={"release": "0.26.0"})
     done = home.run(verb="check")
-    assert "names no TVM" in done.output
-    assert "no TVM of this home" not in done.output
+    assert "is not a TVM. Use " in done.output
+    assert "this home has no TVM" not in done.output
 
 
 def test_plan_prints_every_tvm_and_where_each_step_runs(home: homes.HomeForTests) -> None:
@@ -326,7 +326,7 @@ def test_a_receipt_of_a_variant_is_repeated_on_its_tvm_also_where_the_home_names
     lab.home.configure(tvms={})
     before = len(lab.runs())
     done = lab.home.run(f"{labs.NAME}@release/{stamp}", "--rounds", "3", "--no-rebuild-tvm", verb="reproduce")
-    assert "Code and config as they are here" in done.output, done.output
+    assert "Current code and config" in done.output, done.output
     assert {run["build"] for run in lab.runs()[before:]} == {key_of("0.26.0", lab)}
 
 

@@ -84,21 +84,21 @@ def test_an_experiment_of_which_every_point_failed_says_so_without_a_table(tmp_p
 
 
 def test_an_experiment_that_left_nothing_says_why(tmp_path: Path) -> None:
-    text = page(home(tmp_path / "h", {}, [job("tuning", "It was ended by SIGKILL.", title="Tuning")]))
-    assert "There are no numbers. run: It was ended by SIGKILL." in text
+    text = page(home(tmp_path / "h", {}, [job("tuning", "run.sh was killed by SIGKILL.", title="Tuning")]))
+    assert "No numbers. run: run.sh was killed by SIGKILL." in text
     assert "*Tuning.*" in text
 
 
 def test_a_data_file_that_cannot_be_read_costs_its_own_experiment_only(tmp_path: Path) -> None:
     made = home(tmp_path / "h", {"broken": {"records": 5}, "relax_opt": data([record("network.mlp", 1.0)])})
     text = page(made)
-    assert "There are no numbers. " in text
+    assert "No numbers. " in text
     assert "broken/data_20261121T031500Z.json: " in text
     assert "1.00 ms (0.900 to 1.10)" in text
 
 
 def test_a_night_without_experiments_and_a_home_without_nights_are_told(tmp_path: Path) -> None:
-    assert "No experiment took part in this night." in page(home(tmp_path / "h", {}))
+    assert "No experiment ran on this night." in page(home(tmp_path / "h", {}))
     assert cli.main(["results", str(tmp_path)]) == USAGE
     assert cli.main(["results", str(tmp_path / "gone")]) == USAGE
 

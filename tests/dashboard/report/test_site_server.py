@@ -229,7 +229,7 @@ def test_the_command_says_its_address_and_ends_with_ctrl_c(home: Home) -> None:
         assert Client(port).ask("/").status == 200
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0
-    assert line.endswith(f"shows the website of {home.root}. Ctrl-C ends it.\n")
+    assert line.endswith(f"serves the website of {home.root}. Press Ctrl-C to stop.\n")
 
 
 def test_the_command_does_not_claim_a_website_that_is_not_there(tmp_path: Path) -> None:
@@ -239,7 +239,8 @@ def test_the_command_does_not_claim_a_website_that_is_not_there(tmp_path: Path) 
     with served(home) as (_, line):
         begin, _, address = line.partition(" http")
         assert (
-            begin == f"{tmp_path} has no website yet. A night with the subsystem website makes it; then it is shown at"
+            begin == f"{tmp_path} has no website yet. The subsystem `website` writes it during a night; it will then "
+            "be served at"
         )
         port = urlsplit(f"http{address}".split()[0]).port
         assert port

@@ -127,7 +127,7 @@ def test_the_last_time_of_a_timer(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert timer.times.find_latest(moment("2026-11-22 12:00")) == moment(latest)
     (units / "night.timer").write_text("[Timer]\nOnCalendar=whenever\n")
     timer = next(each for each in find_started(home) if each.origin.startswith(str(tmp_path)))
-    with pytest.raises(DashboardError, match="OnCalendar=whenever: systemd does not know it"):
+    with pytest.raises(DashboardError, match="OnCalendar=whenever: rejected by systemd"):
         timer.times.find_latest(moment("2026-11-22 12:00"))
 
 

@@ -213,7 +213,7 @@ def test_the_page_of_a_machine_says_how_its_nights_went_and_what_came_late(plant
     lost, taken = (short(stamp_of(night)) for night in (8, 9))
     silence = "desk: two minutes of silence."
     assert f"{lost} ✗lost 1 min 1 min 30 s behind {silence} What it measured came home on {taken}." in words
-    assert f"{taken} ✓measured as at home It handed in what it had measured on {lost}." in words
+    assert f"{taken} ✓measured as at home It delivered its measurements of {lost}." in words
     assert re.search(r"What moved there State Series .* ✖worse gemm~desk mlp run time", words)
     assert "Nights handed in 2" in words
     assert "Fingerprint of 11 May 2026 host desk cpu model fingerprint of desk" in words

@@ -169,7 +169,7 @@ def test_what_tvm_was_measured_against_is_told_by_the_first_page_and_the_nights_
 def test_a_missing_backup_is_told_by_the_first_page_and_the_nights_own(site: Site) -> None:
     site.night(job("cnn"), missing_backups=(MissingBackup("before", "/backup: the disk is full."),))
     site.data("cnn", [record("mlp", 1.0)])
-    told = "The experiment is ok; the backup before the night could not be made"
+    told = "The experiment is ok; the backup before the night failed"
     first = site.publish_here()
     assert told in first.words
     assert told in site.page(f"nights/{STAMP}.html").words
@@ -259,7 +259,7 @@ def test_a_container_is_the_machine_that_its_home_names_and_an_exchange_is_told(
         assert is_other is (kept is None), "without a name kept, a machine is known by its host's"
     words = site.page("machines.html").words
     assert "This home\u2019s machine is called lab7 since 2026-11-20: AMD EPYC x 2." in words
-    assert "The processor is another: AMD EPYC x 4, before it was AMD EPYC x 2." in words
+    assert "The processor changed from AMD EPYC x 2 to AMD EPYC x 4." in words
     assert receipt["record"]["env_name"] == "lab7"
     assert ids[0] is not None
     assert ids[0] == ids[1], "links to a series still lead to it"
@@ -293,13 +293,13 @@ def test_the_ledger_tells_the_detectors_error_beside_its_target(site: Site) -> N
 
 def test_an_experiments_page_has_its_failure_config_and_nights_but_no_secrets(site: Site) -> None:
     site.night(job("cnn", stamp(1)), at=stamp(1), state=COMPLETE)
-    site.night(job("cnn", run=failure("It was ended by SIGKILL.", "the end")))
+    site.night(job("cnn", run=failure("run.sh was killed by SIGKILL.", "the end")))
     site.home.config("experiment", "cnn").mkdir(parents=True)
     config = {"active": True, "repeat": 7, "api_token": "hunter2", "env": {"MY_SECRET": "hunter3"}}
     common.write_json(site.home.config("experiment", "cnn") / "config.json", config)
     site.publish_here()
     page = site.experiment("cnn")
-    for words in ("run failed", "It was ended by SIGKILL.", "the end", '"repeat": 7', "Fri 20 Nov 2026, 03:15"):
+    for words in ("run failed", "run.sh was killed by SIGKILL.", "the end", '"repeat": 7', "Fri 20 Nov 2026, 03:15"):
         assert words in page.words
     assert "hunter" not in page.text
     assert [item for item in page.all("rect") if item.get("class") == "s2"], "the time that run took, night by night"

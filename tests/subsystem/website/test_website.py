@@ -63,10 +63,10 @@ def test_status_report_and_cache_tag_lie_in_the_new_site(site: Site) -> None:
 
 
 def test_failures_come_first_with_stage_message_and_log(site: Site) -> None:
-    site.night(job("good"), job("bad", run=failure("It was ended by SIGKILL.", "line 1\n<b>line 2</b>")))
+    site.night(job("good"), job("bad", run=failure("run.sh was killed by SIGKILL.", "line 1\n<b>line 2</b>")))
     page = site.published()
     assert "Of 2 experiments, 1 failed" in page.words
-    assert page.text.index("It was ended by SIGKILL.") < page.text.index(
+    assert page.text.index("run.sh was killed by SIGKILL.") < page.text.index(
         "Experiments", page.text.index("What went wrong")
     )
     assert "line 1\n<b>line 2</b>" in page.text
@@ -307,7 +307,7 @@ def test_pages_of_lost_records_go_and_unreadable_records_are_told(site: Site) ->
 
 @pytest.mark.parametrize("of_old", [False, True])
 def test_a_night_of_which_only_the_jobs_can_be_told_says_so_once(site: Site, of_old: bool) -> None:
-    site.night(job("bad", stamp(1), run=failure("It was ended by SIGKILL.")), at=stamp(1))
+    site.night(job("bad", stamp(1), run=failure("run.sh was killed by SIGKILL.")), at=stamp(1))
     page = site.publish_here(stamp(1))
     assert page.text.count("Of 1 experiment, 1 failed") == 2, "in title and heading"
     path = site.folder / "nights" / "2026.json"
@@ -318,7 +318,7 @@ def test_a_night_of_which_only_the_jobs_can_be_told_says_so_once(site: Site, of_
     else:
         kept["sentence"][1] = "#an identifier#"
     common.write_json(path, {**catalogue, "renderer": "another"})
-    site.night(job("bad", stamp(1), run=failure("It was ended by SIGKILL.")), at=stamp(1), state=COMPLETE)
+    site.night(job("bad", stamp(1), run=failure("run.sh was killed by SIGKILL.")), at=stamp(1), state=COMPLETE)
     site.night(job("good"))
     site.published()
     page = site.page(f"nights/{stamp(1)}.html")
