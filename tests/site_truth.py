@@ -157,7 +157,7 @@ class Truth:
                 "code_size": round(35_000 * spot.level_ms**0.5 * float(self.size[row, night])) if self.sizes else None,
                 "device_memory_usage": round(2_000_000 * spot.level_ms**0.5) if self.sizes else None,
                 "module_hash": f"{row:04x}{self.code[row, night]:08x}",
-                "doubts": ["may be unstable: the standard deviation is 12 % of the mean"] if row % 13 == 12 else [],
+                "doubts": ["may be unstable: standard deviation is 12 % of the mean"] if row % 13 == 12 else [],
             },
             "workload": spot.workload,
             "workload_args": {"batch": 1},

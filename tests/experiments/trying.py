@@ -96,7 +96,7 @@ class Tried:
         setup.mkdir(parents=True, exist_ok=True)
         (self.code / "setup").symlink_to(setup)
         status = self._stage("setup", setup, TVMDASH_ENGINES=str(cache / "store"))
-        assert re.match(r"(\d+) of \1 engines are there", status["message"]), status["message"]
+        assert re.match(r"(\d+) of \1 engines installed", status["message"]), status["message"]
 
     def stage(self, name: str, *folders: str, **variables: str) -> dict[str, Any]:
         """The status that a stage's script leaves in the last of `folders`."""

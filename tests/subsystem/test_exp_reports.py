@@ -56,10 +56,10 @@ def test_the_verdict_of_a_night(home: SlackHome, jobs: list[slack_homes.JobResul
 def test_a_missing_backup_is_in_the_first_line(home: SlackHome) -> None:
     before = MissingBackup("before", "/backup: the disk is full.")
     done = home.run(NAME, night(job("a"), job("b"), missing_backups=(before,)))
-    assert first_line(done.text) == "⚠️ All 2 experiments ok, but the backup before the night could not be made"
+    assert first_line(done.text) == "⚠️ All 2 experiments ok, but the backup before the night failed"
     both = (before, MissingBackup("after", "/backup: the disk is full."))
     done = home.run(NAME, night(job("a", FAILED), missing_backups=both, state="complete"))
-    assert first_line(done.text) == "❌ a failed. 0 of 1 experiment ok, but no backup could be made"
+    assert first_line(done.text) == "❌ a failed. 0 of 1 experiment ok, but the backup failed"
 
 
 def test_an_experiment_that_is_through_half_its_stages_is_not_told_as_well(home: SlackHome) -> None:

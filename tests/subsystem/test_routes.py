@@ -57,7 +57,7 @@ def test_a_route_that_fails_is_told_and_fails_nothing(home: RouteHome, state: St
 def test_without_routes_there_is_nothing_to_tell(home: RouteHome) -> None:
     home.routes.clear()
     home.configure()
-    assert run(home).message == "done, nothing to tell"
+    assert run(home).message == "done, nothing to report"
 
 
 def test_a_fault_in_the_config_fails_this_job_with_its_place_and_check_finds_it(home: RouteHome) -> None:

@@ -347,7 +347,7 @@ def test_an_experiment_that_the_home_does_not_know_is_still_a_fault(tmp_path: Pa
     switched_off(home, "opt")
     status = home.score(NIGHTS[0])
     assert status["blocked"] is True
-    assert status["message"].startswith("experiment optt is not known here: there is no config/experiments/optt/")
+    assert status["message"].startswith("experiment optt is unknown: config/experiments/optt/")
     assert "opt is not active" not in status["message"]
 
 
@@ -377,8 +377,8 @@ def test_two_experiments_can_be_compared(tmp_path: Path, other: str) -> None:
 BAD: list[tuple[Any, str]] = [
     ("text", "$.scores[1]: 'text' is not an object"),
     ({**SPEEDUP, "title": ""}, "$.scores[1].title: is missing or not a string"),
-    ({**SPEEDUP, "kind": "speed"}, "$.scores[1].kind: 'speed' is not a choice. Use one of: speedup"),
-    ({**SPEEDUP, "tresholt": 2}, "$.scores[1].tresholt: there is no such field. Did you mean 'threshold'?"),
+    ({**SPEEDUP, "kind": "speed"}, "$.scores[1].kind: 'speed' is not a valid choice. Use one of: speedup"),
+    ({**SPEEDUP, "tresholt": 2}, "$.scores[1].tresholt: no such field. Did you mean 'threshold'?"),
     ({**SPEEDUP, "contender": {"build_confg.variant": 1}}, "Did you mean 'build_config'?"),
     ({**SPEEDUP, "contender": ["zero"]}, "$.scores[1].contender: ['zero'] is not an object"),
     ({**SPEEDUP, "threshold": 2}, "$.scores[1].threshold: only share_reaching has one"),
@@ -405,7 +405,7 @@ def test_without_any_data_it_is_blocked_with_the_reason(tmp_path: Path) -> None:
     home.night(NIGHTS[0], None)
     status = home.score(NIGHTS[0])
     assert status["blocked"] is True
-    assert "experiment opt: its analyze failed tonight: no disk" in status["message"]
+    assert "experiment opt: stage analyze failed tonight: no disk" in status["message"]
 
 
 def test_a_score_whose_experiment_was_blocked_says_why_and_blames_no_selector(tmp_path: Path) -> None:
@@ -418,7 +418,9 @@ def test_a_score_whose_experiment_was_blocked_says_why_and_blames_no_selector(tm
     night["jobs"].append({"kind": "experiment", "name": "other", "title": "", "description": "", "steps": steps})
     write(path, night)
     assert home.score(NIGHTS[0])["success"]
-    words = "other: no value tonight. Missing: every workload (experiment other: its run was blocked tonight: no TVM to"
+    words = (
+        "other: no value tonight. Missing: every workload (experiment other: stage run was blocked tonight: no TVM to"
+    )
     assert words in home.report()
     assert "Look at its baseline" not in home.report()
     assert home.page()["scores"][1]["complete"] is False

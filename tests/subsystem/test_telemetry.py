@@ -201,7 +201,7 @@ def test_a_quiet_night_has_a_page_with_graphs_and_no_report(tmp_path: Path) -> N
     home = Home(tmp_path)
     home.add(telemetry("opt", temperature_c__cpu=[50.0] * N))
     home.add(telemetry("other"))
-    assert home.script() == {"success": True, "message": "done, nothing to tell"}
+    assert home.script() == {"success": True, "message": "done, nothing to report"}
     assert not (home.output / "report.json").exists()
     assert [run["experiment"] for run in home.page()["runs"]] == ["opt", "other"]
     run = home.page()["runs"][0]
@@ -279,7 +279,7 @@ def test_a_home_that_records_nothing_blocks_it_with_the_remedy(tmp_path: Path) -
 
 def test_a_night_without_runs_is_quiet(tmp_path: Path) -> None:
     home = Home(tmp_path)
-    assert home.run() == {"success": True, "message": "done, nothing to tell"}
+    assert home.run() == {"success": True, "message": "done, nothing to report"}
     assert home.page()["runs"] == []
 
 

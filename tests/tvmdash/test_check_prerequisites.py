@@ -65,14 +65,14 @@ def test_a_stage_without_a_script_of_its_own_is_there_once_a_later_one_went_well
 def test_an_experiment_that_failed_is_told_with_its_stage_and_reason(home: Home) -> None:
     failed = job("relax_opt", message="no such network", precheck=OK, run=FAILED, analyze=BLOCKED)
     assert unmet([needs_experiment("relax_opt")], home, night(failed)) == (
-        "experiment relax_opt: its run failed tonight: no such network",
+        "experiment relax_opt: stage run failed tonight: no such network",
     )
 
 
 def test_an_experiment_that_has_not_come_so_far_is_told(home: Home) -> None:
     tonight = night(job("relax_opt", precheck=OK, run=OK))
     (sentence,) = unmet([needs_experiment("relax_opt", stage="summarize")], home, tonight)
-    assert sentence == "experiment relax_opt has not come to its summarize tonight."
+    assert sentence == "experiment relax_opt has not reached stage summarize tonight."
 
 
 def test_an_unknown_an_inactive_and_an_absent_experiment_have_words_of_their_own(home: Home) -> None:
@@ -80,9 +80,9 @@ def test_an_unknown_an_inactive_and_an_absent_experiment_have_words_of_their_own
     configure(home, "late")
     sentences = unmet([needs_experiment(name) for name in ("none", "off", "late")], home, night())
     assert sentences == (
-        "experiment none is not known here: there is no config/experiments/none/config.json. Add it.",
+        "experiment none is unknown: config/experiments/none/config.json does not exist. Create it.",
         "experiment off is not active. Set active to true in config/experiments/off/config.json.",
-        f"experiment late took no part in night {STAMP}.",
+        f"experiment late did not run in night {STAMP}.",
     )
 
 
@@ -93,7 +93,7 @@ def test_a_subsystem_that_runs_later_is_told_with_the_remedy(home: Home) -> None
 
 
 def test_a_stage_that_does_not_exist_is_a_mistake_of_the_author() -> None:
-    with pytest.raises(DashboardError, match="'analyse' is no stage of experiments"):
+    with pytest.raises(DashboardError, match="experiments have no stage 'analyse'"):
         needs_experiment("relax_opt", stage="analyse")
 
 
@@ -101,7 +101,7 @@ def test_a_stage_that_does_not_exist_is_a_mistake_of_the_author() -> None:
     ("condition", "words"),
     [
         ({"contains": "mlp"}, None),
-        ({"contains": "dqn"}, "$.networks: ['mlp'] does not hold 'dqn'. Add it."),
+        ({"contains": "dqn"}, "$.networks: ['mlp'] does not contain 'dqn'. Add it."),
         ({"equals": ["mlp", "dqn"]}, "$.networks: ['mlp'] is not ['mlp', 'dqn']. Set it to that."),
         ({"above": 1}, "$.networks: ['mlp'] is not above 1. Raise it."),
         ({}, None),
@@ -116,7 +116,7 @@ def test_a_config_value_is_judged(home: Home, condition: dict[str, Any], words: 
 def test_a_default_counts_once_the_experiment_has_measured_with_it(home: Home) -> None:
     configure(home, "relax_opt")
     needs = [needs_config("relax_opt", "networks", contains="mlp")]
-    assert "$.networks: is not given" in unmet(needs, home, night())[0]
+    assert "$.networks: required field is missing" in unmet(needs, home, night())[0]
     write(home.data_file("relax_opt", STAMP), {"night": {"config": {"active": True, "networks": ["mlp"]}}})
     assert unmet(needs, home, night()) == ()
 
@@ -157,7 +157,7 @@ def test_a_status_says_blocked_only_where_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        ({"success": True, "message": "", "blocked": True}, r"\$\.success is true as well"),
+        ({"success": True, "message": "", "blocked": True}, r"\$\.blocked and \$\.success are both true"),
         ({"success": False, "message": "", "blocked": "yes"}, "'yes' is not true or false"),
     ],
 )
@@ -212,7 +212,7 @@ def test_words_of_an_earlier_night_do_not_stay_where_there_are_none_tonight(home
     *_, output = run_toy(home, tmp_path, good, priority=1)
     assert (output / "report.json").exists()
     _, status, _ = run_toy(home, tmp_path, good, priority=0)
-    assert status == {"success": True, "message": "done, nothing to tell"}
+    assert status == {"success": True, "message": "done, nothing to report"}
     assert not (output / "report.json").exists()
     run_toy(home, tmp_path, good, priority=1)
     run_toy(home, tmp_path, night(), priority=1)

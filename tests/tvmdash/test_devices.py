@@ -18,11 +18,11 @@ PI: dict[str, Any] = {"tracker_host": "pi", "target": {"kind": "llvm", "mcpu": "
 @pytest.mark.parametrize(
     ("value", "fault"),
     [
-        ({"gpu": {}}, "$.devices.gpu: not a device. Write opencl, cuda, rocm, metal, vulkan"),
+        ({"gpu": {}}, "$.devices.gpu: not a device. Use opencl, cuda, rocm, metal, vulkan"),
         ({"cpu": {}}, "$.devices.cpu: not a device."),
         ({"remote:": {}}, "$.devices.remote:: not a device."),
         ({"opencl": {"target": 3}}, "$.devices.opencl.target"),
-        ({"opencl": {"tracker_host": "pi"}}, "$.devices.opencl.tracker_host: a device of this machine has none."),
+        ({"opencl": {"tracker_host": "pi"}}, "$.devices.opencl.tracker_host: only remote devices have this field."),
         ({"remote:pi": {}}, "$.devices.remote:pi.tracker_host: it is missing."),
         ({"remote:pi": {"tracker_host": "pi"}}, "$.devices.remote:pi.target: it is missing."),
         ({"remote:pi": {**PI, "kind": "llvm"}}, "$.devices.remote:pi.kind"),

@@ -144,10 +144,10 @@ def test_a_point_that_raises_or_is_wrong_is_a_failure_and_the_others_go_on(tmp_p
 def test_a_crash_costs_the_points_it_did_not_come_to_and_is_said(tmp_path: Path) -> None:
     night = Toy(tmp_path, ["good", "crashes"]).night("20260101T000000Z")
     failures = {failure.values["size"]: failure.error for failure in night.failures}
-    assert "ended while it was being measured" in failures[21]
+    assert "killed during the measurement" in failures[21]
     measured = {record.workload_args["size"] for record in night.records}
     assert {10, 11} <= measured
-    assert 20 in measured or failures[20] == "not begun: its process was ended by SIGSEGV"
+    assert 20 in measured or failures[20] == "not begun: its process was killed by SIGSEGV"
 
 
 def test_an_engine_that_is_missing_fails_the_stage_with_its_reason(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_a_misspelt_field_is_refused_with_the_right_one(tmp_path: Path) -> None:
     toy = Toy(tmp_path, ["good"])
     (toy.config / "config.json").write_text('{"active": true, "repaet": 3}')
     status = toy.stage("run", tmp_path / "raw")
-    assert "$.repaet: there is no such field. Did you mean 'repeat'?" in str(status["message"])
+    assert "$.repaet: no such field. Did you mean 'repeat'?" in str(status["message"])
 
 
 @pytest.mark.parametrize("arguments", [[], ["nonsense"], ["run", "/tmp"]])
@@ -273,10 +273,10 @@ def test_a_process_that_hangs_is_ended_and_costs_the_point_it_was_in(tmp_path: P
     night = toy.night("20260101T000000Z")
     (failure,) = night.failures
     assert failure.values["size"] == 21
-    assert "ended while it was being measured" in failure.error
+    assert "killed during the measurement" in failure.error
     assert {10, 11, 20} == {record.workload_args["size"] for record in night.records}
     ended = json.loads((tmp_path / "raw_20260101T000000Z" / "ended.json").read_text())
-    assert ended == {"hangs": "its process did not end within 0.15 min (process_minutes) and was ended"}
+    assert ended == {"hangs": "its process exceeded process_minutes (0.15 min) and was stopped"}
 
 
 def test_a_point_is_profiled_once_and_says_under_which_conditions_it_was_timed(tmp_path: Path) -> None:

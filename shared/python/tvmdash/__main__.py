@@ -15,10 +15,10 @@ _COMMANDS = {"traces": "tvmdash.traces.__main__", "records": "tvmdash.records_ex
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Hand the arguments to the command that is named; its exit code."""
-    parser = argparse.ArgumentParser(prog="tvmdash", description="Measurements, asked in SQL and exchanged.")
+    parser = argparse.ArgumentParser(prog="tvmdash", description="Query measurements in SQL, and exchange records.")
     parser.add_argument("--version", action="version", version=f"tvmdash {__version__}")
-    parser.add_argument("command", choices=_COMMANDS, help="`tvmdash COMMAND --help` lists what it can do")
-    parser.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help="its own arguments")
+    parser.add_argument("command", choices=_COMMANDS, help="`tvmdash COMMAND --help` lists its options")
+    parser.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", help="arguments of the command")
     parsed = parser.parse_args(arguments)
     code: int = importlib.import_module(_COMMANDS[parsed.command]).main(parsed.rest)
     return code

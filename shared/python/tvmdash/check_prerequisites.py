@@ -81,7 +81,7 @@ def is_switched_off(home: Home, kind: str, name: str) -> bool:
 def _known_stage(kind: str, stage: str) -> str:
     names = [item.name for item in pipeline(kind).stages]
     if stage not in names:
-        raise DashboardError(f"needs: {stage!r} is no stage of {kind}s. Use one of: {', '.join(names)}.")
+        raise DashboardError(f"needs: {kind}s have no stage {stage!r}. Use one of: {', '.join(names)}.")
     return stage
 
 
@@ -108,21 +108,21 @@ class _Job:
             return None
         failure = job.first_failure
         if failure is not None:
-            reason = elide(failure.message, _REASON_COLUMNS) or "it does not say why."
+            reason = elide(failure.message, _REASON_COLUMNS) or "no reason given."
             how = "was blocked" if failure.state == BLOCKED else failure.state
-            return f"{self.kind} {self.name}: its {failure.stage} {how} tonight: {reason}"
+            return f"{self.kind} {self.name}: stage {failure.stage} {how} tonight: {reason}"
         if pipeline(self.kind).measures:
-            return f"{self.kind} {self.name} has not come to its {self.stage} tonight."
-        return f"{self.kind} {self.name} has not run yet tonight. Give it a higher priority than this one's."
+            return f"{self.kind} {self.name} has not reached stage {self.stage} tonight."
+        return f"{self.kind} {self.name} has not run yet tonight. Give it a higher priority than this job."
 
     def _why_absent(self, home: Home, night: Night) -> str:
         file = home.config(self.kind, self.name) / config_util.CONFIG_FILE
         shown = file.relative_to(home.root)
         if not file.exists():
-            return f"{self.kind} {self.name} is not known here: there is no {shown}. Add it."
+            return f"{self.kind} {self.name} is unknown: {shown} does not exist. Create it."
         if is_switched_off(home, self.kind, self.name):
             return f"{self.kind} {self.name} is not active. Set active to true in {shown}."
-        return f"{self.kind} {self.name} took no part in night {night.stamp}."
+        return f"{self.kind} {self.name} did not run in night {night.stamp}."
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class _Condition:
         if self.contains is not _ANYTHING and not (
             isinstance(value, (list, dict, str)) and _holds(value, self.contains)
         ):
-            return f"{value!r:.80} does not hold {self.contains!r:.80}. Add it."
+            return f"{value!r:.80} does not contain {self.contains!r:.80}. Add it."
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if self.above is not None and not (number and value > self.above):
             return f"{value!r:.80} is not above {self.above:g}. Raise it."
@@ -169,7 +169,7 @@ class _Config:
         config = _read_measured_config(home.data_file(self.experiment, night.stamp)) or _read(file)
         location = f"{file.relative_to(home.root)}: $.{self.field}"
         if self.field not in config:
-            return f"{location}: is not given. Add it."
+            return f"{location}: required field is missing. Add it."
         fault = self.condition.fault(config[self.field])
         return f"{location}: {fault}" if fault else None
 
@@ -186,7 +186,7 @@ class _Setting:
         config = config_util.read_config(home.config_file, config_util.HOME_FIELDS)
         location = f"{home.config_file.relative_to(home.root)}: $.{self.field}"
         if self.field not in config:
-            return f"{location}: there is no such field."
+            return f"{location}: no such field."
         fault = self.condition.fault(config[self.field])
         return f"{location}: {fault}" if fault else None
 
@@ -205,7 +205,7 @@ class _Any:
             if sentence is None:
                 return None
             sentences.append(sentence)
-        return " ".join(dict.fromkeys(sentences)) or "It needs one of nothing, which cannot be. Name what it needs."
+        return " ".join(dict.fromkeys(sentences)) or "The list of alternatives is empty. Add at least one requirement."
 
 
 def _read_measured_config(data_file: Path) -> dict[str, Any]:

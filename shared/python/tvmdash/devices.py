@@ -62,8 +62,8 @@ def read_devices(value: Mapping[str, Any], shown: str) -> dict[str, Device]:
         local = _LOCAL.fullmatch(name)
         if not local and not _REMOTE.fullmatch(name):
             faults.append(
-                f"{shown}: {where}: not a device. Write {', '.join(KINDS)}, one of them with a number as in cuda:1, or"
-                f" {REMOTE}NAME. {CPU} is always there."
+                f"{shown}: {where}: not a device. Use {', '.join(KINDS)}, optionally with a number (cuda:1), or "
+                f"{REMOTE}NAME. {CPU} is always available."
             )
             continue
         try:
@@ -91,13 +91,13 @@ def _find_faults(name: str, checked: Mapping[str, Any], given: Mapping[str, Any]
     """What is wrong with the device beyond the types of its fields."""
     if not name.startswith(REMOTE):
         yield from (
-            f".{field}: a device of this machine has none. Remove it." for field in _OF_REMOTE if field in given
+            f".{field}: only remote devices have this field. Remove it." for field in _OF_REMOTE if field in given
         )
         return
     if not checked["tracker_host"]:
-        yield ".tracker_host: it is missing. Name the machine where TVM's RPC tracker runs."
+        yield ".tracker_host: required field is missing. Give the host name of TVM's RPC tracker."
     if checked["kind"] == CPU and not checked["target"]:
-        yield '.target: it is missing. Say what TVM compiles for, as in {"kind": "llvm", "mcpu": "cortex-a72"}.'
+        yield '.target: required field is missing. Give the TVM target, e.g. {"kind": "llvm", "mcpu": "cortex-a72"}.'
 
 
 def format_devices(devices: Mapping[str, Device]) -> str:
@@ -120,7 +120,9 @@ def find_device(name: str) -> Device:
         listed = json.dumps({name: {}})
     devices = read_devices(json.loads(listed or "{}"), VARIABLE)
     if name not in devices:
-        raise DashboardError(f"device {name}: the home has none of that name. Name it in $.devices of its config.json.")
+        raise DashboardError(
+            f"device {name}: not a device of this home. Declare it in $.devices of the home's config.json."
+        )
     return devices[name]
 
 

@@ -28,10 +28,11 @@ _REQUEST_S = 20.0
 _MAX_BYTES = 32 << 20
 """Of one answer: a page of comments of the greatest length."""
 _REMEDIES = {
-    401: "The token counts no longer: make a new one.",
-    403: 'The token may not write there (in a workflow: "permissions: pull-requests: write", or issues: write).',
-    404: "There is no such repository, pull request or issue, or the token may not see it.",
-    410: "It was deleted, or the repository has no issues.",
+    401: "The token is no longer valid; create a new one.",
+    403: 'The token has no write permission there (in a workflow, add "permissions: pull-requests: write", or issues: '
+    "write).",
+    404: "The repository, pull request or issue does not exist, or the token has no access to it.",
+    410: "It was deleted, or issues are disabled in the repository.",
 }
 
 
@@ -89,7 +90,9 @@ class PullRequest:
 
     def __post_init__(self) -> None:
         if not is_repository(self.repository):
-            raise DashboardError(f"--repository: {self.repository[:100]!r} is not OWNER/NAME, as apache/tvm.")
+            raise DashboardError(
+                f"--repository: {self.repository[:100]!r} is not of the form OWNER/NAME, e.g. apache/tvm."
+            )
 
     @property
     def path(self) -> str:
@@ -111,8 +114,8 @@ class GitHub:
         except RefusedError as error:
             if error.status != 403:
                 raise
-            text = "GitHub does not say to whom this token belongs; it says so to no workflow's own token."
-            raise RefusedError(f'{text} Write "github_login": "github-actions[bot]" into the config.', 403) from None
+            text = "GitHub did not return the account of this token; it never does for a workflow's own token."
+            raise RefusedError(f'{text} Set "github_login": "github-actions[bot]" in the config.', 403) from None
         return str(_get(value, "login"))
 
     def list_comments(self, pull: PullRequest) -> Iterator[Comment]:
@@ -120,7 +123,7 @@ class GitHub:
         for page in range(1, _MOST_PAGES + 1):
             values = self._call("GET", f"{pull.path}?per_page={_PAGE}&page={page}")
             if not isinstance(values, list):
-                raise GitHubError("GitHub's list of comments is no list.")
+                raise GitHubError("GitHub's list of comments is not a list.")
             yield from map(_parse_comment, values)
             if len(values) < _PAGE:
                 return
@@ -140,7 +143,7 @@ class GitHub:
         for page in range(1, _MOST_PAGES + 1):
             values = self._call("GET", f"{path}&per_page={_PAGE}&page={page}")
             if not isinstance(values, list):
-                raise GitHubError("GitHub's list of issues is no list.")
+                raise GitHubError("GitHub's list of issues is not a list.")
             yield from map(_parse_issue, values)
             if len(values) < _PAGE:
                 return
@@ -166,7 +169,7 @@ class GitHub:
         try:
             answer = http_util.send(method, f"{self.url}{path}", content, headers, _REQUEST_S, max_bytes=_MAX_BYTES)
         except NoAnswerError as error:
-            raise BusyError(f"GitHub gave no answer ({error.cause}).") from None
+            raise BusyError(f"GitHub did not answer ({error.cause}).") from None
         if 200 <= answer.status < 300:
             return answer.parsed()
         raise _make_refusal(answer, f"{method} {path.partition('?')[0]}")
@@ -176,18 +179,16 @@ def open_github(token_file: str, home: Path) -> GitHub:
     """The API with the token of the environment, else of the file; DashboardError where there is no good one."""
     url = _find_url()
     if not http_util.is_safe(url):
-        raise DashboardError(f"{URL_VARIABLE}: not an https:// address. Unset it, or write the API's address into it.")
+        raise DashboardError(f"{URL_VARIABLE}: not an https:// URL. Unset it, or set it to the URL of the API.")
     path = home / Path(token_file).expanduser()
     token, origin = os.environ.get(TOKEN_VARIABLE, "").strip(), TOKEN_VARIABLE
     if not token:
         lines = SecretFile(path, "GitHub token", DEFAULT_FILE).read_lines(home) or []
         token, origin = next((line.strip() for line in lines if line.strip()), ""), str(path)
     if not token:
-        raise DashboardError(
-            f"There is no GitHub token: neither in {TOKEN_VARIABLE} nor in {path} (github_token_file)."
-        )
+        raise DashboardError(f"No GitHub token found in {TOKEN_VARIABLE} or in {path} (github_token_file).")
     if not _TOKEN.fullmatch(token):
-        raise DashboardError(f"{origin}: what stands there is not a GitHub token. Copy it again, the whole of it.")
+        raise DashboardError(f"{origin}: not a GitHub token. Copy the complete token again.")
     return GitHub(url, token)
 
 
@@ -213,7 +214,7 @@ def _parse_comment(value: Json) -> Comment:
     number, body = _get(value, "id"), _get(value, "body")
     user, url = _get(value, "user"), _get(value, "html_url")
     if not isinstance(number, int):
-        raise GitHubError("GitHub told of a comment without a number.")
+        raise GitHubError("GitHub returned a comment without a number.")
     author = _get(user, "login") if user else "ghost"  # of an account that was deleted
     return Comment(number, str(author), str(body or ""), str(url))
 
@@ -221,13 +222,13 @@ def _parse_comment(value: Json) -> Comment:
 def _parse_issue(value: Json) -> Issue:
     number, state = _get(value, "number"), _get(value, "state")
     if not isinstance(number, int):
-        raise GitHubError("GitHub told of an issue without a number.")
+        raise GitHubError("GitHub returned an issue without a number.")
     return Issue(number, str(_get(value, "body") or ""), state == "open", str(_get(value, "html_url")))
 
 
 def _get(value: Any, name: str) -> Any:
     if not isinstance(value, dict) or name not in value:
-        raise GitHubError(f"GitHub's answer has no {name}. Is {URL_VARIABLE} the address of its API?")
+        raise GitHubError(f"GitHub's answer has no {name}. Does {URL_VARIABLE} point to its API?")
     return value[name]
 
 

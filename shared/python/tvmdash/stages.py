@@ -126,13 +126,13 @@ def read_status(folder: Path) -> Status:
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise DashboardError(f"{STATUS_FILE}: not a regular file.")
     if not path.exists():
-        raise DashboardError(f"It left no {STATUS_FILE}.")
+        raise DashboardError(f"It wrote no {STATUS_FILE}.")
     value = _named(common.read_json, path)
     if not isinstance(value, dict):
         raise DashboardError(f"{STATUS_FILE}: $: {type(value).__name__} is not an object with success and message.")
     for name in ("success", "message"):
         if name not in value:
-            raise DashboardError(f"{STATUS_FILE}: $.{name}: is missing. {_format_remedy(name, value)}")
+            raise DashboardError(f"{STATUS_FILE}: $.{name}: required field is missing. {_format_remedy(name, value)}")
     success, message = value["success"], value["message"]
     if not isinstance(success, bool):
         raise DashboardError(f"{STATUS_FILE}: $.success: {success!r:.80} is not true or false.")
@@ -140,7 +140,7 @@ def read_status(folder: Path) -> Status:
         raise DashboardError(f"{STATUS_FILE}: $.message: {message!r:.80} is not a string.")
     blocked, in_log = _flag(value, "blocked"), _flag(value, "in_log")
     if blocked and success:
-        raise DashboardError(f"{STATUS_FILE}: $.blocked: true, but $.success is true as well. Say one of them.")
+        raise DashboardError(f"{STATUS_FILE}: $.blocked: $.blocked and $.success are both true. Set only one of them.")
     return Status(success, redact(message)[:MAX_MESSAGE_CHARS], blocked, in_log)
 
 
@@ -153,7 +153,7 @@ def _flag(value: Mapping[str, Any], name: str) -> bool:
 
 def _format_remedy(name: str, value: Mapping[str, Any]) -> str:
     near = difflib.get_close_matches(name, [key for key in value if key not in _FIELDS], n=1)
-    return f"Did you mean it by {near[0]!r}?" if near else 'Write {"success": true or false, "message": "..."}.'
+    return f"Did you misspell it as {near[0]!r}?" if near else 'Write {"success": true or false, "message": "..."}.'
 
 
 def _named(read: Callable[..., common.Json], path: Path) -> common.Json:
@@ -193,7 +193,7 @@ def run_stage(work: Callable[[], str], destination: Path) -> int:
         return 1
     except Exception as error:  # noqa: BLE001 - said above
         traceback.print_exc()
-        message = f"{type(error).__name__}: {error} (the log has the traceback)"
+        message = f"{type(error).__name__}: {error} (see the log for the traceback)"
         write_status(destination, False, f"{_place_of(error)}{message}", in_log=True)
         return 1
     return 0

@@ -88,7 +88,7 @@ class Subsystem(Generic[Config]):
             raise
         if report is None:
             (output / _REPORT_FILE).unlink(missing_ok=True)  # an earlier night's words are not tonight's
-            return "done, nothing to tell"
+            return "done, nothing to report"
         common.write_json(output / _REPORT_FILE, {"title": report.title, "value": report.value})
         return report.title
 
@@ -104,5 +104,5 @@ class Subsystem(Generic[Config]):
 def _tonight(home: Home) -> Night:
     stamp = os.environ.get("TVMDASH_NIGHT") or next(iter(home.night_stamps()[::-1]), None)
     if stamp is None:
-        raise DashboardError(f"{home.nights}: there is no night yet. Run the dashboard on this home first.")
+        raise DashboardError(f"{home.nights}: no night has run yet. Run a night on this home first.")
     return home.read_night(stamp)

@@ -171,7 +171,7 @@ def parse_summary(value: Json, where: str) -> Summary:
     for error in Schema(SUMMARY_SCHEMA).errors(value):
         message = elide(error.message, 200)
         limits = f"title (1 to {TITLE_LENGTH} characters) and value (at most {VALUE_LENGTH})"
-        raise DashboardError(f"{where}: {error.json_path}: {message}. Write an object of two strings, {limits}.")
+        raise DashboardError(f"{where}: {error.json_path}: {message}. Use an object of two strings, {limits}.")
     return Summary(value["title"], value["value"], tuple(map(Section.from_json, value.get("sections", ()))))
 
 

@@ -73,7 +73,7 @@ def cut_lines(text: str, limit: int) -> str:
     """The text without its last lines, where it is longer, and then with a line that says so."""
     if len(text) <= limit:
         return text
-    note = "\n\n(Cut here: the rest is too long.)\n"
+    note = "\n\n(Truncated: the text is too long.)\n"
     return text[: limit - len(note)].rpartition("\n")[0] + note
 
 
@@ -98,8 +98,8 @@ def format_list(items: Sequence[str], limit: int) -> str:
 def describe_missing_backups(moments: Sequence[str]) -> str:
     """Which archives of a home a night could not make, of the one before it and the one after; empty for none."""
     if len(moments) > 1:
-        return "no backup could be made"
-    return f"the backup {moments[0]} the night could not be made" if moments else ""
+        return "the backup failed"
+    return f"the backup {moments[0]} the night failed" if moments else ""
 
 
 def format_duration(seconds: float) -> str:

@@ -203,7 +203,7 @@ def test_a_gone_artifact_leaves_the_decision_to_the_history(lab: Lab) -> None:
     report, confirmation, incidents = told(lab)
     assert incidents == []
     assert [one["outcome"] for one in confirmation["series"]] == ["unmeasured"]
-    assert f"its artifact {old} is gone" in report["value"]
+    assert f"its artifact {old} no longer exists" in report["value"]
     assert "0.27.0" not in runs_again(lab)
 
 

@@ -413,7 +413,7 @@ def test_a_damaged_verdict_is_told_and_costs_nothing_else(tmp_path: Path, conten
     path.write_bytes(content)
     night = Night(slack_homes.STAMP, COMPLETE, elapsed_s=60, jobs=(job("cnn"),))
     told = night_summary.summarize_status(home, night)
-    assert f"TVM's verdict cannot be read: {path}" in told
+    assert f"TVM's verdict could not be read: {path}" in told
     assert "1 of 1 experiments ok" in told
     headline, more = parts.make_opening(home, night, parts.GOOD, "All ok")
     assert headline == "✅ All ok"

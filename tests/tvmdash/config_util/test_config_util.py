@@ -42,16 +42,16 @@ def test_defaults_are_filled_in_and_not_shared() -> None:
 @pytest.mark.parametrize(
     ("value", "fault"),
     [
-        ({}, "c.json: $.active: is missing. Add it: Whether."),
+        ({}, "c.json: $.active: required field is missing. Add it: Whether."),
         ([], "c.json: $: [] is not an object. Write {...} with the fields in it."),
         ({"active": 1}, "c.json: $.active: 1 is not true or false."),
         ({"active": True, "repeat": 0}, "c.json: $.repeat: 0 is less than 1. Use 1 or more."),
         ({"active": True, "repeat": 100}, "c.json: $.repeat: 100 is more than 99. Use 99 or less."),
         ({"active": True, "repeat": True}, "c.json: $.repeat: True is not a whole number."),
         ({"active": True, "repeat": 1.5}, "c.json: $.repeat: 1.5 is not a whole number."),
-        ({"active": True, "reapet": 3}, "c.json: $.reapet: there is no such field. Did you mean 'repeat'?"),
+        ({"active": True, "reapet": 3}, "c.json: $.reapet: no such field. Did you mean 'repeat'?"),
         ({"active": True, "names": ["a", 3]}, "c.json: $.names[1]: 3 is not a string."),
-        ({"active": True, "mode": "fsat"}, "c.json: $.mode: 'fsat' is not a choice. Did you mean 'fast'?"),
+        ({"active": True, "mode": "fsat"}, "c.json: $.mode: 'fsat' is not a valid choice. Did you mean 'fast'?"),
         ({"active": True, "map": {"run": 0}}, "c.json: $.map.run: 0 is less than 1. Use 1 or more."),
         ({"active": True, "maybe": 3}, "c.json: $.maybe: 3 is not a string or null."),
     ],
@@ -175,7 +175,7 @@ def test_minutes_are_read_beside_the_fields_and_are_none_of_them(tmp_path: Path)
     assert list(config_util.read_fields(path)) == ["x"]
     assert config_util.read_takes_minutes(tmp_path / "absent.json") == {}
     path.write_text('{"takes_minutes": {"weekly": 3}}')
-    with pytest.raises(DashboardError, match="is not minutes by size"):
+    with pytest.raises(DashboardError, match="is not an object of minutes by size"):
         config_util.read_takes_minutes(path)
 
 
@@ -200,9 +200,9 @@ def test_what_is_said_for_a_size_counts_for_it_alone() -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"repaet": 7}, "$.nightly.repaet: there is no such field. Did you mean 'repeat'?"),
+        ({"repaet": 7}, "$.nightly.repaet: no such field. Did you mean 'repeat'?"),
         ({"repeat": "7"}, "$.nightly.repeat: '7' is not a whole number."),
-        ({"size": "smoke"}, "$.nightly.size: there is no such field."),
+        ({"size": "smoke"}, "$.nightly.size: no such field."),
         (7, "$.nightly: 7 is not an object."),
     ],
 )

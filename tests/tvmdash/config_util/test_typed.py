@@ -105,13 +105,18 @@ def test_each_disagreement_names_the_file_the_field_and_what_to_write() -> None:
         "mine/fields.json: $.level: Wrong.level is of another type. Make it `int`.",
         "mine/fields.json: $.seed: Wrong.seed is of another type. Make it `int | None`.",
         "mine/fields.json: $.scores: Wrong.scores is of another type. Make it `tuple[Any, ...]`.",
-        "mine/fields.json: $.more: there is no such field for Wrong.more. Declare it, or take it out of Wrong.",
+        (
+            "mine/fields.json: $.more: the dataclass has Wrong.more, but no such field is declared. "
+            "Declare it, or take it out of Wrong."
+        ),
     ]
 
 
 def test_a_field_of_a_set_that_is_not_included_is_told_as_that() -> None:
     (fault, *_) = typed.find_disagreements(MeasuringConfig, SUBSYSTEM_FIELDS)
-    assert fault == '$.number: there is no such field for MeasuringConfig.number. Add "include": ["timing"].'
+    assert fault == (
+        '$.number: the dataclass has MeasuringConfig.number, but no such field is declared. Add "include": ["timing"].'
+    )
 
 
 def test_a_whole_number_is_a_number() -> None:

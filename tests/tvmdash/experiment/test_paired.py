@@ -235,7 +235,7 @@ def test_a_point_that_the_reference_cannot_run_is_measured_alone(tmp_path: Path,
     toy = Toy(tmp_path, names=["bad", "good"], process_minutes=minutes)
     status = toy.run({}, {"bad": fault})
     assert status["success"]
-    assert "1 beside TVM 1.0; on that one failed: " in status["message"]
+    assert "1 beside TVM 1.0; measuring the reference failed: " in status["message"]
     night = toy.analyze()
     assert paired_of(night)["toy.bad"] is None
     assert len(paired_of(night)["toy.good"]["ratios"]["run_time"]["log_ratios"]) == 2

@@ -48,7 +48,7 @@ def test_an_annotation_is_about_the_first_night_that_it_concerns(kind: str, plac
         ("night", "yesterday", "w", "is not a night"),
         ("night", "2026-13-01", "w", "is not a stamp"),
         ("commit", "ab", "w", "too short"),
-        ("party", "2026-07-01", "w", "is not a kind"),
+        ("party", "2026-07-01", "w", "unknown kind"),
         ("night", "2026-07-01", "  ", "without words"),
     ],
 )
@@ -101,13 +101,15 @@ def test_a_bad_line_is_named_with_its_place_and_costs_itself_only(
         file.write(line + "\n")
     with caplog.at_level(logging.WARNING):
         assert len(annotations.read(home)) == 1
-    assert "annotations.jsonl:2: not an annotation" in caplog.text
+    assert "annotations.jsonl:2: invalid annotation" in caplog.text
 
 
 @pytest.mark.parametrize("words", [[], ["list"], ["add", "night", "2026-07-01", "w"], ["remove", "a1"]])
 def test_a_folder_that_is_no_home_is_said(tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path, *words) == 2
-    assert capsys.readouterr().err == f"{tmp_path}: is no home: it has neither config nor results. Name a home.\n"
+    assert capsys.readouterr().err == (
+        f"{tmp_path}: not a dashboard home: it has neither config nor results. Give the path of a home.\n"
+    )
 
 
 def test_a_home_in_which_no_night_has_run_takes_no_annotation(
@@ -116,4 +118,4 @@ def test_a_home_in_which_no_night_has_run_takes_no_annotation(
     (tmp_path / "config").mkdir()
     assert run(tmp_path) == 0
     assert run(tmp_path, "add", "night", "2026-07-01", "w") == 2
-    assert "in which a night has run" in capsys.readouterr().err
+    assert "Has a night run in" in capsys.readouterr().err

@@ -145,7 +145,7 @@ def test_the_same_event_has_the_same_key_and_another_has_not() -> None:
 
 
 def test_an_unknown_state_is_refused() -> None:
-    with pytest.raises(DashboardError, match="'gone' is not a state"):
+    with pytest.raises(DashboardError, match="unknown state 'gone'"):
         ledgers.changed(ONE, "gone", at=AT, who="a")
 
 
@@ -232,24 +232,24 @@ def test_a_silence_is_ended_by_its_pattern_and_the_ledger_knows_who_did(
     assert run(home, "silence", "exp s2*", "--days", "3") == 0
     assert run(home, "silence", "exp s1") == 0
     assert run(home, "unsilence", "exp s2*", "mended", "--who", "ann") == 0
-    assert capsys.readouterr().out.endswith("exp s2* is told again from the next night on.\n")
+    assert capsys.readouterr().out.endswith("exp s2* is reported again from the next night on.\n")
     last = incident_file.read(file_of(home))[-1]
     assert (last.who, last.event, last.data) == ("ann", "unsilenced", {"pattern": "exp s2*", "words": "mended"})
     run(home)
     shown = capsys.readouterr().out
     assert ("silence of exp s1 until" in shown, "exp s2*" in shown) == (True, False)
     assert run(home, "unsilence", "exp s2*") == 2
-    assert capsys.readouterr().err == "'exp s2*' is the pattern of no silence. In force now: exp s1.\n"
+    assert capsys.readouterr().err == "no silence has the pattern 'exp s2*'. In force: exp s1.\n"
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("show", "nope"), "is no incident"),
-        (("unsilence", "*"), "'*' is the pattern of no silence. In force now: none."),
-        (("silence", "*", "--days", "0"), "so that it ends"),
-        (("silence", "*", "--days", "1000"), "so that it ends"),
-        (("ack", ONE, "--who", "detector"), "the detector's own name"),
+        (("unsilence", "*"), "no silence has the pattern '*'. In force: none."),
+        (("silence", "*", "--days", "0"), "a silence must end"),
+        (("silence", "*", "--days", "1000"), "a silence must end"),
+        (("ack", ONE, "--who", "detector"), "reserved for the detector"),
         (("explain", ONE), "no such file"),
     ],
 )

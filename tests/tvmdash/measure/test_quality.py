@@ -35,7 +35,7 @@ def test_one_process_is_told() -> None:
 
 
 def test_an_unstable_point_and_few_samples_are_told() -> None:
-    assert "may be unstable: the standard deviation is" in said([[1, 1, 1, 1, 1, 1, 9]] * 2)
+    assert "may be unstable: standard deviation is" in said([[1, 1, 1, 1, 1, 1, 9]] * 2)
     assert "only 3 samples" in said([[1, 1, 1]])
 
 

@@ -32,12 +32,12 @@ def test_an_answer_that_is_not_finite_is_infinitely_wrong(wrong):
 def test_answers_that_cannot_be_compared_are_refused():
     with pytest.raises(DashboardError, match=r"shape \(1,\), the reference \(2,\)"):
         max_error(np.zeros(1), np.zeros(2))
-    with pytest.raises(DashboardError, match="reference is not finite"):
+    with pytest.raises(DashboardError, match="reference output is not finite"):
         max_error(np.zeros(1), np.array([np.nan]))
 
 
 def test_a_wrong_answer_names_error_and_tolerance():
     assert check_answer(np.array([1.0 + 1e-6]), np.array([1.0]))["tolerance"] == 1e-5
-    with pytest.raises(DashboardError, match=r"largest error 0\.0001 is beyond 1e-05, the tolerance of float32"):
+    with pytest.raises(DashboardError, match=r"largest error 0\.0001 exceeds 1e-05, the tolerance for float32"):
         check_answer(np.array([1.0001]), np.array([1.0]))
     assert check_answer(np.array([1.0001]), np.array([1.0]), "float16")["max_error"] == pytest.approx(1e-4)

@@ -100,7 +100,7 @@ def test_what_is_wrong_with_a_route_is_told_with_its_place(tmp_path: Path, route
         ({"email": ["ada"]}, ".email[0]: 'ada' is no e-mail address."),
         ({"github": ["@ada"]}, ".github[0]: '@ada' is none. Write it like octocat."),
         ({"routes": ["mial"]}, ".routes[0]: 'mial' is no route. Did you mean 'mail'?"),
-        ({"hosts": "box", "email": ["ada@b.org"]}, ".hosts: there is no such field. Did you mean 'host'?"),
+        ({"hosts": "box", "email": ["ada@b.org"]}, ".hosts: no such field. Did you mean 'host'?"),
         ({"series": 3, "email": ["ada@b.org"]}, ".series: 3 is not a string."),
     ],
 )

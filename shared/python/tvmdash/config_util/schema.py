@@ -135,17 +135,17 @@ def faults_of(error: ValidationError, at: str = "$") -> Iterator[str]:
         for name in sorted(set(given) - set(known)):
             near = difflib.get_close_matches(name, known, n=1)
             remedy = f"Did you mean {near[0]!r}?" if near else f"Known fields: {', '.join(sorted(known))}."
-            yield f"{json_path}.{name}: there is no such field. {remedy}"
+            yield f"{json_path}.{name}: unknown field. {remedy}"
     elif error.validator == "required":
         for name in sorted(set(wanted) - set(given)):
             doc = schema["properties"][name].get("description", "")
-            yield f"{json_path}.{name}: is missing. Add it: {doc}"
+            yield f"{json_path}.{name}: required field is missing. Add it: {doc}"
     elif error.validator == "type":
         yield f"{json_path}: {_format_brief(given)} is not {_format_type(wanted)}."
     elif error.validator == "enum":
         near = difflib.get_close_matches(str(given), [str(choice) for choice in wanted], n=1)
         hint = f"Did you mean {near[0]!r}?" if near else f"Use one of: {', '.join(map(str, wanted))}."
-        yield f"{json_path}: {_format_brief(given)} is not a choice. {hint}"
+        yield f"{json_path}: {_format_brief(given)} is not a valid choice. {hint}"
     elif error.validator in {"minimum", "maximum"}:
         less = error.validator == "minimum"
         yield (
@@ -191,7 +191,7 @@ def read_fields(path: Path) -> dict[str, Field]:
         del value[METRICS]
     sets = value.pop("include", [])
     if not isinstance(sets, list):
-        raise DashboardError(f'{path}: $.include: {_format_brief(sets)} is not a list. Write it like ["timing"].')
+        raise DashboardError(f'{path}: $.include: {_format_brief(sets)} is not a list (expected e.g. ["timing"]).')
     unknown = [name for name in sets if not isinstance(name, str) or name not in FIELD_SETS]
     if unknown:
         raise DashboardError(f"{path}: $.include: {unknown[0]!r} is not one of: {', '.join(FIELD_SETS)}.")
@@ -220,7 +220,7 @@ def read_takes_minutes(path: Path) -> dict[str, float]:
     wrong = not isinstance(value, dict) or set(value) - set(SIZES)
     if wrong or not all(isinstance(item, (int, float)) and item > 0 for item in value.values()):
         shown = f"{path}: $.{_TAKES_MINUTES}: {_format_brief(value)}"
-        raise DashboardError(f'{shown} is not minutes by size. Write it like {{"smoke": 0.3, "nightly": 6}}.')
+        raise DashboardError(f'{shown} is not an object of minutes by size. Use e.g. {{"smoke": 0.3, "nightly": 6}}.')
     return {size: float(minutes) for size, minutes in value.items()}
 
 
@@ -287,14 +287,16 @@ def _parse_field(item: common.Json, json_path: str, name: str = "x") -> Field:
             f"{json_path}: {_format_brief(item)} is not a field. A field has: {', '.join(sorted(known))}."
         )
     if not _NAME.fullmatch(name):
-        raise DashboardError(f"{json_path}: a field's name is lower case with digits and underscores.")
+        raise DashboardError(f"{json_path}: invalid field name. Use lower-case letters, digits and underscores.")
     kind = item.get("type")
     if not isinstance(kind, str) or kind not in {*JSON_TYPES, "choice", "any"}:
         raise DashboardError(
             f"{json_path}.type: {_format_brief(kind)} is not one of {', '.join([*JSON_TYPES, 'choice', 'any'])}."
         )
     if not isinstance(item.get("choices", []), list) or (kind == "choice" and not item.get("choices")):
-        raise DashboardError(f"{json_path}.choices: is missing or not a list. A choice lists its choices.")
+        raise DashboardError(
+            f"{json_path}.choices: missing or not a list. A field of type `choice` must list its choices."
+        )
     for bound in ("min", "max"):
         if isinstance(item.get(bound, 0), bool) or not isinstance(item.get(bound, 0), (int, float)):
             raise DashboardError(f"{json_path}.{bound}: {_format_brief(item[bound])} is not a number.")

@@ -104,7 +104,7 @@ def find_disagreements(kind: type, fields: Fields) -> Iterator[str]:
     for item in dataclasses.fields(kind):
         name, own = item.name, f"{kind.__name__}.{item.name}"
         if name not in fields:
-            yield f"$.{name}: there is no such field for {own}. {_remedy(name, kind)}"
+            yield f"$.{name}: the dataclass has {own}, but no such field is declared. {_remedy(name, kind)}"
         elif not _holds(item.type, fields[name]):
             yield f"$.{name}: {own} is of another type. Make it `{_annotation(fields[name])}`."
 

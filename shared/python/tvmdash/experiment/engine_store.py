@@ -54,10 +54,12 @@ def find(setup: Path, engine: Engine) -> Place:
         return Place()
     file = setup / ENGINES_FILE
     if not file.exists():
-        return Place(reason="it was never installed: the experiment has no setup.sh, or it has not run")
-    item: Mapping[str, str] = common.read_json(file).get(engine.name, {"path": "", "reason": "setup did not know it"})
+        return Place(reason="it was never installed; the experiment has no setup.sh, or setup has not run yet")
+    item: Mapping[str, str] = common.read_json(file).get(
+        engine.name, {"path": "", "reason": "setup did not install it"}
+    )
     if item["path"] and not (Path(item["path"]) / _COMPLETE).exists():
-        return Place(reason=f"{item['path']} is gone. Set rerun_setup for one night.")
+        return Place(reason=f"{item['path']} no longer exists. Set rerun_setup for one night.")
     return Place(item["path"], item["reason"])
 
 
@@ -90,9 +92,9 @@ def _run_pip(engine: Engine, folder: Path, timeout_s: float) -> None:
     try:
         done = subprocess.run(argv, env=environment, timeout=timeout_s, capture_output=True, text=True, check=False)
     except subprocess.TimeoutExpired:
-        raise DashboardError(f"pip did not end within {timeout_s:g} s") from None
+        raise DashboardError(f"pip timed out after {timeout_s:g} s") from None
     if done.returncode:
-        raise DashboardError(f"pip could not install it: {done.stderr.strip()[-_TAIL:] or done.returncode}")
+        raise DashboardError(f"pip install failed: {done.stderr.strip()[-_TAIL:] or done.returncode}")
 
 
 def _prune(store: Path, destination: Path) -> None:

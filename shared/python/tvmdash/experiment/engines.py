@@ -44,12 +44,12 @@ class Engine:
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 _.-]*", self.name):
-            raise DashboardError(f"engine {self.name!r}: a name has letters, digits, ' ', '_', '.' and '-'.")
+            raise DashboardError(f"engine {self.name!r}: invalid name. Use letters, digits, ' ', '_', '.' and '-'.")
         if not self.requirements and self.facts is None:
-            raise DashboardError(f"engine {self.name}: give `facts`: without requirements nothing tells its version.")
+            raise DashboardError(f"engine {self.name}: set `facts`; without requirements, its version is unknown.")
         loose = [text for text in self.requirements if "==" not in text and not text.endswith(".whl")]
         if loose:
-            raise DashboardError(f"engine {self.name}: {loose[0]!r} is no exact pin. Write it like onnx==1.19.1.")
+            raise DashboardError(f"engine {self.name}: {loose[0]!r} is not an exact pin. Use e.g. onnx==1.19.1.")
 
     def say(self) -> EngineFacts:
         """The facts, in the measuring process."""

@@ -103,7 +103,7 @@ class _Contents:
             program = prepared.program()
         # The point is measured already; another TVM may not be able to write what it compiled.
         except Exception:  # noqa: BLE001
-            _log.warning("what %s runs cannot be hashed, so it is measured in full", job.point, exc_info=True)
+            _log.warning("could not hash the code of %s, so it is measured in full", job.point, exc_info=True)
             return {}
         facts = {**self.facts, "point": key(job.point)}
         found = content.hash_content(program, ran, facts, self.hashes)
@@ -128,7 +128,7 @@ def measure(experiment: Measurable[Config], config: Config, measuring: Measuring
     try:
         identity = engine.say()
     except Exception as error:  # a rival's import raises anything; without it nothing here can be measured
-        raise DashboardError(f"the engine {engine.name} does not start: {type(error).__name__}: {error}") from error
+        raise DashboardError(f"the engine {engine.name} failed to start: {type(error).__name__}: {error}") from error
     described = {"engine_config": dict(identity.config), "runtime_config": hardware.describe_system(host)}
     facts = {
         "machine": host,
@@ -145,7 +145,7 @@ def measure(experiment: Measurable[Config], config: Config, measuring: Measuring
             point = known.get(key(job.point))
             if point is None:  # where the target follows from a card, and that is gone by now
                 raise DashboardError(
-                    f"{job.point} is no point here any more. Did its device change since the run began?"
+                    f"the point {job.point} no longer exists. Did its device change since the run started?"
                 )
             _log.info("%s %s %s (%d of %d)", point.workload, point.engine, dict(point.values), number, len(task.jobs))
             _measure_trial(experiment, config, measuring, capture, (point, job, task), sides)

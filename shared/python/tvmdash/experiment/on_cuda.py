@@ -49,8 +49,8 @@ def find_rival_device(name: str) -> RivalDevice:
     card = find_cuda_card(device.index)
     if card is None:
         raise DashboardError(
-            f"device {name}: CUDA's driver shows no card of number {device.index} here."
-            " `python3 -m dashboard check HOME` says what is missing."
+            f"device {name}: the CUDA driver reports no card with number {device.index}. Run `python3 -m dashboard "
+            "check HOME` to find out why."
         )
     return RivalDevice(name, device.index, card)
 
@@ -62,7 +62,7 @@ def use_torch(device: RivalDevice) -> Callable[[], object]:
     if device.card is None:
         return lambda: None
     if not torch.cuda.is_available():
-        raise DashboardError(f"device {device.name}: torch {torch.__version__} sees no card of CUDA.")
+        raise DashboardError(f"device {device.name}: torch {torch.__version__} detects no CUDA card.")
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     return lambda: torch.cuda.synchronize(device.index)
 
@@ -83,7 +83,7 @@ def open_onnx_session(model: bytes, options: Any, device: RivalDevice) -> Any:
         raise DashboardError(str(error).strip()[:1000], place=f"device {device.name}") from error
     if session.get_providers()[0] != wanted:
         raise DashboardError(
-            f"device {device.name}: ONNX Runtime {onnxruntime.__version__} has no {wanted} here, only"
-            f" {', '.join(session.get_providers())}."
+            f"device {device.name}: ONNX Runtime {onnxruntime.__version__} has no {wanted}, only "
+            f"{', '.join(session.get_providers())}."
         )
     return session

@@ -47,7 +47,7 @@ def read_history(experiment: str, axes: tuple[Axis, ...], data: Path, index: Pat
         series = tuple(opened.series(experiment))
         stamps = tuple(opened.stamps(experiment))
     if not stamps:
-        raise DashboardError(f"{data}: no night with readable data.")
+        raise DashboardError(f"{data}: no night has readable data.")
     tonight = records.read_data(data / f"data_{stamps[-1]}.json", experiment)
     failures = tuple(
         Failure(label_of(failure.workload, failure.values), failure.error, failure.workload, failure.values)

@@ -113,7 +113,7 @@ def plan_points(experiment: Measurable[Config], config: Config) -> list[Point]:
     known = {engine.name for engine in experiment.engines}
     for point in points:
         if point.engine not in known:
-            raise DashboardError(f"{point.workload}: engine {point.engine!r} is not among the experiment's `engines`.")
+            raise DashboardError(f"{point.workload}: the experiment's `engines` do not include {point.engine!r}.")
     asked = os.environ.get("TVMDASH_POINTS")
     return _choose(points, experiment.axes, Path(asked)) if asked else points
 
@@ -121,12 +121,14 @@ def plan_points(experiment: Measurable[Config], config: Config) -> list[Point]:
 def _choose(points: Sequence[Point], axes: Sequence[Axis], file: Path) -> list[Point]:
     asked = common.read_json(file)
     if not isinstance(asked, list) or not all(isinstance(item, dict) and set(IDENTITY) <= set(item) for item in asked):
-        raise DashboardError(f"{file}: not a list of points. Each is an object with {', '.join(IDENTITY)}.")
+        raise DashboardError(f"{file}: expected a list of points, each an object with {', '.join(IDENTITY)}.")
     named = [*asked, *_name_networks(asked)]
     wanted = {json.dumps([item[column] for column in IDENTITY], sort_keys=True) for item in named}
     chosen = [point for point in points if _identity(name_values(axes, point)) in wanted]
     if not chosen:
-        raise DashboardError(f"{file}: none of its {len(asked)} points is one of this experiment's {len(points)}.")
+        raise DashboardError(
+            f"{file}: none of its {len(asked)} points matches one of this experiment's {len(points)} points."
+        )
     return chosen
 
 

@@ -68,7 +68,7 @@ def results(raw: Path, precision: Precision) -> dict[str, Any]:
     trials = [trial for trial in captured if not is_of_reference(trial)]
     trials = _sort_as_planned(_drop_last(trials) if planned.killed else trials, list(planned.groups))
     if not trials:
-        raise DashboardError(f"{raw}: no trial was captured; the run stage's log says why.")
+        raise DashboardError(f"{raw}: no trial was recorded. See the log of the run stage.")
     pairs = match_pairs(trials, of_reference)
 
     def ended_by(of_point: Sequence[Trial], reduced: Reduced) -> str:
@@ -108,7 +108,7 @@ def _failures_of_missing(planned: _Planned, trials: Sequence[Trial]) -> Iterator
     begun = {key(trial.point) for trial in trials}
     for point in planned.points:
         if key(point) not in begun:
-            reason = f"not begun: {planned.ended.get(planned.groups[key(point)], 'the run was ended before')}"
+            reason = f"not started: {planned.ended.get(planned.groups[key(point)], 'the run was stopped earlier')}"
             yield analysis_util.failure_of(point, reason, name_engine=planned.names_engines)
 
 

@@ -191,7 +191,7 @@ def _run_rounds(going: _Run[Config], groups: Sequence[Group]) -> None:
 def _is_there(going: _Run[Config], group: Group) -> bool:
     engine = engine_store.find(going.experiment.folder / "setup", group.engine)
     if engine.reason:
-        going.ended[group.name] = f"the engine {group.engine.name} is not here: {engine.reason}"
+        going.ended[group.name] = f"the engine {group.engine.name} is not installed: {engine.reason}"
     return not engine.reason
 
 
@@ -214,11 +214,13 @@ def _format_status(going: _Run[Config], *, points: int) -> str:
     reasons = [trial.error for trials in going.trials.values() for trial in trials if trial.error]
     reasons += going.ended.values()
     if not good:
-        raise DashboardError(f"None of {points} points could be measured: {next(iter(reasons), 'there are no points')}")
+        raise DashboardError(
+            f"None of {points} points could be measured: {next(iter(reasons), 'the config selects no points')}"
+        )
     text = f"{len(good)} of {points} points measured in {going.processes.count} processes"
     reference = going.processes.reference
     if reference:
         pairs = match_pairs(itertools.chain(*going.trials.values()), itertools.chain(*going.of_reference.values()))
         text += f", {len(pairs)} beside TVM {reference.version}"
-        text += f"; on that one failed: {next(iter(going.lone.values()))}" if going.lone else ""
+        text += f"; measuring the reference failed: {next(iter(going.lone.values()))}" if going.lone else ""
     return text + (f"; the first failure: {reasons[0]}" if reasons else "")

@@ -40,13 +40,13 @@ def setup(
         common.write_text(destination / SETUP_RETRY_FILE, "\n".join(lacking) + "\n")
     if script:
         _make_inputs(places.get(inputs_engine, engine_store.Place()), config_dir, script, destination)
-    text = f"{len(places) - len(lacking)} of {len(places)} engines are there" + (", inputs made" if script else "")
+    text = f"{len(places) - len(lacking)} of {len(places)} engines installed" + (", inputs made" if script else "")
     return "; ".join([text, *lacking])
 
 
 def _make_inputs(engine: engine_store.Place, config_dir: Path, script: Path, destination: Path) -> None:
     if engine.reason:
-        raise DashboardError(f"the inputs cannot be made without their engine: {engine.reason}")
+        raise DashboardError(f"the inputs need an engine that is not installed: {engine.reason}")
     folder = inputs_folder(destination)
     folder.mkdir(exist_ok=True)
     path = [*filter(None, [engine.path, os.environ.get("PYTHONPATH", "")])]
@@ -54,4 +54,4 @@ def _make_inputs(engine: engine_store.Place, config_dir: Path, script: Path, des
     done = subprocess.run(argv, env={**os.environ, "PYTHONPATH": os.pathsep.join(path)}, check=False)
     status = read_status(folder)
     if done.returncode or not status.success:
-        raise DashboardError(f"the inputs could not be made: {status.message}")
+        raise DashboardError(f"creating the inputs failed: {status.message}")

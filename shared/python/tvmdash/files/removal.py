@@ -38,7 +38,7 @@ def remove_tree(path: Path) -> bool:
             return True
         _unlock(path)
         time.sleep(_PAUSE_S * attempt)
-    _log.warning("%s: cannot be removed. Nothing needs it; remove it by hand.", path)
+    _log.warning("%s: could not be removed. It is no longer needed; delete it by hand.", path)
     return False
 
 

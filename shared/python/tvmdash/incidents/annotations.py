@@ -81,7 +81,7 @@ def read(home: Path) -> list[Annotation]:
                 annotation = Annotation(**value)
                 annotations[annotation.id] = annotation
         except (DashboardError, TypeError) as error:
-            _log.warning("%s: not an annotation: %s. Mend or remove the line.", where, error)
+            _log.warning("%s: invalid annotation: %s. Fix or remove the line.", where, error)
     return list(annotations.values())
 
 
@@ -101,12 +101,12 @@ def make(
 ) -> Annotation:
     """A checked annotation; DashboardError says what is wrong with the place."""
     if kind not in KINDS:
-        raise DashboardError(f"{kind!r} is not a kind of annotation. Use one of: {', '.join(KINDS)}.")
+        raise DashboardError(f"unknown kind of annotation {kind!r}. Use one of: {', '.join(KINDS)}.")
     if not words.strip():
-        raise DashboardError("An annotation without words tells nobody anything. Give some.")
+        raise DashboardError("The annotation has no text. Give one.")
     if kind == "commit":
         if len(place) < 4:
-            raise DashboardError(f"commit {place!r} is too short. Give at least its first 4 characters.")
+            raise DashboardError(f"commit {place!r} is too short. Give at least 4 characters.")
     else:
         place = _parse_night(place)
     name = hashlib.sha256(
@@ -123,14 +123,14 @@ def _parse_night(text: str) -> str:
     if len(digits) == 8 and digits.isdigit():
         common.parse_stamp(f"{digits}T000000Z")
         return f"{digits}T000000Z"
-    raise DashboardError(f"{text!r} is not a night. Write a stamp (20261121T031500Z) or a date (2026-11-21).")
+    raise DashboardError(f"{text!r} is not a night. Use a stamp (20261121T031500Z) or a date (2026-11-21).")
 
 
 def append(home: Path, line: Mapping[str, object]) -> None:
     """Add one line behind what is there."""
     path = path_of(home)
     if not path.parent.is_dir():
-        raise DashboardError(f"{path.parent}: there is no such folder. Is {home} a home in which a night has run?")
+        raise DashboardError(f"{path.parent}: no such folder. Has a night run in {home}?")
     with path.open("ab") as file:
         file.write((json.dumps(line, ensure_ascii=False) + "\n").encode("utf-8", errors="replace"))
         file.flush()
@@ -155,31 +155,35 @@ def name_user() -> str:
 
 
 def _make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python3 -m dashboard annotate", description="Words for nights and commits.")
+    parser = argparse.ArgumentParser(
+        prog="python3 -m dashboard annotate", description="Annotate nights and commits of a home."
+    )
     parser.add_argument("home", type=Path, metavar="HOME")
     verbs = parser.add_subparsers(
-        dest="verb", metavar="VERB", title="verbs", description="VERB --help says more; without one: list"
+        dest="verb", metavar="VERB", title="verbs", description="use VERB --help for details (default: list)"
     )
-    verbs.add_parser("list", help="those that stand")
-    remove = verbs.add_parser("remove", help="take one back; its line stays in the file")
-    remove.add_argument("id", metavar="ID", help="as `list` shows it")
+    verbs.add_parser("list", help="list the annotations in force")
+    remove = verbs.add_parser("remove", help="withdraw an annotation; its line stays in the file")
+    remove.add_argument("id", metavar="ID", help="ID as shown by `list`")
     add = verbs.add_parser("add", help="add one")
     add.add_argument("kind", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
-    add.add_argument("place", metavar="PLACE", help="a stamp or date; for a commit, its first digits")
+    add.add_argument("place", metavar="PLACE", help="a stamp or date, or for a commit its first characters")
     add.add_argument("words", metavar="WORDS")
-    add.add_argument("--break", dest="is_break", action="store_true", help="levels begin anew there, without an alert")
+    add.add_argument("--break", dest="is_break", action="store_true", help="start new levels there, without an alert")
     said = add.add_mutually_exclusive_group()
     for option, value, help_text in (
-        ("--retire", RETIRED, "nobody misses the series of the scope from there on"),
+        ("--retire", RETIRED, "series in scope are not expected from that night on"),
         (
             "--expect",
             EXPECTED,
-            "the series of the scope are missed whenever they have no value, until they are retired",
+            "series in scope are reported as missing whenever they have no value, until they are retired",
         ),
     ):
         said.add_argument(option, dest="series", action="store_const", const=value, default="", help=help_text)
-    add.add_argument("--scope", default="*", help="only series whose experiment or name matches, with * and ?")
-    add.add_argument("--who", metavar="NAME", help="by default the user who runs this")
+    add.add_argument(
+        "--scope", default="*", help="limit it to series whose experiment or name matches; * and ? are wildcards"
+    )
+    add.add_argument("--who", metavar="NAME", help="author (default: the current user)")
     return parser
 
 
@@ -196,7 +200,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _do(parsed: argparse.Namespace) -> str:
     if not any((parsed.home / name).is_dir() for name in ("config", "results")):
-        raise DashboardError(f"{parsed.home}: is no home: it has neither config nor results. Name a home.")
+        raise DashboardError(
+            f"{parsed.home}: not a dashboard home: it has neither config nor results. Give the path of a home."
+        )
     standing = read(parsed.home)
     if parsed.verb == "add":
         at = f"{common.utc_now():%Y-%m-%dT%H:%M:%SZ}"
@@ -208,10 +214,10 @@ def _do(parsed: argparse.Namespace) -> str:
         return describe(made) + "\n"
     if parsed.verb == "remove":
         if parsed.id not in {annotation.id for annotation in standing}:
-            raise DashboardError(f"{parsed.id!r} is no annotation that stands. See: list.")
+            raise DashboardError(f"no annotation in force has the ID {parsed.id!r}. `list` shows them.")
         append(parsed.home, {"remove": parsed.id, "at": f"{common.utc_now():%Y-%m-%dT%H:%M:%SZ}", "who": name_user()})
-        return f"{parsed.id} is taken back.\n"
-    return "".join(describe(annotation) + "\n" for annotation in standing) or "There are no annotations.\n"
+        return f"{parsed.id} withdrawn.\n"
+    return "".join(describe(annotation) + "\n" for annotation in standing) or "No annotations.\n"
 
 
 if __name__ == "__main__":

@@ -49,14 +49,14 @@ def _list(parsed: argparse.Namespace, ledger: Ledger) -> str:
     rows += [
         f"silence of {silence.pattern} until {silence.until} ({silence.who}): {silence.words}" for silence in silences
     ]
-    empty = "No incident is open." if not parsed.all else "There are no incidents yet."
+    empty = "No incident is open." if not parsed.all else "No incidents yet."
     return "\n".join(rows or [empty]) + "\n"
 
 
 def _show(parsed: argparse.Namespace, ledger: Ledger) -> str:
     incident = ledger.find(parsed.incident)
     changes = (f"{change.at} {change.who}: {change.state}. {change.words}".rstrip() for change in incident.changes)
-    end = [f"Ended in the night {format_night(incident.end)}."] if incident.end else []
+    end = [f"Ended on the night of {format_night(incident.end)}."] if incident.end else []
     return "\n".join([describe(incident), f"State: {incident.state}.", *end, *changes]) + "\n"
 
 
@@ -88,24 +88,24 @@ def _add_bisection(parsed: argparse.Namespace, ledger: Ledger) -> str:
 
 def _silence(parsed: argparse.Namespace, ledger: Ledger) -> str:
     if not 0 < parsed.days <= 365:
-        raise DashboardError(f"--days {parsed.days:g}: a silence lasts from more than 0 to 365 days, so that it ends.")
+        raise DashboardError(f"--days {parsed.days:g}: a silence must end; use more than 0 and at most 365 days.")
     until = f"{common.utc_now() + datetime.timedelta(days=parsed.days):%Y-%m-%dT%H:%M:%SZ}"
     told = Silenced(parsed.pattern, until, parsed.words)
     event = Event.of(_format_now(), _name_user(parsed), ledgers.SILENCED, "", told)
     incident_file.append(output_of(parsed.home) / ledgers.LEDGER_FILE, [event])
-    return f"{parsed.pattern} is silent until {until}. It is judged all the same.\n"
+    return f"{parsed.pattern} is silenced until {until}. It is still judged.\n"
 
 
 def _unsilence(parsed: argparse.Namespace, ledger: Ledger) -> str:
     standing = ledger.silences_at(_format_now())
     if all(silence.pattern != parsed.pattern for silence in standing):
         known = ", ".join(dict.fromkeys(silence.pattern for silence in standing)) or "none"
-        raise DashboardError(f"{parsed.pattern!r} is the pattern of no silence. In force now: {known}.")
+        raise DashboardError(f"no silence has the pattern {parsed.pattern!r}. In force: {known}.")
     event = Event.of(
         _format_now(), _name_user(parsed), ledgers.UNSILENCED, "", Unsilenced(parsed.pattern, parsed.words)
     )
     incident_file.append(output_of(parsed.home) / ledgers.LEDGER_FILE, [event])
-    return f"{parsed.pattern} is told again from the next night on.\n"
+    return f"{parsed.pattern} is reported again from the next night on.\n"
 
 
 def _format_now() -> str:
@@ -115,58 +115,62 @@ def _format_now() -> str:
 def _name_user(parsed: argparse.Namespace) -> str:
     who = str(parsed.who or name_user())
     if who == ledgers.DETECTOR:
-        raise DashboardError(f"--who {who}: that is the detector's own name. Give yours.")
+        raise DashboardError(f"--who {who}: this name is reserved for the detector. Give your own name.")
     return who
 
 
 def _make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python3 -m dashboard incidents", description="The incidents of a home.")
+    parser = argparse.ArgumentParser(
+        prog="python3 -m dashboard incidents", description="Manage the incidents of a home."
+    )
     parser.add_argument("home", type=Path, metavar="HOME")
     parser.set_defaults(do=_list, all=False)
     verbs = parser.add_subparsers(metavar="VERB", title="verbs", description="VERB --help says more; without one: list")
-    listed = verbs.add_parser("list", help="open incidents and silences")
-    listed.add_argument("--all", action="store_true", help="settled ones as well")
+    listed = verbs.add_parser("list", help="list open incidents and silences")
+    listed.add_argument("--all", action="store_true", help="include settled incidents")
     listed.set_defaults(do=_list)
     for name, do, help_text in (
-        ("show", _show, "one incident with its history"),
-        ("explain", _explain, "why it was told: its decision, made again from the stored inputs"),
+        ("show", _show, "show one incident with its history"),
+        ("explain", _explain, "explain the decision behind an incident by replaying it from the stored inputs"),
     ):
         _add_incident(verbs.add_parser(name, help=help_text)).set_defaults(do=do)
     for name, state, help_text in (
-        ("ack", ledgers.ACKNOWLEDGED, "somebody looks after it"),
-        ("expect", ledgers.EXPECTED, "it was meant: the new level is the baseline"),
-        ("close", ledgers.FIXED, "it is over"),
+        ("ack", ledgers.ACKNOWLEDGED, "mark an incident as being looked at"),
+        ("expect", ledgers.EXPECTED, "accept the change: the new level becomes the baseline"),
+        ("close", ledgers.FIXED, "close an incident"),
     ):
         verb = _add_note_argument(_add_incident(verbs.add_parser(name, help=help_text)))
         if name == "close":
             choices = (ledgers.FIXED, ledgers.FALSE_ALARM)
-            verb.add_argument("--as", dest="as_state", choices=choices, help="fixed (default) or false_alarm")
+            verb.add_argument("--as", dest="as_state", choices=choices, help="reason: fixed (default) or false_alarm")
         verb.set_defaults(do=_settle(state))
-    bisected = _add_incident(verbs.add_parser("bisected", help="add what `dashboard bisect` found"))
-    bisected.add_argument("result", type=Path, metavar="RESULT", help="the file that bisect left in results/bisections")
+    bisected = _add_incident(verbs.add_parser("bisected", help="attach the result of `dashboard bisect`"))
+    bisected.add_argument("result", type=Path, metavar="RESULT", help="file written by bisect to results/bisections")
     _add_who(bisected).set_defaults(do=_add_bisection)
-    silence = verbs.add_parser("silence", help="do not tell incidents whose ID, or all of whose series, match")
+    silence = verbs.add_parser("silence", help="do not report incidents if their ID or all of their series match")
     silence.add_argument("pattern", metavar="PATTERN", help="with * and ?")
-    silence.add_argument("--days", type=float, default=_DAYS, help=f"how long; by default {_DAYS}")
+    silence.add_argument("--days", type=float, default=_DAYS, help=f"duration (default: {_DAYS})")
     _add_note_argument(silence).set_defaults(do=_silence)
-    unsilence = verbs.add_parser("unsilence", help="end a silence now")
-    unsilence.add_argument("pattern", metavar="PATTERN", help="as it was given; `list` shows those in force")
+    unsilence = verbs.add_parser("unsilence", help="end a silence early")
+    unsilence.add_argument(
+        "pattern", metavar="PATTERN", help="the pattern as it was given; `list` shows the silences in force"
+    )
     _add_note_argument(unsilence).set_defaults(do=_unsilence)
     return parser
 
 
 def _add_incident(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    parser.add_argument("incident", metavar="INCIDENT", help="its ID, or the beginning of it")
+    parser.add_argument("incident", metavar="INCIDENT", help="incident ID or a prefix of it")
     return parser
 
 
 def _add_note_argument(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    parser.add_argument("words", metavar="WORDS", nargs="?", default="", help="why, for those who read it later")
+    parser.add_argument("words", metavar="WORDS", nargs="?", default="", help="reason, for later readers")
     return _add_who(parser)
 
 
 def _add_who(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    parser.add_argument("--who", metavar="NAME", help="by default the user who runs this")
+    parser.add_argument("--who", metavar="NAME", help="who did it (default: the current user)")
     return parser
 
 
@@ -176,7 +180,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if not output_of(parsed.home).is_dir():
             raise DashboardError(
-                f"{output_of(parsed.home)}: there is no such folder. Run a night with the subsystem stat_alerts first."
+                f"{output_of(parsed.home)}: no such folder. Run a night with the subsystem stat_alerts first."
             )
         do: Callable[[argparse.Namespace, Ledger], str] = parsed.do
         sys.stdout.write(do(parsed, ledger_of(parsed.home)))

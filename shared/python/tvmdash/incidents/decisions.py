@@ -42,7 +42,7 @@ def retire(home: Home, pattern: str, by: By) -> str:
     """
     if set(pattern) <= set("*? "):
         raise DashboardError(
-            f"{pattern!r} would retire everything.", remedy="Name an experiment, or some of its series."
+            f"{pattern!r} would retire everything.", remedy="Give an experiment, or some of its series."
         )
     matched = _describe_matches(home, pattern)
     night = by.at.replace("-", "").replace(":", "")
@@ -72,7 +72,7 @@ def mute(home: Home, pattern: str, until: datetime.datetime, by: By) -> str:
     now = common.utc_now()
     if not now < until <= now + datetime.timedelta(days=_MOST_DAYS):
         problem = f"{until:%Y-%m-%d} is not within the next {_MOST_DAYS} days."
-        raise DashboardError(problem, remedy="Give a mute an end; what is gone for good is retired.")
+        raise DashboardError(problem, remedy="A mute must end; use `retire` for what is gone for good.")
     matched = _describe_matches(home, pattern)
     told = Silenced(pattern, f"{until:%Y-%m-%dT%H:%M:%SZ}", by.why)
     _append(home, Event.of(by.at, by.who, ledgers.SILENCED, "", told))
@@ -131,7 +131,7 @@ def _describe_matches(home: Home, pattern: str) -> str:
     if not matched and not series:
         near = difflib.get_close_matches(pattern, [*experiments, *names], n=1, cutoff=0.5)
         remedy = f"Did you mean {near[0]!r}? With * and ? it may match several."
-        other = "Name an experiment, or series as the site calls them, with * and ?."
+        other = "Give an experiment, or series by their name on the site; * and ? are wildcards."
         raise DashboardError(f"{pattern!r} matches no experiment and no series.", remedy=remedy if near else other)
     if matched:
         return f"experiment{'s' * (len(matched) > 1)} {', '.join(matched)}"

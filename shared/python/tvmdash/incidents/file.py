@@ -39,7 +39,7 @@ def _parse(line: bytes, where: str) -> Event:
         event = structured.from_json(Event, common.parse_json(line, where), where)
         check(event)
     except DashboardError as error:
-        _log.warning("%s: not an event of the ledger: %s. It is passed over and stays in the file.", where, error)
+        _log.warning("%s: invalid ledger event: %s. Skipped; the line stays in the file.", where, error)
         raise _BadLineError from error
     return event
 

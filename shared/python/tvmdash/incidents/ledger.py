@@ -310,14 +310,14 @@ def _apply_event(incident: Incident, event: Event) -> Incident:
 def changed(incident: str, state: str, *, at: str, who: str, words: str = "", end: str | None = None) -> Event:
     """The event that sets an incident's state; `end` is the night that ended it."""
     if state not in STATES:
-        raise DashboardError(f"{state!r} is not a state. Use one of: {', '.join(STATES)}.")
+        raise DashboardError(f"unknown state {state!r}. Use one of: {', '.join(STATES)}.")
     return Event.of(at, who, STATE, incident, StateSet(state, words, end))
 
 
 def bisected_by(incident: str, found: Bisection, *, at: str, who: str) -> Event:
     """The event that tells the answer of `bisect`; DashboardError where it has none."""
     if not found.is_answered or found.effect is None or found.low is None or found.high is None:
-        raise DashboardError(f"the bisection has no answer yet; its state is {str(found.state)!r}.")
+        raise DashboardError(f"the bisection has no result yet; its state is {str(found.state)!r}.")
     answer = BisectionAnswer(
         found.series, found.name, found.effect, found.low, found.high, found.probability,
         found.suspects[-_MOST_SUSPECTS:], found.builds, found.measurements, found.elapsed_s, len(found.suspects),

@@ -60,7 +60,7 @@ def _read_label(path: Path) -> dict[str, str]:
     try:
         value = json.loads(_read(path) or "{}")
     except ValueError as error:
-        _log.warning("%s: not JSON, so nothing is known of the image: %s", path, error)
+        _log.warning("%s: not JSON, so the container image is unknown: %s", path, error)
         return {}
     return {name: item for name, item in value.items() if isinstance(item, str)} if isinstance(value, dict) else {}
 

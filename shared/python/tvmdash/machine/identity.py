@@ -16,7 +16,7 @@ from tvmdash.errors import DashboardError
 
 FILE = "machine.json"
 SCHEMA_VERSION = 1
-_REMEDY = "Restore it from an archive, or run a night, which mends it."
+_REMEDY = "Restore it from an archive, or run a night, which recreates it."
 UNNAMED = "default"
 """What records said of their machine before homes kept a name for it."""
 ENV_NAME, PATH, WORKLOAD = "env_name", "path", "workload"
@@ -136,7 +136,7 @@ def of_folder(folder: Path) -> MachineIdentity | None:
 def format_change(change: MachineChange) -> str:
     """One change, for people."""
     if change.fact == "machine_id":
-        return f"This is another machine: its machine-id is {change.now}, before it was {change.before}."
+        return f"This is a different machine: the machine-id changed from {change.before} to {change.now}."
     if change.fact == "hw_model":
-        return f"The processor is another: {change.now}, before it was {change.before}."
-    return f"The config's env_name {change.now!r} is not the name of this home's machine, {change.before!r}."
+        return f"The processor changed from {change.before} to {change.now}."
+    return f"env_name {change.now!r} in the config differs from this home's machine name, {change.before!r}."

@@ -132,7 +132,7 @@ def _find(nvml: Any, find: Callable[[Any], Any], which: int | str) -> Card | Non
     try:
         return Card(nvml, find(which))
     except nvml.NVMLError as error:
-        _log.warning("NVML does not show card %s: %s.", which, error)
+        _log.warning("NVML does not report card %s: %s.", which, error)
         return None
 
 
@@ -145,6 +145,6 @@ def _start() -> Any:
     except pynvml.NVMLError_LibraryNotFound:
         return None
     except pynvml.NVMLError as error:
-        _log.info("NVML is there, but finds no driver: %s. No GPU is recorded.", error)
+        _log.info("NVML is installed but finds no driver: %s. No GPU is recorded.", error)
         return None
     return pynvml

@@ -242,7 +242,7 @@ def read_trials(folder: Path) -> Iterator[Trial]:
         try:
             yield from _read(path)
         except (sqlite3.DatabaseError, ValueError) as error:
-            raise DashboardError(f"{path}: not a raw database: {error}. Move it away to use the others.") from error
+            raise DashboardError(f"{path}: not a raw database: {error}. Move it away to read the others.") from error
 
 
 def _read(path: Path) -> Iterator[Trial]:
@@ -257,7 +257,7 @@ def _read(path: Path) -> Iterator[Trial]:
         ).fetchall()
         for number, point, started, ended, error, facts in rows:
             samples = database.execute(_SAMPLES[version], (number,))
-            lost = None if ended else "its process was ended while it was being measured"
+            lost = None if ended else "its process was killed during the measurement"
             yield Trial(
                 point=json.loads(point),
                 started_ns=started,

@@ -62,12 +62,14 @@ def find_doubts(
 
 def _judge_spread(reduced: Reduced) -> Iterator[Doubt]:
     if reduced.mean and reduced.std / reduced.mean > UNSTABLE_SHARE:
-        text = f"may be unstable: the standard deviation is {reduced.std / reduced.mean:.0%} of the mean"
+        text = f"may be unstable: standard deviation is {reduced.std / reduced.mean:.0%} of the mean"
         yield Doubt(DoubtKind.UNSTABLE, text)
     if reduced.low is None:
-        yield Doubt(DoubtKind.FEW_SAMPLES, f"only {reduced.count} samples: the median has no 95 % interval")
+        yield Doubt(DoubtKind.FEW_SAMPLES, f"only {reduced.count} samples, too few for a 95 % interval of the median")
     if reduced.processes == 1:
-        yield Doubt(DoubtKind.ONE_PROCESS, "one process: another one may differ by more than its interval says")
+        yield Doubt(
+            DoubtKind.ONE_PROCESS, "measured in one process; other processes may differ by more than the interval"
+        )
 
 
 def _judge_processes(reduced: Reduced, processes: Sequence[Sequence[float]]) -> Iterator[Doubt]:

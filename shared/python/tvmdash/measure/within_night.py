@@ -57,7 +57,7 @@ def call(*arguments: str, timeout_s: float) -> int:
     """
     root = repository()
     if root is None:
-        raise DashboardError("BENCHMARK_DEPS names no dashboard, so nothing can be measured again.")
+        raise DashboardError("BENCHMARK_DEPS does not point to a dashboard, so nothing can be remeasured.")
     argv = [sys.executable, "-m", "dashboard", *arguments]
     paths = f"{root}:{root / 'shared' / 'python'}"
     _log.info("%s", " ".join(argv))
@@ -65,7 +65,7 @@ def call(*arguments: str, timeout_s: float) -> int:
         try:
             return process.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            _log.warning("dashboard %s did not end within %.0f s and is ended", arguments[0], timeout_s)
+            _log.warning("dashboard %s timed out after %.0f s and was stopped", arguments[0], timeout_s)
             process.send_signal(signal.SIGTERM)  # so that it ends its own programs
         try:
             return process.wait(_GRACE_S)

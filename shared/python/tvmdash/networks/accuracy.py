@@ -32,7 +32,7 @@ def max_error(actual: Array, expected: Array) -> float:
         raise DashboardError(f"the answer has shape {actual.shape}, the reference {expected.shape}.")
     wide, reference = actual.astype(np.float64), expected.astype(np.float64)
     if not np.isfinite(reference).all():
-        raise DashboardError("the reference is not finite, so nothing can be compared with it.")
+        raise DashboardError("the reference output is not finite, so the answer cannot be checked.")
     if not np.isfinite(wide).all():
         return float("inf")
     scale = float(np.abs(reference).max(initial=0.0)) or 1.0
@@ -43,6 +43,6 @@ def check_answer(actual: Array, expected: Array, dtype: str = "float32") -> dict
     """`{"max_error": ..., "tolerance": ...}` for the record; DashboardError where the error is beyond the tolerance."""
     error, tolerance = max_error(actual, expected), TOLERANCES[dtype]
     if error > tolerance:
-        problem = f"the largest error {error:.2g} is beyond {tolerance:g}, the tolerance of {dtype}"
+        problem = f"largest error {error:.2g} exceeds {tolerance:g}, the tolerance for {dtype}"
         raise DashboardError(f"wrong answer: {problem}.")
     return {"max_error": error, "tolerance": tolerance}

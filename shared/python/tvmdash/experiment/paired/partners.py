@@ -96,17 +96,17 @@ class Partner:
 
 def describe_limit(minutes: float) -> str:
     """Why a measuring process that ran for so long was ended."""
-    return f"its process did not end within {minutes:g} min (process_minutes) and was ended"
+    return f"its process exceeded process_minutes ({minutes:g} min) and was stopped"
 
 
 def describe_end(code: int, folder: Path) -> str | None:
     """Why a measuring process that exited with `code` did not do its task; None where it did."""
     if code < 0:
-        return f"its process was ended by {signal.Signals(-code).name}"
+        return f"its process was killed by {signal.Signals(-code).name}"
     try:
         status = read_status(folder)
     except DashboardError as error:
-        return f"its process exited with {code}. {error}"
+        return f"its process exited with status {code}. {error}"
     return None if status.success else status.message
 
 

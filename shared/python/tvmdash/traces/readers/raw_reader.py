@@ -20,7 +20,7 @@ from tvmdash.traces.readers.sqlite_input import int_columns, list_tables, open_d
 if TYPE_CHECKING:
     from tvmdash.traces.batches import Ints
 
-_LOST = "its process was ended while it was being measured"
+_LOST = "its process was killed during the measurement"
 
 
 @dataclass(frozen=True)
