@@ -63,11 +63,11 @@ def test_success_is_true_or_false(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ('{"sucess": true, "message": ""}', "$.success: is missing. Did you misspell it as 'sucess'?"),
-        ('{"success": true, "mesage": ""}', "$.message: is missing. Did you misspell it as 'mesage'?"),
+        ('{"sucess": true, "message": ""}', "$.success: required field is missing. Did you misspell it as 'sucess'?"),
+        ('{"success": true, "mesage": ""}', "$.message: required field is missing. Did you misspell it as 'mesage'?"),
         (
             '{"blocked": true, "message": ""}',
-            '$.success: is missing. Write {"success": true or false, "message": "..."}.',
+            '$.success: required field is missing. Write {"success": true or false, "message": "..."}.',
         ),
     ],
 )
