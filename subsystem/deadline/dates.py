@@ -18,11 +18,11 @@ from tvmdash.structured import from_json
 
 FIELDS = {
     "date": Field("str", "2027-01-15 (the end of that day) or 2027-01-15T17:00, with Z or +01:00 if wanted.", min=1),
-    "time_zone": Field("str", "As the config's time_zone, for this date.", default="", min=0),
+    "time_zone": Field("str", "Overrides the config's time_zone for this date.", default="", min=0),
     "ping": Field("list", "Slack IDs that are pinged.", default=[], of=Field("str", "A Slack ID.", min=1)),
-    "ping_days": Field("int", "As the config's ping_days, for this date.", default=None, nullable=True, min=0),
-    "title": Field("str", "Its name for people.", default=""),
-    "url": Field("str", "Where more is said.", default=""),
+    "ping_days": Field("int", "Overrides the config's ping_days for this date.", default=None, nullable=True, min=0),
+    "title": Field("str", "Title shown in messages.", default=""),
+    "url": Field("str", "URL with details.", default=""),
 }
 ANYWHERE_ON_EARTH = "AoE"
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -139,13 +139,11 @@ def _moment(date: str, own_zone: str, default_zone: str, location: str) -> tuple
     day = _DAY.fullmatch(date)
     match = _MOMENT.fullmatch(date)
     if not day and not match:
-        raise DashboardError(
-            f"{location}.date: {date!r:.60} is not a date. Write it like 2027-01-15 or 2027-01-15T17:00."
-        )
+        raise DashboardError(f"{location}.date: {date!r:.60} is not a date (use e.g. 2027-01-15 or 2027-01-15T17:00).")
     offset = match[3] if match else None
     if offset and own_zone:
         raise DashboardError(
-            f"{location}.date: {date!r} has an offset, and time_zone is given too. Leave one of them out."
+            f"{location}.date: {date!r} has a UTC offset, but time_zone is also set. Remove one of them."
         )
     text = f"{date}T23:59:59" if day else f"{match[1]}T{match[2]}"  # type: ignore[index]
     try:
@@ -154,9 +152,7 @@ def _moment(date: str, own_zone: str, default_zone: str, location: str) -> tuple
             shift = "+00:00" if offset == "Z" else offset
             return datetime.datetime.fromisoformat(text + shift), "UTC" if shift == "+00:00" else f"UTC{shift}"
     except ValueError as error:
-        raise DashboardError(
-            f"{location}.date: {date!r}: {error}. Write it like 2027-01-15 or 2027-01-15T17:00."
-        ) from error
+        raise DashboardError(f"{location}.date: {date!r}: {error}. Use e.g. 2027-01-15 or 2027-01-15T17:00.") from error
     name = own_zone or default_zone
     return _local(naive, name, location, date), name
 
@@ -167,7 +163,7 @@ def _local(naive: datetime.datetime, name: str, location: str, date: str) -> dat
     moment = naive.replace(tzinfo=zone)
     if moment.astimezone(datetime.UTC).astimezone(zone).replace(tzinfo=None) != naive:
         raise DashboardError(
-            f"{location}.date: {date!r} does not exist in {name}: clocks are put forward then. Write another time."
+            f"{location}.date: {date!r} does not exist in {name} because the clocks go forward then. Use another time."
         )
     return moment
 
@@ -180,4 +176,4 @@ def _zone(name: str, location: str) -> zoneinfo.ZoneInfo:
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         near = difflib.get_close_matches(name, sorted(zoneinfo.available_timezones()), n=1)
         remedy = f"Did you mean {near[0]!r}?" if near else "Use an IANA name such as Europe/Berlin, or AoE."
-        raise DashboardError(f"{location}.time_zone: {name!r:.60} is not a time zone. {remedy}") from None
+        raise DashboardError(f"{location}.time_zone: unknown time zone {name!r:.60}. {remedy}") from None

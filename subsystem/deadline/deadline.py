@@ -45,7 +45,7 @@ class DeadlineSubsystem(Subsystem[DeadlineConfig]):
         ahead = DeadlinesAhead(tuple(item.ahead_of(now, near=item in near) for item in coming), tonight.stamp)
         value = {"schema_version": SCHEMA_VERSION, **structured.to_json(ahead)}
         common.write_json(output / DEADLINES_FILE, value)
-        sentences = [f"{item.title}: {item.describe(now)}." for item in coming] or ["No deadline is ahead."]
+        sentences = [f"{item.title}: {item.describe(now)}." for item in coming] or ["No upcoming deadlines."]
         past = len(deadlines) - len(coming)
         sentences += [f"{past} in the past can be removed from the config."] if past else []
         if near:

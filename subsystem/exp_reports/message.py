@@ -28,7 +28,7 @@ from tvmdash.slack_util.payloads import Message, Part, build, escape, format_bol
 from tvmdash.text import describe_missing_backups, elide, format_list
 
 _NAMED, _NAME, _SUMMARY = 3, 24, 400
-_DISTURBED = "Perhaps disturbed while it was measured:"
+_DISTURBED = "Possibly disturbed during the measurement:"
 
 
 def of_night(home: Home, night: Night, whole: str) -> Message:
@@ -56,14 +56,14 @@ def verdict(night: Night) -> str:
     bad.append(_named([job for job in jobs if _is_partly_good(job)], "failed in part"))
     clauses = [text for text in bad if text]
     if not jobs:
-        text = "No experiment took part"
+        text = "No experiment ran"
     elif clauses:
         text = f"{'; '.join(clauses)}. {good} of {_count(len(jobs))} ok"
     else:
         text = f"All {_count(len(jobs))} ok" if len(jobs) > 1 else f"{elide(_title(jobs[0]), 60)} is ok"
     if backup := describe_missing_backups([backup.moment for backup in night.missing_backups]):
         text = f"{text}, but {backup}"
-    return text if night.state in {RUNNING, COMPLETE} else f"The night was stopped before its end. {text}"
+    return text if night.state in {RUNNING, COMPLETE} else f"The night was stopped early. {text}"
 
 
 def _named(jobs: Sequence[JobResult], clause: str) -> str:
@@ -106,7 +106,7 @@ def _is_partly_good(job: JobResult) -> bool:
 
 def _unfinished_part(job: JobResult, notify: Notify) -> Part:
     done = [step.stage for step in job.steps]
-    sentence = f"It was through {escape(done[-1], 60)}." if done else "It was not begun."
+    sentence = f"Last completed stage: {escape(done[-1], 60)}." if done else "It was not started."
     lines = (f"{UNFINISHED} {format_bold(_title(job))} did not finish. {sentence}", format_in_a_line(notify.pings))
     return Part("\n".join(filter(None, lines)), notify.pings)
 
@@ -117,7 +117,7 @@ def _good_part(home: Home, job: JobResult, stamp: str, trouble: str) -> Part:
     `trouble`: what may have disturbed its run.
     """
     summary = home.read_summary(job.name) if home.stamp_of(home.summary(job.name)) == stamp else None
-    text = "\n".join(_short(summary[1])) if summary else "It left no summary of tonight."
+    text = "\n".join(_short(summary[1])) if summary else "It wrote no summary tonight."
     icon = NOTE if job.failed_points or trouble else GOOD
     doubt = escape(f"{_DISTURBED} {elide(trouble, _SUMMARY)}", 2 * _SUMMARY) if trouble else ""
     lines = (f"{icon} {format_bold(_title(job))}", doubt, escape(text, 2 * _SUMMARY))

@@ -21,7 +21,7 @@ VERDICTS = (HOLDS, DOES_NOT_HOLD, CANNOT_TELL)
 _TITLES = {
     HOLDS: "History holds",
     DOES_NOT_HOLD: "History does NOT hold",
-    CANNOT_TELL: "Whether history holds cannot be told",
+    CANNOT_TELL: "Inconclusive whether history holds",
 }
 _FIRST = {HOLDS: "Holds", DOES_NOT_HOLD: "Does NOT hold", CANNOT_TELL: "Cannot be told"}
 """The same in the first line: in Slack the config's title stands where this title would."""
@@ -105,7 +105,10 @@ def add(folder: Path, check: Check) -> tuple[list[Check], str]:
     except DashboardError as error:  # an old file's damage must not end tonight's check
         aside = folder / f"history.damaged-{check.stamp}.json"
         os.replace(path, aside)
-        earlier, damage = [], f"The history could not be read and begins anew; it lies in {aside.name}: {error}"
+        earlier, damage = (
+            [],
+            (f"The history file could not be read and was moved to {aside.name}; a new one was started: {error}"),
+        )
     checks = sorted([*(other for other in earlier if other.stamp != check.stamp), check], key=lambda other: other.stamp)
     common.write_json(path, {"schema_version": SCHEMA_VERSION, "checks": [asdict(other) for other in checks]})
     return checks, damage
@@ -118,7 +121,7 @@ def _read(path: Path) -> list[Check]:
     try:
         return [_restored(entry) for entry in value["checks"]]
     except (AttributeError, KeyError, TypeError) as error:
-        raise DashboardError(f"{path}: is no history: {error!r}.") from error
+        raise DashboardError(f"{path}: not a history file: {error!r}.") from error
 
 
 def _restored(value: Mapping[str, Any]) -> Check:
@@ -142,13 +145,16 @@ def _lines(check: Check) -> Iterator[str]:
         yield f"{_FIRST[check.verdict]}: {f'{what}: ' if check.experiment else ''}{check.why}"
         return
     times = f"{check.rounds} {'time' if check.rounds == 1 else 'times'} in {format_duration(check.elapsed_s)}"
-    yield f"{_FIRST[check.verdict]}: {what}, TVM {check.tvm}, drawn among {check.candidates}, measured again {times}."
+    yield (
+        f"{_FIRST[check.verdict]}: {what}, TVM {check.tvm}, drawn from {check.candidates} candidates, remeasured "
+        f"{times}."
+    )
     first = sorted(check.series, key=lambda series: (series.verdict == HOLDS, series.verdict == CANNOT_TELL))
     yield from (series.words for series in first[:_SHOWN])
     if len(first) > _SHOWN:
         yield f"... and {len(first) - _SHOWN} more."
     if check.why:
-        yield f"It ended early: {check.why}"
+        yield f"Stopped early: {check.why}"
     if check.verdict != HOLDS:
         yield from (elide(fact, 160) for fact in check.differs[:_SHOWN])
 
@@ -156,5 +162,5 @@ def _lines(check: Check) -> Iterator[str]:
 def _tally(checks: list[Check]) -> str:
     count = Counter(series.verdict for series in checks)
     first = f" since {common.parse_stamp(checks[0].stamp):%Y-%m-%d}" if len(checks) > 1 else ""
-    sentence = f"{count[HOLDS]} held, {count[DOES_NOT_HOLD]} did not, of {count[CANNOT_TELL]} it could not be told"
+    sentence = f"{count[HOLDS]} held, {count[DOES_NOT_HOLD]} did not, {count[CANNOT_TELL]} inconclusive"
     return f"{len(checks)} {'check' if len(checks) == 1 else 'checks'}{first}: {sentence}."

@@ -61,8 +61,8 @@ def repeated(config: HistoryCheckConfig, home: Home, tonight: Night) -> Check:
         arguments = ["--no-rebuild-tvm", *(f"--{name}={value}" for name, value in options.items())]
         code = within_night.call("reproduce", str(home.root), "random", *arguments, timeout_s=seconds + _PATIENCE_S)
         if not result.is_file():
-            why = "took too long and was ended" if code == _ENDED else f"ended with {code}"
-            return Check(tonight.stamp, CANNOT_TELL, f"dashboard reproduce {why}; the log of this stage says more.")
+            why = "timed out and was stopped" if code == _ENDED else f"exited with status {code}"
+            return Check(tonight.stamp, CANNOT_TELL, f"dashboard reproduce {why}; see the log of this stage.")
         return history.parse(common.read_json(result), tonight.stamp)
 
 

@@ -96,7 +96,7 @@ def parse_all(values: Sequence[Any], shown: str = "config.json") -> tuple[list[D
             faults.append(str(error))
             continue
         if definition.id in good or definition.title in {other.title for other in good.values()}:
-            faults.append(f"{json_path}: the same score, or one of the same title, stands above. Take one of them out.")
+            faults.append(f"{json_path}: duplicate of an earlier score or of its title. Remove one of them.")
         else:
             good[definition.id] = definition
     return list(good.values()), faults
@@ -110,16 +110,18 @@ def _parse(value: Any, json_path: str) -> Definition:
     for name in sorted(set(value) - set(_KNOWN)):
         near = difflib.get_close_matches(name, _KNOWN, n=1)
         raise DashboardError(
-            f"{json_path}.{name}: there is no such field. "
+            f"{json_path}.{name}: unknown field. "
             + (f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(_KNOWN)}.")
         )
     title, experiment = _string(value, "title", json_path), _string(value, "experiment", json_path)
     kind = _choice(value.get("kind"), KINDS, f"{json_path}.kind")
     compares = kind in (SPEEDUP, SHARE)
     if compares and "baseline" not in value:
-        raise DashboardError(f"{json_path}.baseline: is missing. A {kind} compares with something: select it.")
+        raise DashboardError(
+            f"{json_path}.baseline: required field is missing. A {kind} needs a baseline to compare with."
+        )
     if not compares and "baseline" in value:
-        raise DashboardError(f"{json_path}.baseline: a {kind} compares with nothing. Leave it out.")
+        raise DashboardError(f"{json_path}.baseline: a {kind} has no baseline. Remove it.")
     return Definition(
         title,
         kind,
@@ -134,20 +136,20 @@ def _parse(value: Any, json_path: str) -> Definition:
 def _string(value: Mapping[str, Any], name: str, json_path: str) -> str:
     text = value.get(name)
     if not isinstance(text, str) or not text.strip():
-        raise DashboardError(f"{json_path}.{name}: is missing or not a string. Add it.")
+        raise DashboardError(f"{json_path}.{name}: required field is missing or not a string. Add it.")
     return text.strip()
 
 
 def _choice(value: Any, choices: Sequence[str], json_path: str) -> str:
     if value not in choices:
-        raise DashboardError(f"{json_path}: {value!r:.60} is not a choice. Use one of: {', '.join(choices)}.")
+        raise DashboardError(f"{json_path}: {value!r:.60} is not a valid choice. Use one of: {', '.join(choices)}.")
     return str(value)
 
 
 def _metric(value: Any, kind: str, json_path: str) -> Metric:
     name = _choice(value, [metric.name for metric in METRICS], json_path)
     if kind == CORRECT and name != METRICS[0].name:
-        raise DashboardError(f"{json_path}: a {kind} counts points, whatever was measured of them. Leave it out.")
+        raise DashboardError(f"{json_path}: a {kind} counts points regardless of metric. Remove it.")
     return next(metric for metric in METRICS if metric.name == name)
 
 
@@ -155,10 +157,10 @@ def _threshold(value: Mapping[str, Any], kind: str, json_path: str) -> float:
     number = value.get("threshold")
     if kind != SHARE:
         if number is not None:
-            raise DashboardError(f"{json_path}.threshold: only {SHARE} has one. Leave it out.")
+            raise DashboardError(f"{json_path}.threshold: allowed for {SHARE} only. Remove it.")
         return 0.0
     if isinstance(number, bool) or not isinstance(number, (int, float)) or number <= 0:
-        raise DashboardError(f"{json_path}.threshold: {number!r:.60} is not a speed-up above 0. Write it like 1.5.")
+        raise DashboardError(f"{json_path}.threshold: {number!r:.60} is not a speed-up above 0 (use e.g. 1.5).")
     return float(number)
 
 
@@ -166,25 +168,23 @@ def _workloads(value: Any, json_path: str) -> tuple[str, ...] | None:
     if value == ALL:
         return None
     if not isinstance(value, list) or not value or not all(isinstance(item, str) and item for item in value):
-        raise DashboardError(f'{json_path}: {value!r:.60} is neither "all" nor a list of names. Write it like ["mlp"].')
+        raise DashboardError(f'{json_path}: {value!r:.60} is neither "all" nor a list of names (use e.g. ["mlp"]).')
     return tuple(dict.fromkeys(value))
 
 
 def _selector(value: Any, experiment: str, json_path: str) -> Selector:
     if not isinstance(value, dict):
-        raise DashboardError(
-            f'{json_path}: {value!r:.60} is not an object. Write it like {{"build_config.opt_level": 3}}.'
-        )
+        raise DashboardError(f'{json_path}: {value!r:.60} is not an object (use e.g. {{"build_config.opt_level": 3}}).')
     values = {path: item for path, item in value.items() if path != EXPERIMENT}
     for path in values:
         column = path.partition(".")[0]
         if column not in _COLUMNS:
             near = difflib.get_close_matches(column, _COLUMNS, n=1)
             remedy = f"Did you mean {near[0]!r}?" if near else f"Columns: {', '.join(_COLUMNS)}."
-            raise DashboardError(f"{json_path}.{path}: {column!r} is no column of a record. {remedy}")
+            raise DashboardError(f"{json_path}.{path}: records have no column {column!r}. {remedy}")
     own = value.get(EXPERIMENT, experiment)
     if not isinstance(own, str) or not own:
-        raise DashboardError(f"{json_path}.{EXPERIMENT}: {own!r:.60} is not an experiment's name.")
+        raise DashboardError(f"{json_path}.{EXPERIMENT}: {own!r:.60} is not a valid experiment name.")
     return Selector(own, values)
 
 

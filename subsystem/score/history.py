@@ -81,7 +81,7 @@ def _read_night(home: Home, experiment: str, stamp: str) -> ExperimentNight:
         return ExperimentNight(experiment, lacking=f"its data cannot be read: {error}")
     if data.leaves or not (data.records or data.failures):
         return ExperimentNight(
-            experiment, lacking=f"experiment {experiment} leaves no records, and a score needs them."
+            experiment, lacking=f"experiment {experiment} writes no records, but a score needs them."
         )
     measured = tuple(record.only_identity() for record in data.records)
     return ExperimentNight(experiment, measured, data.failures, data.tvm_hash, _digest(config))
@@ -92,7 +92,7 @@ def _why_no_data(home: Home, experiment: str, stamp: str) -> str:
         reasons = unmet([needs_experiment(experiment)], home, home.read_night(stamp))
     except DashboardError:
         reasons = ()
-    return " ".join(reasons) or f"experiment {experiment} left no data of this night."
+    return " ".join(reasons) or f"experiment {experiment} wrote no data for this night."
 
 
 def _digest(config: Any) -> str:

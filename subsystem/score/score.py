@@ -51,7 +51,11 @@ class Score(Subsystem[ScoreConfig]):
             for name in definition.experiments:
                 if experiment_of(name) not in known:
                     near = difflib.get_close_matches(name, known, n=1)
-                    remedy = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(known) or 'none'}."
+                    remedy = (
+                        (f"Did you mean {near[0]!r}?")
+                        if near
+                        else f"Experiments of this home: {', '.join(known) or 'none'}."
+                    )
                     faults.append(
                         f"{shown}: score {definition.title!r}: this home has no experiment {name!r}. {remedy}"
                     )

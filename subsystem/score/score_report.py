@@ -30,11 +30,11 @@ def report(scored: Sequence[Scored], left_out: Sequence[LeftOut], faults: Sequen
         else f"Scores: {complete} of {len(scored)} complete"
     )
     if not scored:
-        title = "Scores: none tonight" if left_out else "Scores: none is defined"
+        title = "Scores: none tonight" if left_out else "Scores: none defined"
     if left_out:
         title += f", {len(left_out)} left out"
     if faults:
-        title += f", {len(faults)} cannot be used"
+        title += f", {len(faults)} not usable"
     lines = [f"{elide(item.definition.title, 120)}: {describe(item)}" for item in scored]
     lines += [_format_left_out(left_out)] if left_out else []
     return Report(title, "\n".join([*lines, *(f"Not used: {fault}" for fault in faults)])[:4000])
@@ -43,7 +43,7 @@ def report(scored: Sequence[Scored], left_out: Sequence[LeftOut], faults: Sequen
 def _format_left_out(left_out: Sequence[LeftOut]) -> str:
     names = list(dict.fromkeys(name for item in left_out for name in item.experiments))
     scores = f"{len(left_out)} score{'' if len(left_out) == 1 else 's'}"
-    return f"Left out: {scores} of {format_list(names, 6)}, switched off in this home."
+    return f"Left out: {scores} of {format_list(names, 6)}, not active in this home."
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ def tell(scored: Scored) -> Told:
     """The same in parts."""
     tonight = scored.tonight
     if not tonight.expected and not tonight.missing:
-        remedy = "Look at its baseline, contender and workloads."
-        return Told("no value: no record and no failure matches it", sentences=remedy)
+        remedy = "Check its baseline, contender and workloads."
+        return Told("no value: no record or failure matches it", sentences=remedy)
     missing = f"Missing: {_format_missing(tonight.missing)}" if not tonight.complete else ""
     if missing and tonight.value is None:
         return Told("no value tonight", sentences=missing)
@@ -100,7 +100,7 @@ def _format_value(scored: Scored, point: Point) -> Told:
         "" if point.low is None or point.high is None else f"{three_digits(point.low)} to {three_digits(point.high)}, "
     )
     if kind == SPEEDUP:
-        doubt = ", perhaps no difference" if point.low is not None and point.low <= 1 <= (point.high or 1) else ""
+        doubt = ", possibly no difference" if point.low is not None and point.low <= 1 <= (point.high or 1) else ""
         return Told(f"{three_digits(value)} {_times(scored)}", f"{span}{over}{doubt}")
     if kind == GEOMEAN:
         return Told(format_quantity(value, scored.definition.unit), f"{span}geometric mean of {over}")
@@ -145,7 +145,7 @@ def _format_change(scored: Scored, tonight: Point) -> str:
         if not earlier:
             return ""
         count = len(tonight.expected)
-        return f"No earlier night is complete over the same {'workload' if count == 1 else f'{count} workloads'}."
+        return f"No earlier night is complete for the same {'workload' if count == 1 else f'{count} workloads'}."
     since = "the night before" if before is earlier[-1] else f"night {before.stamp}, the last comparable one"
     if scored.definition.kind == CORRECT:
         return f"{before.value:.0f} on {since}."

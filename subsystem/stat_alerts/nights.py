@@ -134,12 +134,12 @@ def _begin(home: Home, output: Path, stamp: str, options: Options) -> tuple[Tabl
     try:
         memory = memories.read(output, stamp)
         if memory.count > len(table.stamps) or table.index_of(_next(memory.night)) != memory.count:
-            raise DashboardError("the store holds other nights than were judged.")
+            raise DashboardError("the stored nights differ from those that were judged.")
         if memory.count >= len(table.stamps) - (_TABLE_REACH - max(REACH, drift.REACH)) or not table.offset:
             return table, memory
         raise DashboardError(f"{len(table.stamps) - memory.count} nights have not been judged.")
     except DashboardError as error:
-        _log.info("%s All is computed again from the store.", error)
+        _log.info("%s Recomputing everything from the store.", error)
     table = read_table(home, stamp, None)
     first = max(0, len(table.stamps) - MOST_REPLAYED)
     return table, scanned(table, first, options.settings) if first else Memory()

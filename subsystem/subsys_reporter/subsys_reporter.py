@@ -54,7 +54,7 @@ def verdict(jobs: Sequence[JobResult]) -> str:
     groups = ((FAILED, "failed"), (BLOCKED, "did not run"))
     clauses = [_named([job for job in jobs if job.state == state], clause) for state, clause in groups]
     if not jobs:
-        return "No other subsystem took part"
+        return "No other subsystem ran"
     if not any(clauses):
         return f"All {len(jobs)} subsystems ok" if len(jobs) > 1 else f"{elide(_title(jobs[0]), _NAME)} is ok"
     return "; ".join(clause for clause in clauses if clause)

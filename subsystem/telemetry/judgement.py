@@ -86,7 +86,7 @@ def _lost(run: Telemetry) -> Iterator[str]:
     for number, column in run.named("gpu_temperature_c").items():
         seconds = [second for second, value in zip(run.seconds, column, strict=True) if value is not None]
         if seconds and column[-1] is None:
-            yield f"GPU {number} answered no more from {three_digits(seconds[-1])} s into the run on."
+            yield f"GPU {number} stopped responding {three_digits(seconds[-1])} s into the run."
 
 
 def _sum(left: float | None, right: float | None) -> float | None:
@@ -149,7 +149,7 @@ def _stolen(run: Telemetry, limits: Limits) -> Iterator[str]:
     known = [value for value in run.column("stolen_cores") if value is not None]
     mean = sum(known) / len(known) if known else 0.0
     if mean >= limits.stolen_cores:
-        yield f"The hypervisor gave {three_digits(mean)} cores' time to other machines, on average over the run."
+        yield f"The hypervisor gave the time of {three_digits(mean)} cores on average to other machines during the run."
 
 
 def _memory(run: Telemetry, limits: Limits) -> Iterator[str]:
@@ -157,4 +157,4 @@ def _memory(run: Telemetry, limits: Limits) -> Iterator[str]:
     least = min(known, default=None)
     if least is not None and least < run.memory_total_bytes * limits.memory_percent / 100:
         total = format_bytes(run.memory_total_bytes)
-        yield f"Memory was short: at one moment only {format_bytes(least)} of {total} were available."
+        yield f"Memory ran low: at one point only {format_bytes(least)} of {total} were available."

@@ -52,7 +52,7 @@ def find(home: Home, experiment: str, stamp: str, begun_unix_s: float) -> tuple[
         with zipfile.ZipFile(file) as archive, tempfile.TemporaryDirectory() as folder:
             wanted = [item for item in archive.infolist() if Path(item.filename).match("raw_*.db*")]
             if sum(item.file_size for item in wanted) > _MAX_BYTES:
-                raise DashboardError(f"{file}: too large to look into.")
+                raise DashboardError(f"{file}: too large to inspect.")
             archive.extractall(folder, wanted)
             trials = [trial for trial in read_trials(Path(folder)) if not is_of_reference(trial)]
             return outliers(trials, begun_unix_s)

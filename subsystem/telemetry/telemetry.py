@@ -118,7 +118,7 @@ def report(runs: Sequence[Run], faults: Sequence[str]) -> Report | None:
         return None
     lines = [f"{run.telemetry.experiment}: {' '.join(run.abnormal)}{_with_outliers(run)}" for run in disturbed]
     verb = "was" if len(disturbed) == 1 else "were"
-    title = f"Telemetry: {len(disturbed)} of {len(runs)} runs {verb} perhaps disturbed"
+    title = f"Telemetry: {len(disturbed)} of {len(runs)} runs {verb} possibly disturbed"
     return Report(title, "\n".join([*lines, *faults])[:4000])
 
 

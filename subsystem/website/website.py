@@ -33,7 +33,7 @@ class Website(Subsystem[WebsiteConfig]):
         done = publishing.publish(
             home, tonight, output, common.utc_now(), receipt_nights=config.receipt_nights, links=links
         )
-        pages = f"{done.rendered_nights} of {done.nights} nights' pages were written anew"
+        pages = f"{done.rendered_nights} of {done.nights} night pages were rewritten"
         return Report("Website", f"The page of night {tonight.stamp} is {done.page}; {pages}.")
 
 

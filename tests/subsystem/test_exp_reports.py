@@ -44,7 +44,7 @@ def test_the_first_line_names_what_failed_and_counts_what_is_well(home: SlackHom
     [
         ([job("a"), job("b")], "✅ All 2 experiments ok"),
         ([job("a", title="CNNs")], "✅ CNNs is ok"),
-        ([], "❌ No experiment took part"),
+        ([], "❌ No experiment ran"),
         ([job(str(n), FAILED) for n in range(9)], "❌ 9 experiments failed. 0 of 9 experiments ok"),
         ([job("a", BLOCKED), job("b")], "⛔ a did not run. 1 of 2 experiments ok"),
     ],
@@ -66,8 +66,8 @@ def test_an_experiment_that_is_through_half_its_stages_is_not_told_as_well(home:
     whole = job("a")
     half = slack_homes.JobResult("experiment", "a", "CNNs", "", whole.steps[:2])
     done = home.run(NAME, night(half, state="interrupted"))
-    assert first_line(done.text) == "❌ The night was stopped before its end. CNNs did not finish. 0 of 1 experiment ok"
-    assert "It was through run." in done.text
+    assert first_line(done.text) == "❌ The night was stopped early. CNNs did not finish. 0 of 1 experiment ok"
+    assert "Last completed stage: run." in done.text
 
 
 def test_a_failure_is_told_with_stage_time_reason_tail_and_whom_it_concerns(home: SlackHome) -> None:
@@ -111,7 +111,7 @@ def test_summaries_of_tonight_are_told_in_short_and_old_ones_are_not(home: Slack
     assert "12 points measured.\n- line 0" in text
     assert "… and 17 more lines" in text
     assert "of last week" not in text
-    assert "It left no summary of tonight." in text
+    assert "It wrote no summary tonight." in text
 
 
 def telemetry(home: SlackHome, abnormal: object, stamp: str = slack_homes.STAMP) -> None:
@@ -125,7 +125,7 @@ def test_an_experiment_whose_run_the_machine_disturbed_is_told_with_it(home: Sla
         home.summary(name, "1.5 times as fast")
     telemetry(home, ["Other programs kept 2.1 cores busy.", "The clock fell."])
     text = home.run(NAME, tonight).text
-    words = "Perhaps disturbed while it was measured: Other programs kept 2.1 cores busy. The clock fell."
+    words = "Possibly disturbed during the measurement: Other programs kept 2.1 cores busy. The clock fell."
     assert f"⚠️ resnet\n{words}\n1.5 times as fast" in text
     assert "✅ lstm\n1.5 times as fast" in text
     telemetry(home, ["The clock fell."], stamp="20261120T031500Z")
@@ -182,7 +182,7 @@ def test_a_night_of_hundreds_of_failures_fits_into_one_message_that_still_pings_
     assert done.code == 0, done.log
     (message,) = state.channel()
     assert message.pings() == ["<@U0FIRST001>", "<@U0LAST0001>"]
-    assert "more that had no room here" in message.markup()
+    assert "more omitted here" in message.markup()
 
 
 def test_with_a_bot_token_pngs_stand_in_the_thread(home: SlackHome, state: State) -> None:
@@ -239,7 +239,7 @@ def test_a_refused_token_fails_the_job_in_one_sentence_without_the_token(home: S
     home.token("xoxb-0000000000-wrongwrong")
     done = home.run_script(NAME, night(job("a")), slack=state.url, channel=CHANNEL)
     assert (done.code, done.success) == (1, False)
-    assert done.message.startswith("Slack refuses: invalid_auth. Install the app")
+    assert done.message.startswith("Slack rejected the request: invalid_auth. Install the app")
     everything = done.log + "".join(path.read_text() for path in done.output.iterdir() if path.is_file())
     assert "wrongwrong" not in everything
     assert first_line(done.text) == "✅ a is ok"
@@ -258,7 +258,7 @@ def test_a_token_in_a_config_is_refused_with_the_place(home: SlackHome, place: s
     env = {"SLACK_BOT_TOKEN": TOKEN}
     home.configure(env=env if place == "config/config.json" else {})
     done = home.run(NAME, night(job("a")), channel=CHANNEL, env={} if place == "config/config.json" else env)
-    assert done.message.startswith(f"{place}: $.env.SLACK_BOT_TOKEN: a config is no place for a secret")
+    assert done.message.startswith(f"{place}: $.env.SLACK_BOT_TOKEN: secrets must not be in a config")
     assert TOKEN not in done.log + done.message
 
 

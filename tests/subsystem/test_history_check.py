@@ -78,7 +78,7 @@ def test_a_night_repeats_an_old_number_on_its_own_tvm_with_its_own_seed_and_publ
     title, value = told(lab)
     assert title == "History holds"
     assert f"Holds: {NAME} of the night {first}, TVM 0.27.0, drawn among 1, measured again 4 times" in value
-    assert value.endswith("1 check: 1 held, 0 did not, of 0 it could not be told.")
+    assert value.endswith("1 check: 1 held, 0 did not, 0 inconclusive.")
 
 
 def test_an_old_number_that_does_not_come_out_again_is_told_first_and_counted(lab: Lab) -> None:
@@ -100,7 +100,7 @@ def test_a_first_night_and_one_whose_old_tvms_are_gone_say_that_nothing_can_be_t
         shutil.rmtree(path)
     lab.home.night()
     title, value = told(lab)
-    assert title == "Whether history holds cannot be told"
+    assert title == "Inconclusive whether history holds"
     assert "no earlier night whose TVM is in" in value
     assert checks(lab)[0]["verdict"] == CANNOT_TELL
     assert len(lab.runs()) == 2, "nothing was measured again"
@@ -144,5 +144,5 @@ def test_the_history_keeps_one_entry_a_night_and_comes_back_as_it_was(tmp_path: 
     assert line.words == "e mlp: 1.00 ms then, 1.30 ms now (+30.0 %), by noise 1.28 ms to 1.32 ms: does not hold"
     assert HISTORY.describe(checks, first).splitlines() == [
         "Cannot be told: no TVM",
-        "2 checks since 2026-01-01: 0 held, 1 did not, of 1 it could not be told.",
+        "2 checks since 2026-01-01: 0 held, 1 did not, 1 inconclusive.",
     ]

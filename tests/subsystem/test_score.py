@@ -176,7 +176,7 @@ def test_an_interval_that_holds_1_is_told_as_perhaps_no_difference(tmp_path: Pat
     home = Home(tmp_path, SPEEDUP)
     home.night(NIGHTS[0], pairs(a=(1.0, 2.0), b=(1.0, 1.0), c=(2.0, 1.0)))
     home.after(NIGHTS[0])
-    assert "3 workloads, perhaps no difference)" in home.report()
+    assert "3 workloads, possibly no difference)" in home.report()
 
 
 def test_two_workloads_have_no_interval(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_a_workload_that_the_experiments_config_no_longer_asks_for_is_not_missed
     score = home.after(NIGHTS[1])
     assert score["complete"] is True
     assert score["before"] is None
-    assert "No earlier night is complete over the same 2 workloads" in home.report()
+    assert "No earlier night is complete for the same 2 workloads" in home.report()
 
 
 def test_who_is_pinged_or_when_it_runs_is_no_change_of_what_is_measured(tmp_path: Path) -> None:
@@ -326,7 +326,7 @@ def test_scores_of_experiments_that_are_switched_off_are_left_out_and_said_in_on
     for number in range(3):
         switched_off(home, f"other_{number}")
     assert home.score(NIGHTS[0]) == {"success": True, "message": "Scores: all 1 complete, 3 left out"}
-    left_out = "Left out: 3 scores of other_0, other_1 and other_2, switched off in this home."
+    left_out = "Left out: 3 scores of other_0, other_1 and other_2, not active in this home."
     assert home.report().splitlines()[1:] == [left_out]
     assert [score["title"] for score in home.page()["scores"]] == [SPEEDUP["title"]]
     assert [item["title"] for item in home.page()["left_out"]] == ["other 0", "other 1", "other 2"]
@@ -376,7 +376,7 @@ def test_two_experiments_can_be_compared(tmp_path: Path, other: str) -> None:
 
 BAD: list[tuple[Any, str]] = [
     ("text", "$.scores[1]: 'text' is not an object"),
-    ({**SPEEDUP, "title": ""}, "$.scores[1].title: is missing or not a string"),
+    ({**SPEEDUP, "title": ""}, "$.scores[1].title: required field is missing or not a string"),
     ({**SPEEDUP, "kind": "speed"}, "$.scores[1].kind: 'speed' is not a valid choice. Use one of: speedup"),
     ({**SPEEDUP, "tresholt": 2}, "$.scores[1].tresholt: no such field. Did you mean 'threshold'?"),
     ({**SPEEDUP, "contender": {"build_confg.variant": 1}}, "Did you mean 'build_config'?"),
@@ -385,8 +385,8 @@ BAD: list[tuple[Any, str]] = [
     ({**SPEEDUP, "kind": "share_reaching"}, "$.scores[1].threshold: None is not a speed-up above 0"),
     ({**SPEEDUP, "kind": "geomean_time"}, "$.scores[1].baseline: a geomean_time compares with nothing"),
     ({**SPEEDUP, "workloads": []}, "$.scores[1].workloads: [] is neither"),
-    ({**SPEEDUP, "metric": "speed"}, "$.scores[1].metric: 'speed' is not a choice"),
-    (SPEEDUP, "$.scores[1]: the same score, or one of the same title, stands above"),
+    ({**SPEEDUP, "metric": "speed"}, "$.scores[1].metric: 'speed' is not a valid choice"),
+    (SPEEDUP, "$.scores[1]: duplicate of an earlier score or of its title"),
 ]
 
 
@@ -422,7 +422,7 @@ def test_a_score_whose_experiment_was_blocked_says_why_and_blames_no_selector(tm
         "other: no value tonight. Missing: every workload (experiment other: stage run was blocked tonight: no TVM to"
     )
     assert words in home.report()
-    assert "Look at its baseline" not in home.report()
+    assert "Check its baseline" not in home.report()
     assert home.page()["scores"][1]["complete"] is False
 
 
@@ -523,7 +523,7 @@ def test_data_that_is_no_record_or_cannot_be_read_is_said(tmp_path: Path) -> Non
     path = home.root / "results" / "experiments" / "data" / "opt" / f"data_{NIGHTS[0]}.json"
     path.write_text('{"gpu": {"O3": 1.5}}')
     home.after(NIGHTS[0])
-    assert "leaves no records, and a score needs them" in home.report()
+    assert "writes no records, but a score needs them" in home.report()
     path.write_text("{")
     home.after(NIGHTS[0], "rebuild")
     assert "its data cannot be read" in home.report()
@@ -532,7 +532,7 @@ def test_data_that_is_no_record_or_cannot_be_read_is_said(tmp_path: Path) -> Non
 def test_no_score_at_all_is_said(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.night(NIGHTS[0], THREE)
-    assert home.score(NIGHTS[0])["message"] == "Scores: none is defined"
+    assert home.score(NIGHTS[0])["message"] == "Scores: none defined"
 
 
 def test_the_sample_homes_scores_are_well_defined(tmp_path: Path) -> None:

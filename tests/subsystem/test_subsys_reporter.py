@@ -71,7 +71,7 @@ def test_a_report_that_cannot_be_read_costs_itself_alone(home: SlackHome, conten
 @pytest.mark.parametrize(
     ("jobs", "words"),
     [
-        ([], "✅ No other subsystem took part"),
+        ([], "✅ No other subsystem ran"),
         ([job("a", title="Website")], "✅ Website is ok"),
         ([job("a"), job("b")], "✅ All 2 subsystems ok"),
         (

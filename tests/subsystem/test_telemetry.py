@@ -91,7 +91,7 @@ def test_what_a_gpu_says_slowed_it_down_is_told_from_a_tenth_of_the_run_on() -> 
 
 def test_a_gpu_that_is_lost_in_the_middle_is_told_with_the_moment() -> None:
     lost = [60.0] * 31 + [None] * (N - 31)
-    assert sentences(gpu_temperature_c__1=lost) == ["GPU 1 answered no more from 30.0 s into the run on."]
+    assert sentences(gpu_temperature_c__1=lost) == ["GPU 1 stopped responding 30.0 s into the run."]
     assert sentences(gpu_temperature_c__1=[*lost[:-1], 60.0], gpu_temperature_c__0=[None] * N) == []
 
 
@@ -115,7 +115,7 @@ def test_the_runs_own_threads_are_no_load_from_others() -> None:
 
 def test_a_hypervisor_that_takes_time_away_is_told() -> None:
     (sentence,) = sentences(stolen_cores=[0.2] * N)
-    assert "The hypervisor gave 0.200 cores' time to other machines" in sentence
+    assert "The hypervisor gave the time of 0.200 cores on average to other machines" in sentence
 
 
 def test_memory_that_was_short_for_a_moment_is_told() -> None:
@@ -216,7 +216,7 @@ def test_a_disturbed_run_is_reported_with_its_outlying_samples(tmp_path: Path) -
     home.add(telemetry("opt", busy_cores__others=[2.0] * N))
     home.add(telemetry("other"))
     home.add_raw("opt", ("mlp", STEADY), ("dqn", [*STEADY, 3.0]))
-    assert home.run()["message"] == "Telemetry: 1 of 2 runs was perhaps disturbed"
+    assert home.run()["message"] == "Telemetry: 1 of 2 runs was possibly disturbed"
     words = read(home.output / "report.json")["value"]
     assert (
         words == "opt: Other programs kept 2.00 of 4 cores busy during 100% of the run. 1 trial has outlying samples."

@@ -112,7 +112,7 @@ def _rank(incident: Incident) -> tuple[bool, bool, float]:
 def _suspects(verdict: NightVerdict) -> Iterable[str]:
     if verdict.suspects:
         shown = [suspect_text(suspect) for suspect in verdict.suspects]
-        yield f"Beyond their noise, not confirmed yet: {format_list(shown, _SHOWN_SUSPECTS)}."
+        yield f"Outside their noise but not yet confirmed: {format_list(shown, _SHOWN_SUSPECTS)}."
 
 
 def _differences(verdict: NightVerdict) -> Iterable[str]:
@@ -125,7 +125,7 @@ def _differences(verdict: NightVerdict) -> Iterable[str]:
             for difference in verdict.beside.differences
         ]
         if len(shown) > 1:
-            yield f"They differ, measured in turn: {format_list(shown, _SHOWN_SUSPECTS)}."
+            yield f"Differences measured in turn: {format_list(shown, _SHOWN_SUSPECTS)}."
         if len(verdict.beside.exact) > 1:
             exact = [exact_text(difference) for difference in verdict.beside.exact]
             yield f"Exact numbers that differ: {format_list(exact, _SHOWN_EXACT)}."
@@ -143,7 +143,9 @@ def _quiet(judged: Judged, verdict: NightVerdict) -> str:
     text = text if count else "No series could be judged." if not suspects else "No other series could be judged."
     if common:
         shift = format_percent(common[0].shift)
-        text += f" Tonight all moved together by {shift}; that was taken out before each was judged."
+        text += (
+            f" Tonight all series moved together by {shift}; this common shift was removed before judging each of them."
+        )
     return text
 
 
@@ -162,10 +164,10 @@ def _followed(ledger: Ledger, events: Sequence[Event], left_out: set[str]) -> It
 
 
 _UNJUDGED = {
-    ReasonKind.TOO_FEW_NIGHTS: "are too young ({needed:g} nights are needed)",
+    ReasonKind.TOO_FEW_NIGHTS: "have too few nights ({needed:g} needed)",
     ReasonKind.NO_VALUE: "had no value tonight",
-    ReasonKind.NEW_LEVEL: "began a new level a few nights ago",
-    ReasonKind.NOT_POSITIVE: "had a value tonight that is not positive",
+    ReasonKind.NEW_LEVEL: "started a new level a few nights ago",
+    ReasonKind.NOT_POSITIVE: "had a value of 0 or less tonight",
 }
 """In the order in which they are told."""
 
@@ -190,14 +192,14 @@ def _came_and_went(verdict: NightVerdict) -> Iterable[str]:
     for of_experiment in verdict.appeared:
         yield f"New: {_several(of_experiment)}."
     for of_experiment in verdict.vanished:
-        yield f"Not expected any more, without a value for {EXPECTED_NIGHTS} nights: {_several(of_experiment)}."
+        yield f"No longer expected, because they had no value for {EXPECTED_NIGHTS} nights: {_several(of_experiment)}."
 
 
 def _put_aside(verdict: NightVerdict) -> Iterable[str]:
     if verdict.retired:
-        yield f"{verdict.retired} series {'is' if verdict.retired == 1 else 'are'} retired: nobody misses them."
+        yield f"{verdict.retired} series {'is' if verdict.retired == 1 else 'are'} retired: not reported as missing."
     if verdict.muted:
-        yield f"{verdict.muted} series {'is' if verdict.muted == 1 else 'are'} muted: judged, and not told of."
+        yield f"{verdict.muted} series {'is' if verdict.muted == 1 else 'are'} muted: judged but not reported."
 
 
 def _several(series: SeriesOf) -> str:
@@ -226,7 +228,7 @@ def _format_sensitivity(seen: Sensitivity | None) -> Iterable[str]:
 
 
 def _format_told(step: PlantedStep) -> str:
-    return f"{step.told}{f' ({step.again} more measured again first)' if step.again else ''}"
+    return f"{step.told}{f' ({step.again} more after remeasuring)' if step.again else ''}"
 
 
 def _cut(text: str) -> str:
@@ -277,7 +279,7 @@ def _report_incident(incident: Incident, ledger: Ledger, now: str) -> ToldIncide
 
 def _confirmation(judged: Judged, options: Options) -> ConfirmationSummary:
     if judged.confirmation is None:
-        return Confirmation(Evidence(""), off=options.confirm_off or "nothing is kept of this night").summary
+        return Confirmation(Evidence(""), off=options.confirm_off or "nothing is stored for this night").summary
     return judged.confirmation.summary
 
 

@@ -28,7 +28,7 @@ _ABSENCES = {
     Absence.FAILED: "{} failed",
     Absence.BLOCKED: "{} was blocked",
     Absence.NOT_RUN: "{} did not run",
-    Absence.NO_VALUE: "{} ran without measuring them",
+    Absence.NO_VALUE: "{} ran but did not measure them",
 }
 
 
@@ -153,7 +153,7 @@ def _where(incident: Incident, over: OverMachines | None) -> str:
     if len(over.moved) == len(every):
         return f"{what} on all {len(every)} machines"
     alone = " alone" if len(over.moved) == 1 else ""
-    unknown = f" (cannot be said of {format_list(over.unknown, _NAMED)})" if over.unknown else ""
+    unknown = f" (unknown for {format_list(over.unknown, _NAMED)})" if over.unknown else ""
     return f"{what} on {format_list(over.moved, _NAMED)}{alone} of {len(every)} machines{unknown}"
 
 
@@ -180,7 +180,7 @@ def _size(incident: Incident) -> float:
 
 def _suspicion(findings: Findings) -> str:
     suspects = [suspect for suspect in findings.suspects if suspect.worse is not False]
-    return f"Perhaps {'worse' if suspects[0].worse else 'changed'}, not confirmed yet: {_several_suspects(suspects)}"
+    return f"Possibly {'worse' if suspects[0].worse else 'changed'}, not yet confirmed: {_several_suspects(suspects)}"
 
 
 def _several_suspects(suspects: Sequence[Suspect]) -> str:
@@ -204,7 +204,7 @@ def _incomplete(findings: Findings) -> str:
     elif findings.machine:
         moved = incident_headline(findings.machine[0])
     elif findings.suspects:
-        moved = f"Perhaps better, not confirmed yet: {_several_suspects(findings.suspects)}"
+        moved = f"Possibly better, not yet confirmed: {_several_suspects(findings.suspects)}"
     else:
         moved = "Nothing moved"
     return f"{moved}, but {_absences(findings)}"
@@ -214,7 +214,7 @@ def _improvement(findings: Findings) -> str:
     """What got better; where nothing did, what went back to where it was."""
     if findings.better:
         return f"TVM got better: {_worst(findings.better, findings)}"
-    return f"Back where it was: {_worst(findings.fixed, findings)}"
+    return f"Back to its earlier level: {_worst(findings.fixed, findings)}"
 
 
 def _absences(findings: Findings) -> str:
@@ -231,7 +231,7 @@ def _absence(missing: Missing) -> str:
 def _steady(findings: Findings) -> str:
     first = incident_headline(findings.machine[0]) if findings.machine else "TVM did not get slower"
     if findings.suspects:
-        return f"{first}; perhaps better, not confirmed yet: {_several_suspects(findings.suspects)}"
+        return f"{first}; possibly better, not yet confirmed: {_several_suspects(findings.suspects)}"
     if findings.machine:
         return f"{first}; nothing else moved beyond its noise"
     return f"{first}: nothing moved beyond its noise"

@@ -24,7 +24,9 @@ def measured(home: Home, request: Sequence[dict[str, Any]], budget_s: float) -> 
         arguments = ("remeasure", str(home.root), str(question), str(answer), "--budget", f"{budget_s:.3f}")
         code = within_night.call(*arguments, timeout_s=budget_s + _PATIENCE_S)
         if not answer.is_file():
-            raise DashboardError(f"dashboard remeasure ended with {code} and left nothing; the log above says why.")
+            raise DashboardError(
+                f"dashboard remeasure exited with status {code} and wrote no result; see the log above."
+            )
         value: Any = common.read_json(answer)
     rounds: list[dict[str, Any]] = value["rounds"]
     return rounds

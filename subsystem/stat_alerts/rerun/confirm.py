@@ -107,7 +107,7 @@ class Confirming:
         self._keep()
         if len(answers) < len(wanted) or any(answer["state"] == BUDGET for answer in answers):
             return self._ended(BUDGET)
-        return self.evidence != before or self._ended(BROKEN, "nothing of what was asked for was measured")
+        return self.evidence != before or self._ended(BROKEN, "none of the requested points was measured")
 
     def _ended(self, why: str, text: str = "") -> bool:
         self.evidence = replace(self.evidence, ended=why, words=text)
@@ -126,7 +126,7 @@ class Confirming:
         run = Run(*run_key, answer["values"], answer["seconds"], beside, ratios)
         left = run.ratios if beside else run.values
         missing = [series for series in wanted.series if id_of(series) not in left]
-        reason = f"its run left no {'ratio' if beside else 'value'} of this series"
+        reason = f"its run wrote no {'ratio' if beside else 'value'} for this series"
         lacks = [Lack(*run_key, "failed", reason, id_of(series), beside) for series in missing]
         self.evidence = self.evidence.with_more([run], lacks)
 
@@ -179,7 +179,7 @@ def opened(
     try:
         kept = remeasured.read(output, stamp)
     except DashboardError as error:
-        _log.warning("%s The history alone decides.", error)
+        _log.warning("%s The decision rests on the history alone.", error)
         return None
     may = tonight and not off and (kept is None or kept.ended == RUNNING)
     if kept is None and not may:

@@ -96,11 +96,11 @@ def _why(series: str, experiment: str, evidence: Evidence, asking: Asking) -> st
     if evidence.ended == BROKEN:
         return evidence.words
     if series in asking.stalled:
-        return "the time was over"
+        return "the time budget ran out"
     for stamp in asking.asked[series]:
         artifact = asking.artifact(experiment, stamp)
         if artifact is None:
-            return f"the artifact of {stamp} is not known: imported, added by hand, or measured without TVM"
+            return f"the artifact of {stamp} is unknown; the night was imported, added by hand, or measured without TVM"
         lack = evidence.lack(id_of(series), experiment, artifact)
         if lack is not None:
             return lack.error
@@ -113,22 +113,22 @@ def lines(confirmation: Confirmation) -> Iterator[str]:
     parts = [text for kind in _SAID for text in _parts(confirmation.outcomes, kind)]
     if parts:
         runs = f"{len(evidence.runs)} run{'s' * (len(evidence.runs) != 1)}"
-        yield f"Measured again tonight ({runs}, {format_duration(evidence.seconds)}): {'; '.join(parts)}."
+        yield f"Remeasured tonight ({runs}, {format_duration(evidence.seconds)}): {'; '.join(parts)}."
     left = [outcome for outcome in confirmation.outcomes if outcome.outcome == UNMEASURED]
     if left:
         shown = [f"{elide(outcome.name, 60)} ({elide(outcome.why, 200)})" for outcome in left]
-        yield f"Not measured again, so its history alone decides: {format_list(shown, _NAMED)}."
+        yield f"Not remeasured, so the decision rests on the history alone: {format_list(shown, _NAMED)}."
     if evidence.ended == BUDGET:
-        yield f"The {evidence.budget_s:.0f} s for measuring again were over (confirm_seconds of the config)."
+        yield f"The time budget of {evidence.budget_s:.0f} s for remeasuring ran out (confirm_seconds in the config)."
 
 
 _SAID = {
-    REPRODUCED: "the difference between the artifacts is there in {names}",
-    OUTLIER: "it did not come back in {names}: the first measurement was an outlier of this night",
-    MACHINE: "the machine's, not TVM's, in {names}: {because}",
+    REPRODUCED: "the difference between the artifacts was reproduced in {names}",
+    OUTLIER: "the difference was not reproduced in {names}: the first measurement was an outlier",
+    MACHINE: "caused by the machine, not TVM, in {names}: {because}",
     UNCLEAR: "still unclear in {names}",
-    MODES: "single builds differ by as much without any change in {names}",
-    YOUNG: "there, but no more than single builds may differ by luck, in {names}",
+    MODES: "no more than single builds differ without any change in {names}",
+    YOUNG: "reproduced, but no more than single builds may differ by chance, in {names}",
 }
 
 
@@ -143,7 +143,7 @@ def _part(members: Sequence[Outcome], kind: str) -> str:
     names = format_list([elide(outcome.name, 60) for outcome in members], _NAMED)
     text = _SAID[kind].format(names=names, because=_because(members))
     if kind == MACHINE and any(outcome.changed for outcome in members):
-        text += " (or the experiment's own: its code or config changed)"
+        text += " (or by the experiment itself, because its code or config changed)"
     return text
 
 

@@ -110,7 +110,7 @@ class Keeper:
         if entry is None or entry.state != SENT:
             self._first_messages += 1
             if self._first_messages > self._most + 1:
-                self._faults.append("More first messages wait for the next night.")
+                self._faults.append("Further new incidents are posted the next night.")
                 return
         if entry is None or entry.state == QUEUED:
             thread = self._known(thread, members)

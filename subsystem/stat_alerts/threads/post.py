@@ -127,8 +127,8 @@ def _keep_channel(channel: _Channel, home: Home, tonight: Night, ledger: Ledger)
             return Keeper(slack, channel.folder, tonight.stamp, told, channel.config.threads, setting).keep()
         if channel.route is None:
             return None
-        remedy = "Write the app's Bot User OAuth Token into it; a webhook has no threads."
-        raise DashboardError("there is no bot token.", place=channel.config.token_file, remedy=remedy)
+        remedy = "Put the app's Bot User OAuth Token into it; a webhook cannot post threads."
+        raise DashboardError("no bot token found.", place=channel.config.token_file, remedy=remedy)
     except DashboardError as error:
         return Done(faults=(str(error),))
 
@@ -153,7 +153,7 @@ def _counts(done: Done, is_open: Sequence[str]) -> str:
     without = [name for name in is_open if name not in done.threaded]
     if is_open and not without:
         counts.append(f"{len(is_open)} open")
-    sentences = [f"{', '.join(counts)}: told in threads of their own."] if counts else []
+    sentences = [f"{', '.join(counts)}: reported in their own threads."] if counts else []
     how_many = "none" if len(without) == len(is_open) else f"{len(is_open) - len(without)} of them"
     sentences += [f"{len(is_open)} open, {how_many} with a thread."] if without else []
     return " ".join(sentences)

@@ -48,7 +48,7 @@ def first_message(incidents: Sequence[Incident], night: str, setting: Setting) -
     verdict = f"{len(incidents)} more incidents of the night {format_night(night)}"
     parts = [_row(incident, setting) for incident in sorted(incidents, key=rank)]
     rest = _format_rest(setting.website)
-    return build(verdict, "Each change of their states is told in this thread.", parts, rest)
+    return build(verdict, "State changes are posted in this thread.", parts, rest)
 
 
 def _ping(incident: Incident, setting: Setting) -> list[Part]:
@@ -110,9 +110,9 @@ def change_reply(incident: Incident, change: Change, *, named: bool) -> Reply:
 
 
 _AS_USUAL = {
-    ledgers.ACKNOWLEDGED: "Somebody looks after it.",
-    ledgers.EXPECTED: "It was meant: the new level is the baseline.",
-    ledgers.FIXED: "It is over.",
+    ledgers.ACKNOWLEDGED: "Somebody is looking at it.",
+    ledgers.EXPECTED: "Accepted: the new level is the baseline.",
+    ledgers.FIXED: "Closed.",
     ledgers.FALSE_ALARM: "It was none.",
 }
 

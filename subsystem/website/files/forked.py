@@ -65,8 +65,8 @@ class _Worker(Generic[Result]):
         try:
             outcome: Result | _Failed = pickle.loads(pickled)  # noqa: S301 - from a process of our own
         except (EOFError, pickle.UnpicklingError):
-            problem = "A process that wrote a part of the site was killed, or could not tell what went wrong."
-            raise DashboardError(f"{problem} Is there too little memory?") from None
+            problem = "A process that writes part of the site was killed or failed without an error message."
+            raise DashboardError(f"{problem} Is the machine out of memory?") from None
         if isinstance(outcome, _Failed):
             raise outcome.error from RuntimeError(f"in a process that wrote a part of the site:\n{outcome.where}")
         return outcome

@@ -52,13 +52,15 @@ def take(folder: Path, site: Path, experiment: str, old: Path) -> Graphs:
         name = str(path.relative_to(folder).with_suffix(""))
         size = path.stat().st_size
         if size > MAX_BYTES:
-            left_out.append(f"{elide(path.name, 80)} is not shown: {format_bytes(size)} is too large for a page.")
+            left_out.append(
+                f"{elide(path.name, 80)} is not shown because {format_bytes(size)} is too large for a page."
+            )
         elif len(shown) < MAX_GRAPHS:
             src = f"graphs/{safe_name(experiment)}/{safe_name(name)}{path.suffix.lower()}"
             place_picture(path, site / src, old / src)
             shown.append(described(path, src, name))
         else:
-            left_out.append(f"{elide(path.name, 80)} is not shown: {MAX_GRAPHS} graphs are enough for a page.")
+            left_out.append(f"{elide(path.name, 80)} is not shown because a page shows at most {MAX_GRAPHS} graphs.")
     return Graphs(tuple(shown), tuple(left_out))
 
 

@@ -26,14 +26,14 @@ def read_object(path: Path) -> Mapping[str, Any] | None:
 
 def fault_of(path: Path, error: Exception) -> str:
     """A sentence for readers about a file that cannot be used."""
-    return f"It cannot be read: {reason_of(path, error)}"
+    return f"It could not be read: {reason_of(path, error)}"
 
 
 def reason_of(path: Path, error: Exception) -> str:
     """Why a file cannot be used."""
     if isinstance(error, DashboardError):
         return str(error)
-    return f"{path.name} has another shape than expected ({type(error).__name__}: {error})."
+    return f"{path.name} has an unexpected structure ({type(error).__name__}: {error})."
 
 
 def text(value: object) -> str:

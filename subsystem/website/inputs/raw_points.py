@@ -43,14 +43,14 @@ def identity_of(workload: str, engine: str, target: str, columns: Mapping[str, A
 def read_measured(raw: Path) -> tuple[dict[str, Measured], str]:
     """The points by `identity_of`; why there are none, in words, or an empty text."""
     if not (raw / CATALOGUE).is_file():
-        return {}, "The raw measurements of this night are not kept, or not as a sealed run."
+        return {}, "The raw measurements of this night were not kept as a sealed run."
     from tvmdash.traces import connect  # reading traces costs imports that most publishes do without
 
     try:
         with connect([raw]) as traces:
             return _measured(traces), ""
     except DashboardError as error:
-        return {}, f"The raw measurements cannot be read: {error}"
+        return {}, f"The raw measurements could not be read: {error}"
 
 
 def _measured(traces: Any) -> dict[str, Measured]:
@@ -97,7 +97,7 @@ def _key(identity: str | None) -> str:
 def write_trace(raw: Path, target: Path) -> str:
     """Write what ui.perfetto.dev opens to `place`; why there is none, in words, or an empty text."""
     if not (raw / CATALOGUE).is_file():
-        return "There are no traces of this night."
+        return "No traces were recorded on this night."
     from tvmdash.convert import write_perfetto
     from tvmdash.traces import connect
     from tvmdash.traces.export.events import trace_events
@@ -105,15 +105,17 @@ def write_trace(raw: Path, target: Path) -> str:
     try:
         rows = sum(int(table["rows"]) for table in common.read_json(raw / CATALOGUE)["tables"].values())
         if rows > MOST_TRACE_ROWS:
-            return f"The trace is left out: it has {rows} rows, more than {MOST_TRACE_ROWS}."
+            return f"The trace is omitted because it has {rows} rows; the limit is {MOST_TRACE_ROWS}."
         with connect([raw]) as traces:
             events = trace_events(traces)
             write_perfetto(target, events.events, flows=events.flows)
     except (DashboardError, KeyError, TypeError, ValueError, AttributeError) as error:
         target.unlink(missing_ok=True)
-        return f"The trace could not be made: {error}"
+        return f"Writing the trace failed: {error}"
     size = target.stat().st_size
     if size > MOST_TRACE_BYTES:
         target.unlink()
-        return f"The trace is left out: {format_bytes(size)} is more than {format_bytes(MOST_TRACE_BYTES)}."
+        return (
+            f"The trace is omitted because it is {format_bytes(size)}; the limit is {format_bytes(MOST_TRACE_BYTES)}."
+        )
     return ""

@@ -130,7 +130,7 @@ def _describe(home: Home, machine: Machine, view: HostView) -> Iterator[Fact]:
     if machine.host:
         yield Fact("Clock", view.clock or "not known")
         yield Fact("Nights handed in", str(view.handed_in))
-    yield Fact("Availability", machine.availability or "It took no part in the nights below.")
+    yield Fact("Availability", machine.availability or "It did not run on the nights below.")
     yield Fact("Noise", view.noise)
 
 

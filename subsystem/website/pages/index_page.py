@@ -167,7 +167,7 @@ _ABSENCES = {
     Absence.FAILED: "it failed",
     Absence.BLOCKED: "it was blocked",
     Absence.NOT_RUN: "it did not run",
-    Absence.NO_VALUE: "it ran without measuring them",
+    Absence.NO_VALUE: "it ran but did not measure them",
 }
 
 
@@ -194,14 +194,14 @@ def _faults(context: SiteContext, experiments: list[ExperimentView]) -> list[str
     texts = [f"{name}: {fault}" for name, faults in read for fault in faults]
     unreadable = [view for view in experiments if view.data_fault]
     texts += [f"Verdict: {context.verdict.fault}"] if context.verdict.fault else []
-    return texts + [f"{view.title}: Its data cannot be read: {view.data_fault}" for view in unreadable]
+    return texts + [f"{view.title}: Its data could not be read: {view.data_fault}" for view in unreadable]
 
 
 def _too_young(alerts: Alerts, series: SeriesView, nights: int) -> str:
     """Why no series, as this one, has a verdict yet, and from when on they will."""
     verdict = alerts.series.get(series.id)
     needed = verdict.why.needed if verdict and verdict.why else None
-    so_far = "this was the first" if nights == 1 else f"so far there are {nights}"
+    so_far = "this was the first night" if nights == 1 else f"so far there are {nights}"
     return f"A series is judged once it has {f'{needed:g} nights' if needed else 'enough nights'}; {so_far}."
 
 

@@ -166,7 +166,7 @@ def _write_night(context: SiteContext, page: _Page, new: Path) -> Row:
         jobs=[*night_views.experiments(night), *night_views.subsystems(night)],
     )
     write_new(f"{new}/nights/{stamp}.html", text.encode())
-    headline = "Its record cannot be read" if fault else verdict.headline
+    headline = "Its record could not be read" if fault else verdict.headline
     begun = tuple((incident.id, incident.headline, incident.way) for incident in results.begun)
     return Row(
         page.source,

@@ -225,7 +225,7 @@ def _format_where(where: Where, moved: Sequence[Cell], calm: Sequence[Cell], unk
     parts += [f"not on {format_list([cell.machine for cell in calm], _NAMED)}"] if calm else []
     text = ", ".join(parts)
     if unknown:
-        text += f"; cannot be said of {format_list([cell.machine for cell in unknown], _NAMED)}"
+        text += f"; unknown for {format_list([cell.machine for cell in unknown], _NAMED)}"
     return f"mixed: {text}" if where is Where.MIXED else text
 
 

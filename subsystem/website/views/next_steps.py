@@ -30,12 +30,12 @@ def _list_steps(incident: Incident, series: SeriesView | None) -> Iterator[Step]
         words = f"HOME {shlex.quote(series.experiment)} {shlex.quote(series.id)} --good {before} --bad {after}"
         yield Step("Find the commit", f"{PROGRAM} bisect {words} --incident {incident.id}")
         experiment = f"--experiments {shlex.quote(series.experiment)}"
-        yield Step("Measure both again, now", f"{PROGRAM} compare HOME {before} {after} {experiment}")
+        yield Step("Remeasure both now", f"{PROGRAM} compare HOME {before} {after} {experiment}")
         if after.startswith("git:"):
             yield Step("Try a fix", f"{PROGRAM} try HOME git:BRANCH --against {after} {experiment}")
-    yield Step("What it rests on", f"{PROGRAM} explain HOME {incident.id}")
+    yield Step("See the evidence", f"{PROGRAM} explain HOME {incident.id}")
     if series is not None:
         receipt = shlex.quote(f"{series.experiment}/{series.last_stamp}")
-        yield Step("Measure its last value again", f"{PROGRAM} reproduce HOME {receipt} {shlex.quote(series.id)}")
-    yield Step("Say that you look at it", f"{PROGRAM} incidents HOME ack {incident.id}")
-    yield Step("Hear nothing of it for a week", f"{PROGRAM} incidents HOME silence {incident.id} --days 7")
+        yield Step("Remeasure its last value", f"{PROGRAM} reproduce HOME {receipt} {shlex.quote(series.id)}")
+    yield Step("Acknowledge it", f"{PROGRAM} incidents HOME ack {incident.id}")
+    yield Step("Silence it for a week", f"{PROGRAM} incidents HOME silence {incident.id} --days 7")

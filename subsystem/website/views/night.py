@@ -120,7 +120,7 @@ def _headline(night: Night, counts: Mapping[str, int], failed_subsystems: int) -
     total = sum(counts.values())
     bad = [f"{counts[state]} {STATE_WORDS[state]}" for state in (FAILED, BLOCKED, UNFINISHED) if counts.get(state)]
     if not total:
-        text = "No experiment took part"
+        text = "No experiment ran"
     elif bad:
         text = f"Of {_count(total, 'experiment')}, {format_list(bad, 3)}"
     else:
@@ -135,9 +135,9 @@ def _completeness(night: Night, counts: Mapping[str, int], at_work: bool) -> str
         return "The night is complete."
     if at_work:
         if counts.get(UNFINISHED):
-            return "The night is not complete: experiments were at work when this page was written."
+            return "The night was still running when this page was written."
         return "All experiments have ended."
-    return "The night is not complete: it was stopped before its end."
+    return "The night is incomplete because it was stopped early."
 
 
 def format_version(artifact: object) -> str:

@@ -33,7 +33,7 @@ def next_run(stamps: Sequence[str]) -> NextRun:
     moments = [common.parse_stamp(stamp) for stamp in stamps[-_INTERVALS - 1 :]]
     gaps = [(after - before).total_seconds() for before, after in itertools.pairwise(moments)]
     if len(gaps) < 2:
-        return NextRun(stamps[-1], "Too few nights to say how often they start.", None)
+        return NextRun(stamps[-1], "Too few nights to tell how often they start.", None)
     usual = statistics.median(gaps)
     next_moment = moments[-1] + datetime.timedelta(seconds=usual)
     text = f"Nights usually start {format_duration(usual)} apart"

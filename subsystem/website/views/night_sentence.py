@@ -44,4 +44,4 @@ def _disturbed(context: SiteContext) -> str:
     if not names or context.telemetry.stamp != context.tonight.stamp:
         return ""
     of, were = f"{len(runs)} run{'' if len(runs) == 1 else 's'}", "was" if len(names) == 1 else "were"
-    return f"{len(names)} of {of} {were} perhaps disturbed: {format_list([elide(name, 60) for name in names], 3)}"
+    return f"{len(names)} of {of} {were} possibly disturbed: {format_list([elide(name, 60) for name in names], 3)}"

@@ -49,7 +49,7 @@ SERIES_WORDS = {
     BLIND: "too noisy",
     YOUNG: "too young",
     UNJUDGED: "not judged",
-    GONE: "not measured any more",
+    GONE: "no longer measured",
 }
 
 
@@ -229,12 +229,12 @@ class Nights:
             return WORSE, f"Part of incident {move[0].id}."
         if last_stamp != self.tonight:
             gone = verdict is not None and verdict.standing == Standing.GONE
-            text = f"No value tonight; the last one is of {common.parse_stamp(last_stamp):%Y-%m-%d}."
+            text = f"No value tonight; the last one is from {common.parse_stamp(last_stamp):%Y-%m-%d}."
             return (GONE if gone else MISSING), text
         if move:
             return move[1].way, f"Part of incident {move[0].id}."
         if verdict is None or self.alerts.night != self.tonight:
-            return UNJUDGED, "The alerts have not judged it tonight."
+            return UNJUDGED, "Not judged tonight."
         return _STATE_OF.get(verdict.standing, STEADY), verdict.reason
 
     def _spark(

@@ -83,7 +83,7 @@ def of_night(sentence: Sentence | None, went: Went, *, disturbed: bool = False) 
     if sentence.state != GOOD:
         return sentence
     if disturbed:
-        return Sentence(WARN, f"{sentence.words}; but the machine was perhaps disturbed")
+        return Sentence(WARN, f"{sentence.words}; but the machine was possibly disturbed")
     return Sentence(WARN, sentence.words) if broken else sentence
 
 
@@ -108,11 +108,11 @@ def why_not_judged(alerts: Alerts, night: Night) -> str:
         return ""
     job = next((job for job in subsystems(night) if job.name == SUBSYSTEM), None)
     if job is None:
-        return "The subsystem stat_alerts took no part in this night."
+        return "The subsystem stat_alerts did not run on this night."
     step = job.first_failure
     if step is not None:
         return f"{job.title} did not report: {step.message}"
-    return f"{job.title} has not reported about this night."
+    return f"{job.title} has not reported on this night."
 
 
 @dataclass(frozen=True)

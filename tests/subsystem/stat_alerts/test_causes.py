@@ -117,7 +117,7 @@ def test_without_any_control_the_cause_is_unknown_and_the_words_claim_no_measure
         assert {(one.blame, one.is_open) for one in incidents} == {("unknown", True)}
         for one in incidents:
             told = describe(one)
-            assert "there is no control, and no older artifact was measured again" in told
+            assert "there is no control, and no older artifact was remeasured" in told
             assert words in told
             assert "moved with" not in told
             assert "not TVM" not in told

@@ -162,7 +162,7 @@ def test_a_disturbed_first_measurement_is_no_alert_and_told_as_an_outlier(lab: L
     assert incidents == []
     (series,) = confirmation["series"]
     assert series["outcome"] == "outlier"
-    assert "it did not come back in speed net.mlp run time" in report["value"]
+    assert "the difference was not reproduced in speed net.mlp run time" in report["value"]
     assert len(runs_again(lab)) <= 3
 
 
@@ -181,7 +181,7 @@ def test_with_the_same_artifact_what_stays_is_the_machines_not_tvms(lab: Lab) ->
     report, confirmation, incidents = told(lab)
     assert incidents == []
     assert {(one["outcome"], one["same"]) for one in confirmation["series"]} == {("machine", True)}
-    assert "the machine's, not TVM's" in report["value"]
+    assert "caused by the machine, not TVM" in report["value"]
     assert "the same artifact's other runs moved as well" in report["value"]
 
 
@@ -191,7 +191,7 @@ def test_what_older_artifacts_show_as_well_is_the_machines(lab: Lab) -> None:
     assert incidents == []
     assert {(one["outcome"], one["same"]) for one in confirmation["series"]} == {("machine", False)}
     assert "older artifacts moved as well" in report["value"]
-    assert "or the experiment's own" in report["value"], "the history's fingerprint is another"
+    assert "or by the experiment itself" in report["value"], "the history's fingerprint is another"
     shared = [run for run in lab.runs() if run["points"] is not None]
     assert all(sorted(run["points"]) == ["bert", "mlp"] for run in shared), "one run for both suspects"
 
@@ -213,7 +213,7 @@ def test_a_run_that_fails_again_leaves_the_decision_to_the_history(lab: Lab) -> 
     report, _, incidents = told(lab)
     assert incidents == []
     assert (
-        "Not measured again, so its history alone decides: speed net.mlp run time (run: run.sh exited"
+        "Not remeasured, so the decision rests on the history alone: speed net.mlp run time (run: run.sh exited"
         in report["value"]
     )
     assert runs_again(lab).count("0.27.0") == 1, "it is tried once"
@@ -227,7 +227,7 @@ def test_nights_without_a_known_artifact_cannot_be_measured_again(lab: Lab) -> N
     lab.change(slow={builds(lab)[1]: {"mlp": 1.08}})
     report, _, incidents = told(lab)
     assert incidents == []
-    assert "is not known: imported, added by hand, or measured without TVM" in report["value"]
+    assert "is unknown; the night was imported, added by hand, or measured without TVM" in report["value"]
 
 
 def test_numbers_of_a_foreign_experiment_are_measured_again_by_their_path(lab: Lab) -> None:
@@ -248,8 +248,8 @@ def test_a_budget_that_ends_in_the_middle_is_said_and_the_history_decides(lab: L
     report, confirmation, incidents = told(lab)
     assert incidents == []
     assert confirmation["ended"] == "budget"
-    assert "The 3 s for measuring again were over (confirm_seconds of the config)." in report["value"]
-    assert "the time was over" in report["value"]
+    assert "The time budget of 3 s for remeasuring ran out (confirm_seconds in the config)." in report["value"]
+    assert "the time budget ran out" in report["value"]
 
 
 def test_switched_off_nothing_is_measured_and_the_page_says_why(lab: Lab) -> None:

@@ -163,7 +163,7 @@ def test_a_time_that_ends_in_the_middle_leaves_who_is_not_sure_to_history(tmp_pa
     assert judged.confirmation.evidence.ended == "budget"
     assert {one.kind for one in decisions(judged).values()} == {"quiet"}
     why = {one.name: one.why for one in judged.confirmation.outcomes if one.outcome == "unmeasured"}
-    assert why["s03"] == "the time was over"
+    assert why["s03"] == "the time budget ran out"
     assert all(not one.reruns for key, one in decisions(judged).items() if key in why)
     again = lab.looped(evidence=judged.confirmation.evidence, may_measure=False)
     assert decisions(again) == decisions(judged)
@@ -204,7 +204,7 @@ def test_a_call_that_fails_is_told_and_costs_nothing_else(tmp_path: Path) -> Non
     stepped(lab)
 
     def fails(*_: Any) -> list[dict[str, Any]]:
-        raise DashboardError("dashboard remeasure ended with 75")
+        raise DashboardError("dashboard remeasure exited with status 75")
 
     judged = lab.looped(measure=fails)
     assert {one.outcome for one in judged.confirmation.outcomes} == {"unmeasured"}

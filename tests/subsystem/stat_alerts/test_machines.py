@@ -70,7 +70,7 @@ def test_a_machine_that_could_not_have_seen_it_is_named(tmp_path: Path) -> None:
     (over,) = verdict.machines
     assert (over.moved, over.calm, over.unknown) == (("box", "home"), (), ("old",))
     assert verdict.headline.split(";")[0].endswith(
-        " on box and home of 3 machines (cannot be said of old) since build10..build11"
+        " on box and home of 3 machines (unknown for old) since build10..build11"
     )
 
 

@@ -66,7 +66,9 @@ def test_series_that_an_experiment_left_out_are_missing_and_counted(tmp_path: Pa
     verdict = judged(AlertHome(tmp_path).fill(Truth(**FEW, absent={("dqn", 39)})), 39, job("relax_opt"))
     assert verdict.level is Level.INCOMPLETE
     assert (verdict.seen, verdict.expected) == (8, 16)
-    assert verdict.headline == ("Nothing moved, but 8 of 16 series have no value: relax_opt ran without measuring them")
+    assert verdict.headline == (
+        "Nothing moved, but 8 of 16 series have no value: relax_opt ran but did not measure them"
+    )
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,7 @@ def test_what_is_not_expected_any_more_is_told_the_night_that_it_is_forgotten(tm
     (gone,) = verdict.vanished
     assert (gone.experiment, gone.series, len(gone.names)) == ("relax_opt", 8, 3)
     report = home.run(39)["value"]
-    assert "Not expected any more, without a value for 7 nights: 8 series of relax_opt: relax_opt dqn" in report
+    assert "No longer expected, because they had no value for 7 nights: 8 series of relax_opt: relax_opt dqn" in report
 
 
 def test_what_somebody_retired_is_missed_by_nobody(tmp_path: Path) -> None:
@@ -156,7 +158,7 @@ def test_a_young_series_that_jumps_is_suspect_and_shown_with_its_size(tmp_path: 
     (suspect,) = verdict.suspects
     assert suspect.name == "relax_opt mlp run time (opt_level 3)"
     assert suspect.effect == pytest.approx(0.5, abs=0.04)
-    assert verdict.headline.startswith("Perhaps worse, not confirmed yet: relax_opt mlp run time (opt_level 3) +")
+    assert verdict.headline.startswith("Possibly worse, not yet confirmed: relax_opt mlp run time (opt_level 3) +")
     row = standing(home)[suspect.name]
     assert (row["standing"], row["effect"]) == (Standing.SUSPECT, suspect.effect)
 
@@ -203,7 +205,7 @@ def test_something_that_perhaps_got_better_does_not_hide_that_the_rest_is_steady
     assert [one.worse for one in verdict.suspects] == [False]
     assert verdict.level is Level.STEADY
     assert verdict.headline.startswith(
-        "TVM did not get slower; perhaps better, not confirmed yet: relax_opt mlp run time (opt_level 3) −"
+        "TVM did not get slower; possibly better, not yet confirmed: relax_opt mlp run time (opt_level 3) −"
     ), "it does not say that nothing moved"
 
 
@@ -213,7 +215,7 @@ def test_an_improvement_is_told_where_series_are_missing_as_well(tmp_path: Path)
     verdict = next(one for night in range(36, 40) if (one := judged(home, night)).improved)
     assert verdict.level is Level.INCOMPLETE
     assert verdict.headline.startswith("TVM got better: relax_opt mlp run time (opt_level 3) −")
-    assert verdict.headline.endswith(", but 8 of 16 series have no value: relax_opt ran without measuring them")
+    assert verdict.headline.endswith(", but 8 of 16 series have no value: relax_opt ran but did not measure them")
 
 
 def test_series_that_could_not_have_shown_a_change_that_matters_are_not_steady(tmp_path: Path) -> None:
@@ -336,7 +338,7 @@ def test_a_regression_that_went_back_is_told_as_such_the_night_it_is_closed(tmp_
     found = [judged(home, night) for night in range(52, 56)]
     (fixed,) = [verdict for verdict in found if verdict.fixed]
     assert fixed.level is Level.IMPROVED
-    assert fixed.headline.startswith("Back where it was: relax_opt mlp run time (opt_level 3) +")
+    assert fixed.headline.startswith("Back to its earlier level: relax_opt mlp run time (opt_level 3) +")
 
 
 def test_the_verdict_says_of_each_series_how_it_stands_and_by_which_evidence(tmp_path: Path) -> None:

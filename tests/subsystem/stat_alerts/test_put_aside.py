@@ -36,7 +36,7 @@ def test_retired_series_are_counted_and_missed_by_nobody(tmp_path: Path) -> None
     retire(home, "relax_opt dqn*")
     verdict = judged(home, 39)
     assert (verdict.level, verdict.expected, verdict.retired, verdict.missing) == (Level.STEADY, 8, 8, ())
-    assert "8 series are retired: nobody misses them." in home.run(39)["value"]
+    assert "8 series are retired: not reported as missing." in home.run(39)["value"]
     assert standing(home)["relax_opt dqn run time (opt_level 3)"]["standing"] == Standing.GONE
 
 
@@ -74,7 +74,7 @@ def test_a_muted_series_is_no_suspect_and_counted(tmp_path: Path, capsys: pytest
     assert decisions.mute(home.home, "relax_opt mlp*(opt_level 3)", until, BEFORE_TONIGHT).startswith("4 series: ")
     verdict = judged(home, 5)
     assert (verdict.level is Level.SUSPECT, verdict.suspects, verdict.muted) == (False, (), 4)
-    assert f"{verdict.muted} series are muted: judged, and not told of." in home.run(5)["value"]
+    assert f"{verdict.muted} series are muted: judged but not reported." in home.run(5)["value"]
     assert standing(home)[NOISY]["standing"] == Standing.SUSPECT
     capsys.readouterr()
     assert do(home, "mute") == 0

@@ -50,7 +50,7 @@ def test_a_step_in_one_workload_is_one_incident_with_night_versions_size_and_int
     assert home.run(63)["title"] == STEADY
     for night in (65, 66):
         report = home.run(night)
-        assert report["title"].startswith("Perhaps worse, not confirmed yet: relax_opt mlp run time (opt_level 3) +")
+        assert report["title"].startswith("Possibly worse, not yet confirmed: relax_opt mlp run time (opt_level 3) +")
         assert "Nothing else moved beyond its noise in 31 series." in report["value"]
     report = home.run(67)
     assert report["title"].startswith("Slower, cause unknown: relax_opt mlp run time (opt_level 3) +5")

@@ -231,7 +231,7 @@ def test_while_slack_is_down_incidents_wait_and_are_told_the_next_night_once(hom
     home.opens(10)
     down(home.state)
     report = home.tell(10, seconds=0.4)
-    assert "goes out the next night" in report.value
+    assert "will be sent the next night" in report.value
     assert home.brief() is None, "the nightly message holds it all"
     up(home.state)
     home.tell(11)
@@ -393,7 +393,7 @@ def test_the_nightly_message_claims_no_thread_for_incidents_that_have_none(home:
     home.opens(21, "i20260511-00bb", what="gru run time")
     home.tell(21, lines=[SUBSYSTEM.Line("gru moved.")])
     assert home.brief() == (
-        "1 new incident: told in threads of their own. 2 open, 1 of them with a thread.\ngru moved."
+        "1 new incident: reported in their own threads. 2 open, 1 of them with a thread.\ngru moved."
     )
 
 
@@ -468,7 +468,7 @@ def test_the_nightly_message_says_how_many_and_links_where_the_threads_say_the_r
     ]
     home.tell(10, lines=lines)
     assert home.brief() == (
-        "1 new incident, 1 open: told in threads of their own.\n#2#\n"
+        "1 new incident, 1 open: reported in their own threads.\n#2#\n"
         f"Not judged: 8 series had no value tonight: {incident.id}, b."
     )
     path = home.output / "report.json"
@@ -476,7 +476,7 @@ def test_the_nightly_message_says_how_many_and_links_where_the_threads_say_the_r
     tonight = night(job("stat_alerts", kind="subsystem", title="Alerts"), stamp=NIGHTS[10])
     text = home.slack.run("subsys_reporter", tonight, token_file="/nowhere").text
     assert "0.263 ms" not in text
-    assert f"1 new incident, 1 open: told in threads of their own. alerts ({SITE}/alerts.html)" in text
+    assert f"1 new incident, 1 open: reported in their own threads. alerts ({SITE}/alerts.html)" in text
     later = night(job("stat_alerts", kind="subsystem", title="Alerts"), stamp=NIGHTS[11])
     assert "0.263 ms" in home.slack.run("subsys_reporter", later, token_file="/nowhere").text, (
         "what is of another night is not tonight's"
@@ -574,7 +574,7 @@ def test_a_slack_route_that_fails_is_told_in_the_report_and_as_a_value(home: Hom
     assert "Incidents in Slack: route rnn:" in home.tell(10).value
     (state,) = read_states(home.slack.home)
     assert (state.name, state.kind) == ("rnn", "slack")
-    assert "there is no bot token" in state.fault
+    assert "no bot token found" in state.fault
 
 
 def test_the_next_command_can_be_copied_from_the_message(home: Home) -> None:

@@ -93,7 +93,7 @@ def test_strangers_text_is_shown_as_text_and_damaged_files_are_told(site: Site) 
         assert text in shown
     (site.home.graph("generated") / code_changes.FILE).write_text('{"stamp": 3}')
     (night,) = published(site)
-    assert "It cannot be read" in night.words
+    assert "It could not be read" in night.words
     assert "$.stamp" in night.words
 
 

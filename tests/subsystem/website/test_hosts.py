@@ -167,7 +167,7 @@ def test_on_which_machines_a_point_moved_is_said_and_those_that_disagree_come_fi
     mixed = "mixed: worse on box, better on epyc, not on home, grace and xeon"
     assert rows["cnn dqn"].startswith(f"cnn dqn run time {mixed} together")
     assert rows["cnn mlp"].startswith("cnn mlp run time worse only on box together")
-    assert rows["gemm mlp"].startswith("gemm mlp run time worse on home and desk; cannot be said of fresh home ✖worse")
+    assert rows["gemm mlp"].startswith("gemm mlp run time worse on home and desk; unknown for fresh home ✖worse")
     assert rows["cnn bert"].startswith("cnn bert run time worse on all 5 together")
     assert rows["gemm bert"].startswith("gemm bert run time home =steady")
 

@@ -168,7 +168,7 @@ def test_one_night_with_one_series_looks_right(site: Site) -> None:
     page = site.publish_here()
     assert "1 of 1 expected series" in page.words
     assert "The first night" in page.words
-    assert "Too few nights to say how often they start." in page.words
+    assert "Too few nights to tell how often they start." in page.words
     assert_whole(site)
 
 
@@ -200,7 +200,7 @@ def test_the_first_night_shows_a_few_run_times_and_when_there_will_be_verdicts(s
     site.publish_here()
     verdicts(site, "too young", None, needed=18)
     page = site.publish_here()
-    assert "A series is judged once it has 18 nights; this was the first." in page.words
+    assert "A series is judged once it has 18 nights; this was the first night." in page.words
     assert len(page.all("svg")) == 8
     rows = [" ".join(text.split()) for text in page.texts["tr"] if "run time" in text]
     assert [row.split()[2] for row in rows] == ["cnn", "rnn"] * 4
@@ -229,10 +229,10 @@ def test_how_many_nights_a_verdict_needs_is_no_matter_of_the_reasons_words(site:
     site.publish_here()
     verdicts(site, "1 nights of history; 18 are needed", None)  # of a stat_alerts that wrote no typed reason
     page = site.publish_here()
-    assert "A series is judged once it has enough nights; this was the first." in page.words
+    assert "A series is judged once it has enough nights; this was the first night." in page.words
     assert any(attributes.get("title") == "1 nights of history; 18 are needed" for _, attributes in page.tags)
     verdicts(site, "#1#", None, needed=18)
-    assert "A series is judged once it has 18 nights; this was the first." in site.publish_here().words
+    assert "A series is judged once it has 18 nights; this was the first night." in site.publish_here().words
 
 
 def test_a_good_verdict_on_a_disturbed_machine_says_so(site: Site) -> None:
@@ -247,9 +247,9 @@ def test_a_good_verdict_on_a_disturbed_machine_says_so(site: Site) -> None:
     site.output("telemetry", "page.json", telemetry)
     page = site.publish_here()
     assert page.first("h1") == (
-        "!TVM did not get slower: nothing moved beyond its noise; but the machine was perhaps disturbed"
+        "!TVM did not get slower: nothing moved beyond its noise; but the machine was possibly disturbed"
     )
-    assert "1 of 1 run was perhaps disturbed: cnn" in page.words
+    assert "1 of 1 run was possibly disturbed: cnn" in page.words
 
 
 def test_a_very_long_name_is_clipped_and_whole_in_its_title(site: Site) -> None:

@@ -96,7 +96,7 @@ def test_a_damaged_source_costs_its_own_part_and_is_told(site: Site, file: str) 
     site.output(subsystem, name, '{"schema_version": 1, "night": 3, "stamp"')
     page = site.publish_here()
     assert_whole(site)
-    assert "It cannot be read" in page.words
+    assert "It could not be read" in page.words
     assert ("Speed" in page.words) == (file != "score/page.json")
     assert ("Regression" in page.words) == (file != "stat_alerts/incidents.json")
     assert "1 of 1 expected series" in page.words
@@ -120,7 +120,7 @@ def test_sources_of_another_shape_are_all_told(site: Site, content: str) -> None
         site.output(*file.split("/"), content)
     page = site.publish_here()
     assert_whole(site)
-    assert page.words.count("It cannot be read") == len(SOURCES)
+    assert page.words.count("It could not be read") == len(SOURCES)
     assert "1 of 1 expected series" in page.words
 
 

@@ -86,7 +86,7 @@ def test_a_fault_here_ends_the_other_processes() -> None:
 
 def test_a_process_that_is_killed_is_told() -> None:
     done = in_parts("os.kill(os.getpid(), signal.SIGKILL) if 99 in part else 0")
-    assert "DashboardError: A process that wrote a part of the site was killed" in done.stderr
+    assert "DashboardError: A process that writes part of the site was killed" in done.stderr
     assert done.stdout == "nothing is left\n"
 
 

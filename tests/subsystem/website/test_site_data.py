@@ -552,7 +552,7 @@ def test_damaged_raw_measurements_are_told_and_the_records_stand(copied: Home) -
     receipt = next(
         one for path in site.glob(f"receipts/{STAMP}/*.json") if (one := read(path))["experiment"] == "relax_opt"
     )
-    assert receipt["samples_words"].startswith("The raw measurements cannot be read")
+    assert receipt["samples_words"].startswith("The raw measurements could not be read")
     assert receipt["trace"] is None
     assert receipt["records"]
 

@@ -84,7 +84,7 @@ def test_the_list_leads_to_each_page_the_newest_first(site: Site) -> None:
     assert "✓done 2 of 3 changed: cnn mlp run time +10.0 % slower and cnn mlp code size" in page.words
     assert {f"tries/{name}.html" for name in (stamp, TRIED.stamp)} <= set(page.references)
     told = site.page(f"tries/{stamp}.html").words
-    assert "The time was over before every interval was narrow enough." in told
+    assert "The time budget ran out before every interval was narrow enough." in told
     assert "cnn ended after 3 runs: it crashed" in told
 
 

@@ -117,7 +117,7 @@ def test_data_that_cannot_be_read_is_told_and_the_rest_is_shown(site: Site) -> N
     site.home.data_file("cnn", STAMP).write_text('{"records": [')
     site.results("rnn", value="rnn is well")
     page = site.published()
-    assert "Its data cannot be read" in page.words
+    assert "Its data could not be read" in page.words
     assert "rnn is well" in page.words
 
 
@@ -142,14 +142,14 @@ def test_data_that_was_damaged_after_it_was_taken_in_is_told(site: Site, damage:
             opened.ingest(site.home.data(name), name)
     site.home.data_file("cnn", STAMP).write_text(damage)
     page = site.publish_here()
-    assert page.words.count("Its data cannot be read") == page.words.count("cannot be read") == 1
+    assert page.words.count("Its data could not be read") == page.words.count("cannot be read") == 1
     assert "cnn mlp run time" in page.words
 
 
 def test_a_home_where_nothing_is_active_says_what_to_do(site: Site) -> None:
     site.night()
     page = site.published()
-    assert "No experiment took part" in page.words
+    assert "No experiment ran" in page.words
     assert '"active": true' in page.words
     assert_whole(site)
 
@@ -219,7 +219,7 @@ def test_the_strip_tells_each_state_in_words(site: Site) -> None:
         "failed, 20 November 2026",
         "ok, 21 November 2026",
     ]
-    assert "it was stopped before its end" in site.page(f"nights/{stamp(3)}.html").words
+    assert "it was stopped early" in site.page(f"nights/{stamp(3)}.html").words
     assert "Of 1 experiment, 1 not finished" in site.page("nights/2026.html").words
 
 
@@ -301,7 +301,7 @@ def test_pages_of_lost_records_go_and_unreadable_records_are_told(site: Site) ->
     site.published()
     assert not (site.folder / "nights" / f"{stamp(3)}.html").exists()
     assert "The record of this night cannot be read." in site.page(f"nights/{stamp(2)}.html").words
-    assert "Its record cannot be read" in site.page("nights/2026.html").words
+    assert "Its record could not be read" in site.page("nights/2026.html").words
     assert_whole(site)
 
 
