@@ -17,5 +17,5 @@ def format_page(done: Signoff) -> str:
     rows = [[escape(cell) for cell in row] for row in text.list_rows(done)]
     table = ["", *format_table(text.HEAD, rows, words=len(text.HEAD))] if rows else []
     facts = [f"- {escape(line)}" for line in (*text.format_facts(done), *text.format_rest(done))]
-    commands = ["", "To know more:", "", *(f"    {command}" for command in done.commands)] if done.commands else []
+    commands = ["", "For details:", "", *(f"    {command}" for command in done.commands)] if done.commands else []
     return "\n".join([escape(text.format_headline(done)), *table, "", *facts, *commands]) + "\n"

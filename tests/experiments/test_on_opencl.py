@@ -96,7 +96,7 @@ def test_a_device_that_is_not_there_costs_its_own_points_and_says_which(opencl: 
     assert list(on(data, "cpu")) == ["network.mlp"]
     (failure,) = data.failures
     assert failure.values["device"] == "opencl"
-    assert "device opencl: TVM's runtime for opencl sees no device of number 0 here" in failure.error
+    assert "device opencl: TVM's runtime for opencl detects no device with number 0" in failure.error
 
 
 def test_a_device_out_of_memory_costs_the_point_that_is_too_large_and_says_which(

@@ -133,7 +133,7 @@ def test_a_tracker_that_says_nothing_costs_no_more_than_the_wait_and_that_once()
         address = silent.getsockname()
         errors = []
         for _ in range(2):
-            with pytest.raises(DashboardError, match="does not talk as a tracker does") as caught:
+            with pytest.raises(DashboardError, match="does not speak the tracker protocol") as caught:
                 rpc.session("mute", "mute", address, 0.5)
             errors.append(caught.value)
     assert errors[0] is errors[1]

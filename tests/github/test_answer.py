@@ -149,13 +149,13 @@ def test_the_token_is_read_from_a_file_that_others_cannot_read_and_never_shown(
         open_github(str(path), tmp_path / "home")
     path.write_text(f"{TOKEN}\n")
     path.chmod(0o644)
-    with pytest.raises(DashboardError, match="mode 644 lets others read the GitHub token") as caught:
+    with pytest.raises(DashboardError, match=r"other users can read the GitHub token \(mode 644\)") as caught:
         open_github(str(path), tmp_path / "home")
     path.chmod(0o600)
     opened = open_github(str(path), tmp_path / "home")
     assert opened.token == TOKEN
     assert TOKEN not in f"{opened} {caught.value}"
-    with pytest.raises(DashboardError, match="lies inside the home"):
+    with pytest.raises(DashboardError, match="is inside the home"):
         open_github(str(path), tmp_path)
     monkeypatch.setenv("GITHUB_API_URL", "http://example.org")
     with pytest.raises(DashboardError, match="https://"):

@@ -57,7 +57,7 @@ def test_no_pairs_are_refused() -> None:
     [
         (Ratio(1.23, 1.18, 1.29, 5), "1.23x faster (1.18 to 1.29, 5 workloads)"),
         (Ratio(0.5, 0.4, 0.8, 3), "2.00x slower (1.25 to 2.50, 3 workloads)"),
-        (Ratio(1.02, 0.97, 1.08, 4), "1.02x faster (0.97 to 1.08, 4 workloads, perhaps no difference)"),
+        (Ratio(1.02, 0.97, 1.08, 4), "1.02x faster (0.97 to 1.08, 4 workloads, possibly no difference)"),
         (Ratio(270.4, None, None, 1), "270x faster (1 workload)"),
     ],
 )

@@ -29,23 +29,25 @@ class SecretFile:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except UnicodeDecodeError:
-            problem = f"holds more than ASCII. Write the {self.name} on a line by itself."
+            problem = f"contains non-ASCII characters. Put the {self.name} on a line of its own."
             raise DashboardError(f"{self.path}: {problem}") from None
         except OSError as error:
-            problem = f"cannot be read: {error.strerror}. Make it a file of this user with mode 600."
+            problem = f"cannot be read: {error.strerror}. It must belong to this user and have mode 600."
             raise DashboardError(f"{self.path}: {problem}") from None
 
     def _refuse_readable(self, status: os.stat_result, home: Path) -> None:
         path = self.path
         if not stat.S_ISREG(status.st_mode):
-            raise DashboardError(f"{path}: not a regular file. Write the {self.name} into one, with mode 600.")
+            raise DashboardError(f"{path}: not a regular file. Put the {self.name} into a file with mode 600.")
         if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             mode = stat.S_IMODE(status.st_mode)
-            raise DashboardError(f"{path}: mode {mode:03o} lets others read the {self.name}. Run: chmod 600 {path}")
+            raise DashboardError(
+                f"{path}: other users can read the {self.name} (mode {mode:03o}). Run: chmod 600 {path}"
+            )
         if status.st_uid not in {os.getuid(), 0}:
             raise DashboardError(f"{path}: belongs to another user. Run: chown {os.getuid()} {path}")
         if home.resolve() in path.resolve().parents:
             raise DashboardError(
-                f"{path}: lies inside the home, which is archived every night, the {self.name} with it. Move it out:"
+                f"{path}: is inside the home, so the {self.name} would be archived every night. Move it out:"
                 f" mkdir -p ~/.config/tvmdash && mv {path} {self.good_place}"
             )

@@ -98,5 +98,5 @@ def test_a_name_that_would_do_harm_is_refused_and_nothing_is_written(
 def test_a_folder_that_is_there_is_left_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine").mkdir()
     assert new("experiment", "mine", folder=tmp_path) == 2
-    assert "mine: is there already" in capsys.readouterr().err
+    assert "mine: already exists" in capsys.readouterr().err
     assert not list((tmp_path / "mine").iterdir())

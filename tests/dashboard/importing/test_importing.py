@@ -211,7 +211,7 @@ def test_a_name_can_be_given_and_must_be_one(home: Home, capsys: pytest.CaptureF
     for name in ("../up", "", ".hidden", "a/b"):
         code, lines = take(home, GOLDEN / "pyperf.json", capsys, "--experiment", name)
         assert code == USAGE
-        assert "is not an experiment's name" in lines[-1]
+        assert "is not a valid experiment name" in lines[-1]
 
 
 def test_what_the_home_measured_itself_is_never_written_over(home: Home, capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,7 +78,7 @@ def test_rounds_measure_all_of_them_there_and_back(lab: Lab) -> None:
 def test_a_backfill_whose_time_is_over_goes_on_where_it_was(lab: Lab) -> None:
     first = fill(lab, "--budget", "1s")
     assert first.code == 1
-    assert "The same command goes on from here." in first.output
+    assert "Run the same command again to continue." in first.output
     had = versions_of(kept(lab))
     assert fill(lab).code == 0
     assert versions_of(kept(lab)) == VERSIONS

@@ -87,7 +87,7 @@ def test_a_release_that_crashes_is_walked_round_and_named_where_it_matters(lab: 
 def test_a_search_that_was_ended_goes_on_from_its_journal(lab: Lab) -> None:
     done = bisect(lab, *ENDS, "--budget", "3s")
     assert done.code == 1
-    assert "The same command goes on from here" in done.output
+    assert "Run the same command again to continue" in done.output
     first = lines(lab.home)
     (path,) = (lab.home.path / "results" / "bisections").glob("*.jsonl")
     with path.open("ab") as file:

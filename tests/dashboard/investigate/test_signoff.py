@@ -105,12 +105,12 @@ def test_what_stands_what_changed_and_what_cannot_be_said_is_told_the_worst_firs
     assert row_of(output, "gru") == "better nets gru run time −10.0 % −11.1 to −8.9 % open"
     assert row_of(output, "code size") == "changed nets dqn code size 20,480 to 20,992 bytes exact open"
     assert row_of(output, "tree") == "only with A nets tree run time fails with B: InternalError: no schedule"
-    why = "fewer than three nights of one of them"
+    why = "fewer than three nights with one of the TVMs"
     assert row_of(output, "compile time") == f"cannot be said nets mlp compile time {why}"
     told = [line.split()[0] for line in output.splitlines() if " nets " in line and "python3" not in line]
     assert told == ["worse", "worse", "only", "cannot", "changed", "better"]
     assert "No real change: 5 of 11 series; 5 by pairs of A and B.\n" in output
-    assert "For each of these a change for the worse by 1.2 % or more is excluded (95 %).\n" in output
+    assert "For each of these, a regression of 1.2 % or more is ruled out (95 %).\n" in output
     assert f"B: {'c' * 12}, TVM 0.27.dev0, measured on 3 nights.\n" in output
     stands = "2 regressions not waived, 1 series lost, 1 series cannot be said."
     assert output.endswith(f"{'a' * 12} → {'c' * 12}: {stands}\n")
@@ -148,7 +148,7 @@ def test_a_bisected_regression_names_its_commit_and_asks_for_no_other_bisection(
     assert code == TVM_WORSE
     named = f'bisected: {"c" * 12} "Split loops" by Ada, 2026-11-02'
     assert row_of(output, "nets mlp run time").endswith(f"{commits} {named}")
-    assert INCIDENT not in output.partition("To know more:")[2]
+    assert INCIDENT not in output.partition("For details:")[2]
 
 
 def test_a_regression_that_came_and_went_before_b_is_not_told_and_one_of_before_a_gives_no_name(
@@ -211,7 +211,7 @@ def test_waivers_are_by_name_with_a_reason_and_open_the_way(call: Callable[..., 
     rest = ("--waive", "nets tree*", "--waive", "nets mlp compile time", "--reason", "seen", "--by", "ann")
     code, output = call(*rest)
     assert (code, output.endswith(": 4 series waived.\n")) == (OK_CODE, True)
-    assert "To know more" not in output
+    assert "For details" not in output
     assert call("--unwaive", "nets bert*", "--reason", "not any more", "--by", "ann")[0] == TVM_WORSE
     lines = (planted.root / "results" / "signoff" / "waivers.jsonl").read_text().splitlines()
     told = [json.loads(line) for line in lines]
@@ -238,9 +238,12 @@ def test_a_waiver_does_not_cover_what_became_clearly_worse_nor_another_a(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--waive", "nets bret run time"], "'nets bret run time' names no series. Near it: nets bert run time"),
-        (["--waive", "nets dqn run time"], "'nets dqn run time' names only series that need no waiver."),
-        (["--unwaive", "nets bert*"], "'nets bert*' names no waiver that stands from "),
+        (
+            ["--waive", "nets bret run time"],
+            "'nets bret run time' matches no series. Similar names: nets bert run time",
+        ),
+        (["--waive", "nets dqn run time"], "'nets dqn run time' matches only series that need no waiver."),
+        (["--unwaive", "nets bert*"], "'nets bert*' matches no waiver in force from "),
     ],
 )
 def test_a_name_that_names_nothing_is_an_error(call: Callable[..., Called], words: list[str], said: str) -> None:
@@ -258,7 +261,7 @@ def test_a_file_that_cannot_be_written_is_told(call: Callable[..., Called], tmp_
 def test_a_waiver_without_a_reason_and_a_reason_without_a_waiver_are_errors(call: Callable[..., Called]) -> None:
     assert call("--waive", "nets bert*")[0] == USAGE
     assert call("--reason", "why")[0] == USAGE
-    assert call("--waive", "nets bert*", "--reason", " ")[1].startswith("A waiver without a reason")
+    assert call("--waive", "nets bert*", "--reason", " ")[1].startswith("A waiver needs a reason")
 
 
 @pytest.mark.parametrize("name", ["cccc", f"git:{B.commit}", "git-cccccccc", stamp_of(3), "2026-11-04", "v0.28.0"])
@@ -293,7 +296,7 @@ def test_a_damaged_night_costs_itself_only_and_is_told(planted: PlantedHome, cal
     assert code == TVM_WORSE
     assert f"Left out: {path}: " in output
     assert f"Left out: {planted.home.night_file(stamp_of(4))}: " in output
-    assert f"Left out, not a waiver: {waivers}:1: " in output
+    assert f"Ignored an invalid waiver: {waivers}:1: " in output
     assert row_of(output, "bert").startswith("worse nets bert run time +6.0 %")
 
 

@@ -109,7 +109,7 @@ def test_what_was_measured_before_an_interrupt_is_kept_and_the_same_command_goes
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=60)
     assert process.returncode == 130, output
-    assert "It was interrupted. The same command goes on from here." in output
+    assert "Interrupted. Run the same command again to continue." in output
     before = kept(lab)[0]
     assert (before["state"], before["runs"]) == ("interrupted", {NAME: 1})
     lab.change(hang=False, sigma=0.0001)
@@ -161,7 +161,8 @@ def test_what_cannot_be_measured_in_turn_is_left_out_and_named(lab: Lab) -> None
     done = try_tvm(lab, *AGAINST, "--until", "2%", "--fail-over", "20%")
     assert done.code == 0, done.output
     assert (
-        "Left out, because they cannot be measured in turn: other (does not declare beside_reference)." in done.output
+        "Omitted because they do not support measuring in turn: other (does not declare beside_reference)."
+        in done.output
     )
     alone = try_tvm(lab, *AGAINST, "--experiments", "other")
     assert alone.code == 2
@@ -330,11 +331,11 @@ def test_what_is_not_known_well_enough_is_named_with_what_could_have_been_seen()
     wide = (point_of("run_time", 1.0), point_of("run_time_ratio", 1.0, kind="ratio", std=0.05, samples=10))
     over = replace(result_of(wide), state=TryState.OVER)
     done = text.format_table(over)
-    assert "The time was over before every interval was narrow enough" in done
-    assert "Not known well enough, with the least change that would have been seen: e mlp run time (3.6 %)." in done
+    assert "The time budget ran out before every interval was narrow enough" in done
+    assert "Not precise enough, with the smallest change that would have been detected: e mlp run time (3.6 %)." in done
     assert "Without a change" not in done
     few = (point_of("run_time", 1.0), point_of("run_time_ratio", 1.0, kind="ratio", std=0.001, samples=5))
-    assert "Not known well enough" in text.format_table(result_of(few)), "of five pairs that may be luck"
+    assert "Not precise enough" in text.format_table(result_of(few)), "of five pairs that may be luck"
 
 
 def test_where_there_is_no_home_nothing_is_made_and_that_is_said(tmp_path: Path) -> None:

@@ -115,8 +115,8 @@ def test_the_clearest_regression_is_searched_for_and_only_where_commits_lie_betw
 def test_what_is_known_of_the_commit_is_told() -> None:
     two = (Suspect("a" * 40, "One", "Ada", "2026-08-01"), Suspect("b" * 40, "Two", "Ada", "2026-08-02"))
     for search, told, short in (
-        ({"state": SearchState.WAITING}, "Which commit made s0 worse is searched for when", "; to be bisected"),
-        ({"state": SearchState.FAILED, "error": "gone"}, "cannot be searched for: gone", ""),
+        ({"state": SearchState.WAITING}, "The commit that made s0 worse will be bisected when", "; to be bisected"),
+        ({"state": SearchState.FAILED, "error": "gone"}, "cannot be bisected: gone", ""),
         ({"state": SearchState.NO_STEP}, "Bisecting found no step in s0.", ""),
         (
             {"state": SearchState.ANSWERED, "suspects": two, "probability": 0.96, "file": "x.json"},

@@ -77,7 +77,7 @@ def test_a_night_that_finds_another_in_its_home_tells_nothing(home: HomeForTests
         assert state.events == ["start"]
 
 
-@pytest.mark.parametrize("faults", [[500, 503], [0]], ids=["it has a fault of its own", "it does not answer"])
+@pytest.mark.parametrize("faults", [[500, 503], [0]], ids=["it had an internal error", "it does not answer"])
 def test_what_fails_for_a_moment_is_told_again(
     state: State, faults: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

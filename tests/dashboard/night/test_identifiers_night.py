@@ -146,7 +146,7 @@ def run(home: homes.HomeForTests, *, switched: bool) -> Ran:
             patch.setattr(homes.HomeForTests, "command", _switched)
         done = home.run_with({})
         status = home.run_with({}, verb="status")
-    assert "This is a bug of the dashboard" not in done.output + status.output, done.output
+    assert "this is a bug in the dashboard" not in done.output + status.output, done.output
     lines, log_ends = len(status.output.splitlines()), status.output.count("Last line of output")
     return Ran(home, done.code, status.code, lines, log_ends)
 

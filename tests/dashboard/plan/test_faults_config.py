@@ -209,7 +209,10 @@ def test_the_other_jobs_run(tried: Tried) -> None:
 TOP = {
     "not-json": ("{", ("not JSON",)),
     "list": ("[]", ("is not an object",)),
-    "missing": ('{"backup_dir": "b"}', ("$.tmp_data_dir: required field is missing", "$.setup_dir: required field is missing")),
+    "missing": (
+        '{"backup_dir": "b"}',
+        ("$.tmp_data_dir: required field is missing", "$.setup_dir: required field is missing"),
+    ),
     "misspelt": ('{"tmp_data_dri": "t", "backup_dir": "b", "setup_dir": "s"}', ("Did you mean 'tmp_data_dir'?",)),
     "type": ('{"tmp_data_dir": 1, "backup_dir": "b", "setup_dir": "s"}', ("$.tmp_data_dir: 1 is not a string",)),
     "nul": ('{"tmp_data_dir": "a\\u0000", "backup_dir": "b", "setup_dir": "s"}', ("$.tmp_data_dir", "NUL")),

@@ -99,12 +99,12 @@ IN_WORDS = {
     Cause("machine", "same_artifact", experiment_changed=True): "This is the machine or the experiment, not TVM: "
     "the same artifact was measured before and after it; the experiment's own code or config changed.",
     Cause("machine", "older_artifacts", older=6, older_shift=0.05): "This is the machine, not TVM: "
-    "older artifacts of 6 series, measured again that night, moved as well (+5.0 %).",
-    Cause("build", "exact"): "This is TVM: it is an exact number, which no machine moves.",
+    "older artifacts of 6 series, remeasured that night, moved as well (+5.0 %).",
+    Cause("build", "exact"): "This is TVM: it is an exact number, which the machine cannot change.",
     Cause("unknown", same_code=1): "Cause unknown, the generated code is unchanged: TVM's runtime or the machine, "
-    "not distinguished: there is no control, and no older artifact was measured again.",
+    "not distinguished: there is no control, and no older artifact was remeasured.",
     Cause("unknown", controls=3, controls_moved=1, controls_shift=0.01, new_artifacts=("b",)): "Cause unknown, TVM or "
-    "the machine: 1 of 3 controls moved with it, and what was measured again does not tell them apart.",
+    "the machine: 1 of 3 controls moved with it, and remeasuring did not tell them apart.",
 }
 
 

@@ -50,7 +50,7 @@ def test_nothing_is_left_out_silently() -> None:
     spans = tuple(Span(0, 1, str(number)) for number in range(15))
     picture = render(course(many, spans=spans)).decode()
     assert "2 more lines of MHz" in picture
-    assert "3 more stretches are not shaded" in picture
+    assert "3 more intervals are not shaded" in picture
 
 
 @pytest.mark.parametrize("values", [(1e200, -1e200, 0.0), (float("nan"), float("inf"), 5.0), (0.0, 0.0, 0.0)])

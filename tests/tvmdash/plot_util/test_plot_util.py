@@ -290,7 +290,7 @@ def test_columns_of_different_lengths_are_refused_with_their_place() -> None:
 
 
 def test_another_kind_of_picture_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DashboardError, match=r"drawn as \.svg or \.png"):
+    with pytest.raises(DashboardError, match=r"Use \.svg or \.png"):
         plot_util.draw(bars(1.0), tmp_path / "a.pdf")
 
 

@@ -186,9 +186,9 @@ def test_the_log_format_has_the_fields_of_the_documentation(tmp_path: Path) -> N
     ("change", "words"),
     [
         ({"night": "yesterday"}, "record 1: .*night.*not a stamp"),
-        ({"experiment": "../../etc"}, "not an experiment's name"),
-        ({"experiment": "a\nb"}, "not an experiment's name"),
-        ({"experiment": "x" * 256}, "not an experiment's name"),
+        ({"experiment": "../../etc"}, "not a valid experiment name"),
+        ({"experiment": "a\nb"}, "not a valid experiment name"),
+        ({"experiment": "x" * 256}, "not a valid experiment name"),
         ({"night": "20261399T999999Z"}, r"\$.night: .*month"),
         ({"additional_info": {**golden()["records"][0]["additional_info"], "paired": 5}}, r"paired: 5 is not of type"),
         ({"experiment": 5}, r"\$.experiment: 5 is not a text"),
@@ -250,7 +250,7 @@ def test_a_name_that_says_no_format_is_of_json_lines_and_what_is_asked_for_comes
 
 
 def test_a_moment_that_is_none_is_said_where_a_format_needs_one(tmp_path: Path) -> None:
-    with pytest.raises(DashboardError, match=rf"relax_opt/{STAMP}: \$.timestamp: 'soon' is not a moment"):
+    with pytest.raises(DashboardError, match=rf"relax_opt/{STAMP}: \$.timestamp: 'soon' is not an ISO 8601 date"):
         write_records(tmp_path / "out", [placed(timestamp="soon")], "tvm-0.1")
     assert not list(tmp_path.iterdir())
 
@@ -314,4 +314,4 @@ def test_an_export_or_import_of_nothing_says_so_and_fails(home: Path, tmp_path: 
     (tmp_path / "none.jsonl").write_text("")
     into = run("import", tmp_path / "none.jsonl", "--to", tmp_path / "copy")
     assert (into.returncode, into.stdout) == (2, "")
-    assert into.stderr.startswith(f"{tmp_path / 'none.jsonl'}: holds no records.")
+    assert into.stderr.startswith(f"{tmp_path / 'none.jsonl'}: contains no records.")

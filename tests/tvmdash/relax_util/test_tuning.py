@@ -37,7 +37,7 @@ def kept() -> list[int]:
 
 
 def test_a_build_without_a_database_says_what_to_run():
-    with pytest.raises(DashboardError, match="not tuned: this TVM build has no database for mlp with batch 1"):
+    with pytest.raises(DashboardError, match="not tuned: no tuning database for mlp with batch 1"):
         tuning.find(SUBJECT)
 
 

@@ -91,7 +91,7 @@ def test_an_incident_is_told_once_in_plain_words(home: RouteHome, service: Servi
     ("fault", "says", "told_next_night"),
     [
         (400, "its server refuses (400)", True),
-        (429, "its server asks to wait (429)", True),
+        (429, "its server asked to wait (429)", True),
         (500, "", False),
         ("reset", "", False),
         ("hang", "", False),
@@ -111,7 +111,7 @@ def test_what_was_certainly_not_taken_is_sent_the_next_night(
 
 def test_a_service_that_is_away_is_asked_again(home: RouteHome) -> None:
     home.routes["chat"]["secret_file"] = home.secret("gone", f"json://127.0.0.1:1/{TOPIC}")
-    assert home.tell(10).state.fault == "its server cannot be reached"
+    assert home.tell(10).state.fault == "its server could not be reached"
 
 
 def test_nothing_of_the_address_is_told_or_logged(
@@ -130,7 +130,7 @@ def test_nothing_of_the_address_is_told_or_logged(
     [
         ([], "does not hold one address"),
         (["json://a/b", "json://c/d"], "does not hold one address"),
-        (["nosuchservice://x"], "its address is none that Apprise knows"),
+        (["nosuchservice://x"], "Apprise does not recognize its URL"),
     ],
 )
 def test_a_bad_address_is_told(home: RouteHome, lines: list[str], says: str) -> None:

@@ -163,7 +163,7 @@ def test_an_issue_that_was_deleted_is_left_alone_and_that_is_said_once(home: Rou
     state.gone.add(state.issues[0]["number"])
     home.changes(11, "acknowledged", who="ann")
     done = home.tell(11)
-    assert done.notes == (f"issue 100 of {REPOSITORY} is gone: {ONE} is not told there",)
+    assert done.notes == (f"issue 100 of {REPOSITORY} no longer exists; {ONE} is not reported there",)
     assert home.tell(12).notes == ()
     state.violations.clear()
     assert len(state.issues) == 1
@@ -185,7 +185,7 @@ def test_a_test_is_an_issue_that_is_closed_at_once(
 ) -> None:
     home.configure()
     assert command.main([str(home.home.root), "--test"]) == 0
-    assert capsys.readouterr().out == "issues: the test was taken.\n"
+    assert capsys.readouterr().out == "issues: test message accepted.\n"
     (issue,) = state.issues
     assert (issue["title"], issue["state"]) == ("Test of the route issues", "closed")
 

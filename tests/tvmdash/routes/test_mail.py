@@ -77,7 +77,7 @@ def test_a_tired_person_reads_what_moved_how_sure_it_is_and_what_to_do(home: Rou
         "sure: more than 10 standard errors over 1 night.\n\n"
         f"Look at it: {SITE}/incidents/{ONE}.html\n"
         f"Next:\n  python3 -m dashboard {command}\n"
-        f"If you look at it:\n  python3 -m dashboard incidents {place} ack {ONE}\n\n"
+        f"To acknowledge it:\n  python3 -m dashboard incidents {place} ack {ONE}\n\n"
         f"-- \nOwners: CNN team.\nNight of 11 May 2026, home {place}.\n"
     )
     assert f'<a href="{SITE}/incidents/{ONE}.html">' in mail.html
@@ -164,7 +164,7 @@ def test_after_a_failure_that_passes_the_mail_is_there_once(
 @pytest.mark.parametrize(
     ("step", "code", "says"),
     [
-        ("AUTH", 535, "localhost refuses the login (535): check user, secret_file and security"),
+        ("AUTH", 535, "localhost rejected the login (535); check user, secret_file and security"),
         ("MAIL", 550, "localhost refuses a recipient (550)"),
         ("END", 554, "localhost refuses the message (554)"),
     ],
@@ -193,7 +193,7 @@ def test_one_recipient_that_is_refused_costs_the_others_nothing(home: RouteHome,
     state.refused.add(ADA)
     home.opens(10)
     done = home.tell(10)
-    assert (done.sent, done.notes) == (1, (f"localhost took it, but not for {ADA}",))
+    assert (done.sent, done.notes) == (1, (f"localhost accepted the message, but not for {ADA}",))
     assert [mail.recipients for mail in state.mails] == [(TEAM,)]
     assert home.tell(11).sent == 0
 
@@ -201,7 +201,7 @@ def test_one_recipient_that_is_refused_costs_the_others_nothing(home: RouteHome,
 def test_without_tls_nothing_is_said(home: RouteHome, state: State) -> None:
     state.offers_tls = False
     home.opens(10)
-    assert "does not offer what the config asks for" in home.tell(10).state.fault
+    assert "does not support starttls or login, which the config requires" in home.tell(10).state.fault
     assert "AUTH" not in state.commands
     assert "MAIL" not in state.commands
 

@@ -68,7 +68,7 @@ def test_an_incident_is_told_when_it_opens_when_it_changes_and_when_it_is_over(h
     assert (purpose, command.split()[:4]) == ("Next", ["python3", "-m", "dashboard", "bisect"])
     assert updated["items"][0]["lines"] == [
         "Acknowledged by ann: looking at it",
-        "1 more series moved at the same night: cnn_comp cnn.resnet50 run time.",
+        "1 more series moved that night: cnn_comp cnn.resnet50 run time.",
     ]
     assert (updated["first"], closed["first"]) == (opened["id"], opened["id"])
     assert closed["items"][0]["lines"] == ["Fixed: back where it was"]
@@ -126,7 +126,7 @@ def test_after_a_failure_that_passes_each_thing_is_there_once(home: RouteHome, s
 @pytest.mark.parametrize(
     ("fault", "says"),
     [
-        (Fault("redirect"), "its server redirects (302), which is not followed"),
+        (Fault("redirect"), "its server redirects (302); redirects are not followed"),
         (Fault(status=401), "its server refuses (401)"),
         (Fault(status=410), "its server refuses (410)"),
     ],
@@ -156,7 +156,7 @@ def test_a_server_that_asks_to_wait_longer_than_the_budget_is_asked_the_next_nig
     home.opens(10)
     state.faults.append(Fault(status=429, retry_after="3600"))
     begun = time.monotonic()
-    assert "asks to wait (429)" in home.tell(10).state.fault
+    assert "asked to wait (429)" in home.tell(10).state.fault
     assert time.monotonic() - begun < 5
     home.tell(11)
     assert (told(state), state.requests) == ([("opened", TITLE)], 2)
@@ -197,7 +197,7 @@ def test_what_was_not_taken_for_a_week_is_given_up_and_that_is_said(home: RouteH
     home.tell(10)
     state.faults.clear()
     done = home.tell(18)
-    assert f"{ONE} opened was never taken, and is too old now" in done.notes
+    assert f"{ONE} opened was never delivered and is now too old" in done.notes
     assert (done.state.waiting, state.taken) == (0, {})
 
 
@@ -255,7 +255,7 @@ def test_a_nights_message_that_was_missed_is_told_by_the_next(home: RouteHome, s
     home.tell(12)
     (body,) = state.bodies
     assert body["items"][-1] == {
-        "title": "Not sent before now", "lines": ["11 May 2026: Nothing moved, but 3 of 9 series have no value."],
+        "title": "Delayed messages", "lines": ["11 May 2026: Nothing moved, but 3 of 9 series have no value."],
         "address": "", "commands": [],
     }  # fmt: skip
 
@@ -302,11 +302,11 @@ def test_secrets_reach_neither_files_nor_faults(home: RouteHome, state: State) -
 @pytest.mark.parametrize(
     ("lines", "mode", "says"),
     [
-        ([], 0o600, "holds no key that signs"),
+        ([], 0o600, "must contain exactly one signing key"),
         (["short"], 0o600, "the key is shorter than 16 bytes"),
         (["whsec_%%%"], 0o600, "what follows whsec_ is not base64"),
-        ([SECRET], 0o640, "mode 640 lets others read the key"),
-        ([SECRET, "http://hooks.example.org"], 0o600, "its address is not https://"),
+        ([SECRET], 0o640, "other users can read the key (mode 640)"),
+        ([SECRET, "http://hooks.example.org"], 0o600, "the URL does not start with https://"),
     ],
 )
 def test_a_bad_secret_is_told_every_night_also_when_there_is_nothing_to_tell(
@@ -367,19 +367,19 @@ def test_the_command_line_shows_and_tests(home: RouteHome, state: State, capsys:
     assert command.main([root]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "hook (webhook) tells what belongs to CNN team: at once regression.",
-        "  No night has told it yet.",
+        "  Nothing sent on it yet.",
         "mail (email) tells everything: at once regression.",
-        "  No night has told it yet.",
+        "  Nothing sent on it yet.",
         "",
         "owners[0]: CNN team: experiment cnn_*; a regression pings ada@example.org.",
     ]
     assert command.main([root, "--test"]) == 1
     said = capsys.readouterr()
-    assert said.out == "hook: the test was taken.\n"
-    assert said.err == "mail: 127.0.0.1 cannot be spoken to (ConnectionRefusedError)\n"
+    assert said.out == "hook: test message accepted.\n"
+    assert said.err == "mail: 127.0.0.1 could not be reached (ConnectionRefusedError)\n"
     assert told(state) == [("test", "Test of the route hook")]
     assert command.main([root, "--test", "hok"]) == 2
-    assert capsys.readouterr().err.endswith("$.routes has no 'hok'. It has hook and mail.\n")
+    assert capsys.readouterr().err.endswith("no route 'hok' in $.routes. Routes: hook and mail.\n")
 
 
 def test_what_waits_is_sent_by_hand(home: RouteHome, state: State, capsys: pytest.CaptureFixture[str]) -> None:

@@ -62,7 +62,7 @@ def test_a_rerun_of_the_same_night_edits_the_message(state: State, tmp_path: Pat
 def test_an_edit_that_slack_could_not_take_leaves_the_message_and_fails_nothing(state: State, tmp_path: Path) -> None:
     tell(bot(state), tmp_path, TONIGHT, words("first"))
     state.fail("chat.update", *[Fault("status", status=500)] * 9)
-    assert "may be of an earlier run" in tell(bot(state, 0.4), tmp_path, TONIGHT, words("second"))
+    assert "may be from an earlier run" in tell(bot(state, 0.4), tmp_path, TONIGHT, words("second"))
     state.faults.clear()
     tell(bot(state), tmp_path, TONIGHT, words("second"))
     assert heads(state) == ["second"]
@@ -98,7 +98,7 @@ def test_what_slack_could_not_take_waits_and_goes_out_the_next_night_once(
     told = tell(way(state), tmp_path, NIGHTS[1], words("new"))
     assert "sent late" in told
     assert heads(state) == ["new", "late"]
-    assert "Late: of the night of Sunday 1 November 2026" in state.channel()[1].markup()
+    assert "Late: message from the night of Sunday 1 November 2026" in state.channel()[1].markup()
     tell(way(state), tmp_path, NIGHTS[2], words("newest"))
     assert heads(state) == ["new", "late", "newest"]
 
@@ -212,7 +212,7 @@ def test_a_run_killed_around_its_post_is_said_once_by_the_next_night(state: Stat
 @pytest.mark.parametrize("step", ["before", "after"])
 def test_a_webhooks_run_killed_around_its_post_is_never_said_twice(state: State, tmp_path: Path, step: str) -> None:
     killed(state, tmp_path, step, by_hook=True)
-    assert "webhook cannot be asked" in tell(hook(state), tmp_path, TONIGHT, words("rerun"))
+    assert "webhook cannot check" in tell(hook(state), tmp_path, TONIGHT, words("rerun"))
     assert len(state.channel()) == (step == "after")
 
 
@@ -262,7 +262,7 @@ def test_nothing_is_posted_that_cannot_be_remembered(
             raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(delivery.common, "write_json", full)
-    with pytest.raises(DashboardError, match="could not be remembered"):
+    with pytest.raises(DashboardError, match="could not be recorded"):
         tell(bot(state), tmp_path, TONIGHT, words("one"))
     assert not state.calls
 

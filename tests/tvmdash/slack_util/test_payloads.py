@@ -104,7 +104,7 @@ def test_a_message_that_is_too_long_keeps_its_beginning_and_says_and_pings_what_
     last = message.blocks[-1]["elements"][0]["text"]
     assert message.blocks[2]["text"]["text"].startswith("0 ")
     assert last == " ".join(
-        ("… and 5 more that had no room here. <https://x.org/n.html|website>", *(part.pings[0] for part in parts[4:]))
+        ("… and 5 more omitted here. <https://x.org/n.html|website>", *(part.pings[0] for part in parts[4:]))
     )
 
 

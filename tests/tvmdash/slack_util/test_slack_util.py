@@ -370,7 +370,7 @@ def test_the_check_sends_one_test_for_each_channel_and_names_lacking_scopes(stat
     done = check(tmp_path, state, SLACK_BOT_TOKEN=TOKEN)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(state.channel()) == 1
-    assert f"the test is in the channel {CHANNEL}" in done.stdout
+    assert f"posted the test message to the channel {CHANNEL}" in done.stdout
     assert "files:write" in done.stdout
     assert "channels:history" in done.stdout
     assert TOKEN not in done.stdout

@@ -167,7 +167,7 @@ def test_what_cannot_be_right_is_refused(tmp_path: Path) -> None:
         ([tmp_path / "text.db"], "neither a database nor a sealed run"),
         ([tmp_path / "other.db"], "neither a raw database of this dashboard nor one of rocprofv3"),
         ([tmp_path / "empty"], "no traces in this folder"),
-        ([], "No traces are named"),
+        ([], "No traces given"),
     ):
         with pytest.raises(DashboardError, match=words):
             connect(paths)

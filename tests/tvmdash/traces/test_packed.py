@@ -55,7 +55,7 @@ def test_a_zip_is_sealed(archive: Path, tmp_path: Path) -> None:
 def test_a_zip_that_holds_nothing_to_read_says_where_it_is(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / NIGHT, "w") as packed:
         packed.writestr("log.txt", "words")
-    with pytest.raises(DashboardError, match=r"no database in it.*raw_20261121T031500Z beside it"):
+    with pytest.raises(DashboardError, match=r"contains no database.*raw_20261121T031500Z in the same folder"):
         connect(tmp_path / NIGHT)
     write_raw(tmp_path / "process")
     with connect(tmp_path) as traces:

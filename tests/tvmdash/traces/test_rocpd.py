@@ -169,7 +169,7 @@ def test_where_rocpds_own_tables_are_not_it_is_said_what_to_ask(tmp_path: Path, 
     for place, table in ((write_raw(tmp_path / "raw"), "rocpd_string"), (paths, "rocpd_event_operation")):
         with (
             connect(place) as traces,
-            pytest.raises(DashboardError, match=f"{table}: no RocPD database .* Ask the views"),
+            pytest.raises(DashboardError, match=f"{table}: none of the inputs is a RocPD database .* Query the views"),
         ):
             traces.execute(f"SELECT * FROM {table}")
     with (

@@ -175,7 +175,7 @@ def test_moments_are_written_in_many_ways(tmp_path: Path) -> None:
     assert names(f"-{last - BEGIN_NS - 400}ns", "100%") == "bc"
     assert names("0%", "100%") == "abc"
     for begin, words in (
-        ("soon", "is not a moment"),
+        ("soon", "is not a time"),
         ("@nothing", "no region or trial of that name"),
         ("%", "not a moment"),
     ):

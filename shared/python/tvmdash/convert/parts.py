@@ -47,9 +47,9 @@ class Files:
 
     def __enter__(self) -> Self:
         if self._place.exists():
-            raise DashboardError(f"{self._place}: is there already. Name a file that is not.")
+            raise DashboardError(f"{self._place}: already exists. Give a new file name.")
         if not self._place.parent.is_dir():
-            raise DashboardError(f"{self._place.parent}: there is no such folder. Make it first.")
+            raise DashboardError(f"{self._place.parent}: no such folder. Create it first.")
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -72,7 +72,7 @@ class Files:
         parts = [part for part in (number, _make_safe(tag)) if part]
         final = self._place.with_name(".".join([self._place.stem, *parts]) + self._place.suffix)
         if final.exists():
-            raise DashboardError(f"{final}: is there already. Name another file to write to.")
+            raise DashboardError(f"{final}: already exists. Give another file name.")
         descriptor, name = tempfile.mkstemp(prefix=f".{final.name[:100]}.", suffix=".tmp", dir=self._place.parent)
         os.close(descriptor)
         os.chmod(name, 0o644)

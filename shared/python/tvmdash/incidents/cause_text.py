@@ -92,7 +92,7 @@ def _format_same(what: str) -> Callable[[Cause], str]:
 
 
 def _format_older(cause: Cause) -> str:
-    artifacts = f"older artifacts of {cause.older} series, measured again that night,"
+    artifacts = f"older artifacts of {cause.older} series, remeasured that night,"
     shift = format_percent(cause.older_shift or 0.0)
     return f"{artifacts} {'moved as well' if cause.whose == MACHINE else 'did not move with it'} ({shift})"
 
@@ -113,9 +113,9 @@ def _format_controls_count(count: int) -> str:
 
 def _format_nothing(cause: Cause) -> str:
     if cause.old_artifacts or cause.new_artifacts or cause.older:
-        again = "what was measured again does not tell them apart"
+        again = "remeasuring did not tell them apart"
     else:
-        again = "no older artifact was measured again"
+        again = "no older artifact was remeasured"
     if not cause.controls:
         return f"there is no control, and {again}"
     controls = _format_controls_count(cause.controls)
@@ -131,7 +131,7 @@ _EVIDENCE: dict[str, Callable[[Cause], str]] = {
     SAME_ARTIFACT: _format_same("the same artifact"),
     SAME_VERSION: _format_same("the same version of TVM, whose artifact is not recorded,"),
     OLDER_ARTIFACTS: _format_older,
-    EXACT: lambda _: "it is an exact number, which no machine moves",
+    EXACT: lambda _: "it is an exact number, which the machine cannot change",
     CONTROLS: _format_controls,
     CONTROL: lambda _: "a control moved, whose program never changes",
     NOTHING: _format_nothing,

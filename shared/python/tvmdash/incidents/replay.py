@@ -74,7 +74,7 @@ def explain(output: Path, incident: Incident) -> str:
     try:
         inputs = common.read_json(path)["incidents"][incident.id]
     except KeyError:
-        raise DashboardError(f"{path}: {incident.id} is not in it; slow creep keeps no inputs.") from None
+        raise DashboardError(f"{path}: does not contain {incident.id}; no inputs are stored for slow drift.") from None
     lines = [describe(incident), ""]
     try:
         for name, value in inputs.get("exact", {}).items():

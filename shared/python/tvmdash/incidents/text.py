@@ -96,7 +96,10 @@ def format_bisection(result: BisectionAnswer) -> str:
     if result.count == 1:
         return f"Bisected: it came with {named[0]}, {size}; {how}."
     several = format_list(named, 3)
-    return f"Bisected: it came with one of {result.count} that could not be told apart: {several}; {size}; {how}."
+    return (
+        f"Bisected: it came with one of {result.count} commits that could not be distinguished: {several}; {size}; "
+        f"{how}."
+    )
 
 
 def _format_verdict(moved: Moved) -> str:
@@ -128,7 +131,7 @@ def _format_from_to(moved: Moved) -> str:
 
 def _format_since(incident: Incident) -> str:
     if incident.kind == CREEP:
-        return f"Slowly, compared with the nights around {format_night(incident.begin)}."
+        return f"Gradual change since the nights around {format_night(incident.begin)}."
     before, after = incident.versions
     if incident.kind == MACHINE and incident.blame == "machine":
         version = ""
@@ -147,9 +150,9 @@ def format_measured_again(moved: Moved) -> str:
     if moved.again_new != moved.again_old:
         times = f"{moved.again_new} times, older artifacts {moved.again_old} times"
     if not moved.relative or moved.low is None or moved.high is None:
-        return f"measured again the same night, {times}: {format_size(moved)}"
+        return f"remeasured the same night, {times}: {format_size(moved)}"
     half = 50 * (moved.high - moved.low)
-    return f"measured again the same night, {times}: {format_size(moved)} ± {half:.{1 if half >= 0.095 else 2}f} %"
+    return f"remeasured the same night, {times}: {format_size(moved)} ± {half:.{1 if half >= 0.095 else 2}f} %"
 
 
 def _format_exact(incident: Incident) -> str:
@@ -163,7 +166,7 @@ def _format_exact(incident: Incident) -> str:
 _BLAMED = {
     "experiment": "The artifact is the same on both nights; the experiment's own code or config changed{also}.",
     "machine": "Artifact and experiment are the same on both nights: something else on the machine changed{also}.",
-    "unknown": "TVM and the experiment itself both changed{also}: it may be either.",
+    "unknown": "TVM and the experiment itself both changed{also}; either may be the cause.",
 }
 
 

@@ -102,7 +102,7 @@ def draw_course(canvas: Canvas, plot: Course) -> None:
         f"{len(tracks) - MAX_LINES} more lines of {panel.unit}" for panel, tracks in panels if len(tracks) > MAX_LINES
     ]
     if len(plot.spans) > MAX_SPANS:
-        notes.append(f"{len(plot.spans) - MAX_SPANS} more stretches are not shaded")
+        notes.append(f"{len(plot.spans) - MAX_SPANS} more intervals are not shaded")
     if not panels:
         draw_nothing(canvas, plot.title, notes)
         return
@@ -115,7 +115,7 @@ def draw_course(canvas: Canvas, plot: Course) -> None:
         _draw_panel(axes, plot, panel, tracks[:MAX_LINES], canvas.colours)
         _shade(axes, plot, named=index == 0)
         axes.tick_params(axis="x", labelbottom=index == len(panels) - 1)
-    axes.set_xlabel("seconds from the begin of the run")
+    axes.set_xlabel("seconds since the start of the run")
 
 
 def _draw_panel(axes: Axes, plot: Course, panel: Panel, tracks: Sequence[Track], colours: Sequence[Any]) -> None:

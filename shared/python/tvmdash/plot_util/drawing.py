@@ -51,7 +51,7 @@ def draw(plot: Plot | Course, path: Path) -> None:
     """
     kind = path.suffix.lower().lstrip(".")
     if kind not in ("svg", "png"):
-        raise DashboardError(f"{path}: pictures are drawn as .svg or .png, not {path.suffix!r}. Rename it.")
+        raise DashboardError(f"{path}: unsupported image format {path.suffix!r}. Use .svg or .png.")
     common.write_bytes(path, render(plot, kind))
 
 

@@ -26,7 +26,7 @@ def migrate(value: common.Json, *, steps: Mapping[int, Step] = STEPS, newest: in
     DashboardError where its version is unknown. One that holds no records has no version and comes back unchanged.
     """
     if not isinstance(value, dict):
-        raise DashboardError(f"$: {type(value).__name__} is not an object. Give what a data.json holds.")
+        raise DashboardError(f"$: {type(value).__name__} is not an object. Use the contents of a data.json.")
     if "records" not in value:
         return value
     version = value.get("schema_version")

@@ -20,7 +20,7 @@ def _export(options: argparse.Namespace) -> str:
     if first is None:
         whose = f" of experiment {options.experiment}" if options.experiment else ""
         sources = ", ".join(map(str, options.sources))
-        raise DashboardError(f"{sources}: no records{whose}. Name a home, a data folder or a data file with records.")
+        raise DashboardError(f"{sources}: no records{whose}. Give a home, a data folder or a data file with records.")
     count = write_records(options.to, itertools.chain([first], chosen), options.format or find_format(options.to))
     return f"{options.to}: {count} {'record' if count == 1 else 'records'}."
 
@@ -29,26 +29,28 @@ def _import(options: argparse.Namespace) -> str:
     rows = read_records(options.source, options.format or find_format(options.source), options.experiment or "imported")
     kept = keep(rows, options.to)
     if not kept.written and not kept.there:
-        raise DashboardError(f"{options.source}: holds no records. Name what `export` wrote, or a log of TVM's format.")
-    return f"{options.to}: {len(kept.written)} data files written, {len(kept.there)} were there already."
+        raise DashboardError(
+            f"{options.source}: contains no records. Give a file written by `export`, or a log in TVM's format."
+        )
+    return f"{options.to}: {len(kept.written)} data files written, {len(kept.there)} already existed."
 
 
 def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python3 -m tvmdash.records_exchange", description="Workload records in and out."
+        prog="python3 -m tvmdash.records_exchange", description="Export and import workload records."
     )
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     about = "; ".join(f"{name}: {style.about}" for name, style in FORMATS.items())
-    help_text = f"by default the one that the file's name ends with, else jsonl. {about}"
-    out = verbs.add_parser("export", help="write the records of homes, data folders or data files to one file")
+    help_text = f"file format (default: from the file extension, otherwise jsonl). {about}"
+    out = verbs.add_parser("export", help="export the records of homes, data folders or data files to one file")
     out.add_argument("sources", nargs="+", type=Path, metavar="SOURCE")
     out.set_defaults(work=_export)
-    into = verbs.add_parser("import", help="write FOLDER/EXPERIMENT/data_<night>.json from a file of records")
+    into = verbs.add_parser("import", help="import a file of records into FOLDER/EXPERIMENT/data_<night>.json")
     into.add_argument("source", type=Path, metavar="SOURCE")
     into.set_defaults(work=_import)
     for verb, to, whose in (
-        (out, "the file to write, not there yet", "only this experiment's"),
-        (into, "the folder to write to", "whose the records are, where they do not say"),
+        (out, "file to write; must not exist yet", "export only the records of this experiment"),
+        (into, "folder to write to", "experiment of records that do not name one"),
     ):
         verb.add_argument("--to", required=True, type=Path, metavar="PLACE", help=to)
         verb.add_argument("--format", choices=list(FORMATS), help=help_text)

@@ -66,9 +66,9 @@ def find_format(path: Path) -> str:
 def write_records(path: Path, rows: Iterable[PlacedRecord], style: str) -> int:
     """Write records to `path`, which is not there yet, whole or not at all; how many."""
     if path.exists():
-        raise DashboardError(f"{path}: is there already. Name a file that is not.")
+        raise DashboardError(f"{path}: already exists. Give a new file name.")
     if not path.parent.is_dir():
-        raise DashboardError(f"{path.parent}: there is no such folder. Make it first.")
+        raise DashboardError(f"{path.parent}: no such folder. Create it first.")
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".tmp", dir=path.parent)
     os.close(descriptor)
     beside = Path(name)

@@ -70,7 +70,9 @@ def _check_name(experiment: str) -> None:
     """A name becomes a folder: it must be one."""
     fits = 0 < len(experiment.encode()) <= _MOST_BYTES and experiment.isprintable()
     if not fits or "/" in experiment or experiment in {".", ".."}:
-        raise DashboardError(f"$.experiment: {experiment!r:.60} is not an experiment's name. Use a folder's name.")
+        raise DashboardError(
+            f"$.experiment: {experiment!r:.60} is not a valid experiment name. Use a name that works as a folder name."
+        )
 
 
 def records_in(source: Path) -> Iterator[PlacedRecord]:
@@ -97,7 +99,7 @@ def _data_files(source: Path) -> Iterator[Path]:
         yield source
         return
     if not source.is_dir():
-        raise DashboardError(f"{source}: there is no such file or folder. Name a home, a data folder or a data file.")
+        raise DashboardError(f"{source}: no such file or folder. Give a home, a data folder or a data file.")
     data = Home(source).data("any").parent
     top = data if data.is_dir() else source
     for folder in [top, *sorted(path for path in top.iterdir() if path.is_dir())]:
@@ -134,15 +136,15 @@ def keep(rows: Iterable[PlacedRecord], folder: Path) -> Kept:
         whole = files.setdefault(path, {**start, "records": []})
         if whole["tvm_hash"] != row.tvm_hash:
             raise DashboardError(
-                f"{path}: would be of two TVMs, {whole['tvm_hash']} and {row.tvm_hash}. Split the source."
+                f"{path}: would mix records of two TVMs, {whole['tvm_hash']} and {row.tvm_hash}. Split the source."
             )
         if any(whole.get(name) != start.get(name) for name in ("night", "environment")):
-            raise DashboardError(f"{path}: would be of two nights of other configs or machines. Split the source.")
+            raise DashboardError(f"{path}: would mix records of different configs or machines. Split the source.")
         whole["records"].append(row.record.to_json())
     there = tuple(path for path, value in files.items() if path.exists() and _same(path, value))
     other = [path for path in files if path.exists() and path not in there]
     if other:
-        raise DashboardError(f"{other[0]}: is there already with other contents. Choose another folder.")
+        raise DashboardError(f"{other[0]}: already exists with different contents. Choose another folder.")
     written = tuple(path for path in files if path not in there)
     for path in written:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.records_exchange.rows import PlacedRecord
 
 VERSION = "0.1"
-NO_MEDIAN = "its source gives no median: the mean stands for it"
+NO_MEDIAN = "the source has no median; the mean is used instead"
 _DOMAIN = re.compile(r"[^.\s]+\..+", re.DOTALL)
 _OURS = "tvmdash"
 _MAPPINGS = (
@@ -131,7 +131,7 @@ def _moment_of(row: PlacedRecord) -> datetime.datetime:
         moment = datetime.datetime.fromisoformat(row.record.timestamp)
         return moment.astimezone(datetime.UTC) if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
     except (ValueError, OverflowError) as error:
-        text = f"{row.record.timestamp!r:.40} is not a moment in ISO 8601."
+        text = f"{row.record.timestamp!r:.40} is not an ISO 8601 date and time."
         raise DashboardError(text, place=f"{row.experiment}/{row.night}: $.timestamp") from error
 
 
@@ -156,14 +156,14 @@ def _mapping(entry: Mapping[str, Any], name: str) -> dict[str, Any]:
 def _text(entry: Mapping[str, Any], name: str) -> str:
     value = entry.get(name)
     if not isinstance(value, str) or not value:
-        raise DashboardError(f"$.{name}: {value!r:.60} is not a text. The log format requires one.")
+        raise DashboardError(f"$.{name}: {value!r:.60} is not a string, which the log format requires.")
     return value
 
 
 def _number(entry: Mapping[str, Any], name: str) -> float:
     value = entry.get(name)
     if value is None or not _is_number(value):
-        raise DashboardError(f"$.{name}: {value!r:.60} is not a number. The log format requires one.")
+        raise DashboardError(f"$.{name}: {value!r:.60} is not a number, which the log format requires.")
     return float(value)
 
 

@@ -25,7 +25,7 @@ def link(executable: Any, stem: Path, *, device: str, cc: str, is_here: bool = F
     if cc:
         executable.export_library(str(path), fcompile=_links_with(device, cc))
     elif is_here and not _has_linker():
-        raise DashboardError(f"no C compiler: none of {', '.join(LINKERS)} is on the PATH to link with. Install gcc.")
+        raise DashboardError(f"no C compiler for linking: none of {', '.join(LINKERS)} is on the PATH. Install gcc.")
     else:
         executable.export_library(str(path))
     return path

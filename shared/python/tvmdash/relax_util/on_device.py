@@ -43,13 +43,13 @@ class OpenDevice:
         self.device = device
         if tvm.get_global_func(f"device_api.{device.kind}", True) is None:
             raise DashboardError(
-                f"this TVM has no runtime for {device.kind}. `python3 -m dashboard check HOME` says what it lacks."
+                f"this TVM has no runtime for {device.kind}. Run `python3 -m dashboard check HOME` to find out why."
             )
         self.handle = tvm.device(device.kind, device.index)
         if not self.handle.exist:
             raise DashboardError(
-                f"TVM's runtime for {device.kind} sees no device of number {device.index} here."
-                " `python3 -m dashboard check HOME` says what is missing."
+                f"TVM's runtime for {device.kind} detects no device with number {device.index}. Run `python3 -m "
+                "dashboard check HOME` to find out why."
             )
 
     @property

@@ -43,12 +43,12 @@ def _connect(device: str, key: str, address: Address, wait_s: float, limit: str)
         socket.create_connection(address, timeout=wait_s).close()
     except OSError as error:
         raise DashboardError(f"{where} does not answer: {error} (at most {waited}).") from error
-    progress = ["does not talk as a tracker does"]
+    progress = ["does not speak the tracker protocol"]
 
     def ask() -> Any:
         tracker = rpc.connect_tracker(*address)
         _registered(tracker, key, progress, deadline)
-        progress[:] = [f"has {key!r}, but it is busy or does not answer"]
+        progress[:] = [f"has {key!r}, but the device is busy or does not answer"]
         return tracker.request(key, max_retry=1)
 
     try:
@@ -56,7 +56,7 @@ def _connect(device: str, key: str, address: Address, wait_s: float, limit: str)
     except TimeoutError:
         raise DashboardError(f"{where} {progress[0]} ({waited}).") from None
     except Exception as error:  # TVM raises anything
-        raise DashboardError(f"{where} gives no session: {error}"[:1000]) from error
+        raise DashboardError(f"{where} could not open a session: {error}"[:1000]) from error
 
 
 def _registered(tracker: Any, key: str, progress: list[str], deadline: float) -> None:

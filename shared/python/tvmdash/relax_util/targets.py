@@ -36,7 +36,9 @@ def make_target(target: Mapping[str, Any] | str) -> Any:
     if level is not None and level not in OPT_LEVELS:
         raise DashboardError(f"target {target!r}: opt-level {level} does not exist. Use 0, 1, 2 or 3.")
     if mcpu and made.kind.name == "llvm" and not _is_cpu(str(mcpu), str(made.attrs.get("mtriple") or "")):
-        raise DashboardError(f"target {target!r}: this LLVM knows no mcpu {str(mcpu)!r}. Try x86-64-v3 or x86-64.")
+        raise DashboardError(
+            f"target {target!r}: this LLVM does not support mcpu {str(mcpu)!r}. Try x86-64-v3 or x86-64."
+        )
     return made
 
 

@@ -51,7 +51,7 @@ def build_folder() -> Path:
     """Where the databases of this process's TVM build lie. They load only in the version that wrote them."""
     root = os.environ.get(VARIABLE)
     if not root:
-        raise DashboardError(f"not tuned: {VARIABLE}, the folder of tuning databases, is not set. A night sets it.")
+        raise DashboardError(f"not tuned: {VARIABLE}, the folder of tuning databases, is not set. Nights set it.")
     return Path(root) / (os.environ.get("TVMDASH_ARTIFACT") or _running())
 
 
@@ -65,7 +65,9 @@ def find(subject: Subject) -> tuple[Path, Mapping[str, Any]]:
     folder = build_folder() / subject.folder
     if not (folder / FACTS).exists():
         what = f"{subject.network} with batch {subject.batch}, pipeline {subject.pipeline}, {dict(subject.target)}"
-        raise DashboardError(f"not tuned: this TVM build has no database for {what}. Run the experiment tuning.")
+        raise DashboardError(
+            f"not tuned: no tuning database for {what} with this TVM build. Run the experiment `tuning`."
+        )
     return folder, common.read_json(folder / FACTS)
 
 

@@ -36,7 +36,7 @@ class AppriseSender:
         with _listening() as said:
             service = apprise.Apprise()
             if not service.add(self.url):
-                raise RefusedError("its address is none that Apprise knows")
+                raise RefusedError("Apprise does not recognize its URL")
             taken = service.notify(
                 title=text.format_subject(message), body=text.format_plain(message), body_format="text"
             )
@@ -50,10 +50,8 @@ def open_apprise(route: Route, home: Path) -> AppriseSender:
     file = SecretFile(home / Path(route.secret_file).expanduser(), "address", "~/.config/tvmdash/apprise_url")
     lines = [line.strip() for line in file.read_lines(home) or [] if line.strip()]
     if len(lines) != 1 or "://" not in lines[0]:
-        problem = "does not hold one address, as ntfys://TOPIC."
-        raise DashboardError(
-            problem, place=file.path, remedy="Write it as Apprise's documentation shows for the service."
-        )
+        problem = "must contain exactly one URL, e.g. ntfys://TOPIC."
+        raise DashboardError(problem, place=file.path, remedy="Use the format that Apprise documents for the service.")
     return AppriseSender(lines[0])
 
 
@@ -63,10 +61,12 @@ def make_outcome(said: str) -> DeliveryError:
         return make_http_error("its server", int(status[1]), {})
     if code := _SMTP.search(said):
         busy = code[1].startswith("4")
-        return BusyError(f"its server asks to try later ({code[1]})") if busy else RefusedError(f"refused ({code[1]})")
+        return (
+            BusyError(f"its server asked to retry later ({code[1]})") if busy else RefusedError(f"refused ({code[1]})")
+        )
     if _NOT_CONNECTED.search(said):
-        return BusyError("its server cannot be reached")
-    return UncertainError("Apprise does not say how it went")
+        return BusyError("its server could not be reached")
+    return UncertainError("Apprise did not report whether the message was sent")
 
 
 @contextlib.contextmanager

@@ -34,8 +34,8 @@ class Budget(TimeBudget):
     def _try(self, call: Callable[[float], _T]) -> _T:
         limit_s = min(_REQUEST_S, self.left_s)
         if limit_s <= 0:
-            raise BusyError(f"the {self.seconds:g} s of the route are used up")
+            raise BusyError(f"the route's time limit of {self.seconds:g} s is used up")
         try:
             return end_after(limit_s, lambda: call(limit_s))
         except TimeoutError:
-            raise UncertainError(f"there was no answer within {limit_s:.0f} s") from None
+            raise UncertainError(f"no answer within {limit_s:.0f} s") from None

@@ -62,6 +62,6 @@ def open_channel(route: Route, home: Path) -> ChannelSender:
     """The channel with its token; DashboardError where there is none."""
     secrets = find_secrets(route.secret_file, home)
     if secrets is None:
-        remedy = "docs/slack.md has the steps."
-        raise DashboardError("there is no token of Slack.", place=route.secret_file, remedy=remedy)
+        remedy = "See docs/how-to/slack.md for the steps."
+        raise DashboardError("no Slack token found.", place=route.secret_file, remedy=remedy)
     return ChannelSender(secrets, route.channel)

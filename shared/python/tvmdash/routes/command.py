@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         routing = read_routing(home)
         if not routing.routes:
-            raise DashboardError("names no routes.", place=home.config_file, remedy="docs/how-to/routes.md shows how.")
+            raise DashboardError("no routes configured.", place=home.config_file, remedy="See docs/how-to/routes.md.")
         if parsed.test is not None:
             return _test(home, _choose(routing, parsed.test, home))
         return _send(home) if parsed.send else _show(home, routing)
@@ -43,15 +43,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python3 -m dashboard routes", description="Who is told what, and how.")
+    parser = argparse.ArgumentParser(
+        prog="python3 -m dashboard routes", description="Show, test and run the routes for messages."
+    )
     parser.add_argument("home", type=Path, metavar="HOME")
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--test", nargs="*", metavar="ROUTE",
-        help="send a test message through each route, or these; it pings nobody. On GitHub it is an issue, closed at"
-        " once",
+        help="send a test message through all routes, or only these, without pinging anyone (on GitHub: an issue that "
+             "is closed at once)",
     )  # fmt: skip
-    what.add_argument("--send", action="store_true", help="send what waits now, as after quiet hours; for cron")
+    what.add_argument(
+        "--send", action="store_true", help="send held messages now, e.g. after quiet hours; for use in cron"
+    )
     return parser
 
 
@@ -74,10 +78,10 @@ def _describe(route: Route, routing: Routing, state: RouteState | None) -> Itera
         wake = f", but for {format_list(sorted(route.wake), 8)}" if route.wake else ""
         yield f"  Quiet from {route.quiet.begin:%H:%M} to {route.quiet.end:%H:%M} {route.quiet.zone}{wake}."
     if state is None:
-        yield "  No night has told it yet."
+        yield "  Nothing sent on it yet."
         return
     if state.told:
-        yield f"  Told last on {state.told}."
+        yield f"  Last used on {state.told}."
     if state.held:
         yield f"  {format_held(state)}."
     if state.fault:
@@ -95,7 +99,7 @@ def _choose(routing: Routing, names: Sequence[str], home: Home) -> list[Route]:
     unknown = [name for name in names if name not in routing.routes]
     if unknown:
         known = format_list(list(routing.routes), 20)
-        raise DashboardError(f"$.routes has no {unknown[0]!r}. It has {known}.", place=home.config_file)
+        raise DashboardError(f"no route {unknown[0]!r} in $.routes. Routes: {known}.", place=home.config_file)
     return [route for name, route in routing.routes.items() if not names or name in names]
 
 
@@ -109,7 +113,7 @@ def _test(home: Home, routes: Sequence[Route]) -> int:
             sender = SENDERS[route.kind](route, home.root)
             message = _make_test(route, home)
             Budget(_TEST_S).spend(lambda limit_s: sender.send(message, limit_s, ""), again=False)  # noqa: B023 - called here
-            sys.stdout.write(f"{route.name}: the test was taken.{_say_where(route)}\n")
+            sys.stdout.write(f"{route.name}: test message accepted.{_say_where(route)}\n")
         except DashboardError as error:
             code = _FAILED
             sys.stderr.write(f"{route.name}: {error}\n")
@@ -120,19 +124,19 @@ def _test_slack(home: Home, route: Route) -> str:
     secrets = find_secrets(route.secret_file, home.root)
     if secrets is None or not secrets.bot_token:
         raise DashboardError(
-            "there is no bot token.", place=route.secret_file, remedy="docs/how-to/slack.md has the steps."
+            "no bot token found.", place=route.secret_file, remedy="See docs/how-to/slack.md for the steps."
         )
     return send_test(secrets, route.channel)
 
 
 def _say_where(route: Route) -> str:
     if route.kind is Kind.EMAIL:
-        return f" It went to {format_list(route.to or (route.sender,), 5)}."
+        return f" Sent to {format_list(route.to or (route.sender,), 5)}."
     return ""
 
 
 def _make_test(route: Route, home: Home) -> Message:
-    lines = ("The dashboard can tell you here what moved. This message was asked for by hand and pings nobody.",)
+    lines = ("The dashboard can report changes here. This test was sent by hand and pings nobody.",)
     return Message(
         id=uuid.uuid4().hex,
         event=Event.TEST,

@@ -174,24 +174,27 @@ def _make_route(name: str, given: Mapping[str, Any]) -> Route:
 
 def _find_name_faults(name: str) -> Iterator[str]:
     if not _NAME.fullmatch(name):
-        yield ": not a name for a route. Write at most 40 letters, digits, '-', '_', '.'; the first no sign."
+        yield ": invalid route name. Use up to 40 letters, digits, '-', '_', '.', starting with a letter or digit."
 
 
 def _find_faults(kind: Kind, given: Mapping[str, Any], stated: Mapping[str, Any]) -> Iterator[str]:
     """What is wrong with a route beyond the types of its fields; each begins with the field."""
     own = {name for names in _OF_KIND.values() for name in names} - set(_OF_KIND[kind])
     own |= set(_IN_THREADS) if kind in {Kind.GITHUB, Kind.SLACK} else set()
-    yield from (f".{name}: a route of kind {kind} has none. Remove it." for name in sorted(own & set(stated)))
+    yield from (f".{name}: not allowed for routes of kind {kind}. Remove it." for name in sorted(own & set(stated)))
     for name in ("at_once", "digest", "wake"):
         for at, text in enumerate(given[name]):
             if text not in set(Level):
-                yield f".{name}[{at}]: {text!r:.60} is not a level. {_suggest(text, list(Level))}"
+                yield f".{name}[{at}]: unknown level {text!r:.60}. {_suggest(text, list(Level))}"
             elif name == "at_once" and text not in _LEVELS_OF_INCIDENTS:
-                yield f".{name}[{at}]: no incident is {text}; a night is. Name it in digest."
+                yield f".{name}[{at}]: incidents are never {text}, only nights are. Move it to digest."
     for name in sorted(set(given["at_once"]) & set(given["digest"])):
-        yield f".digest: {name} is in at_once as well. Leave it out of one of them."
+        yield f".digest: {name} is also in at_once. Remove it from one of them."
     if not given["at_once"] and not given["digest"]:
-        yield ".at_once: neither this nor digest names a level, so nothing is told. Name one, or remove the route."
+        yield (
+            ".at_once: neither at_once nor digest has a level, so nothing would be sent. Add a level, or remove the "
+            "route."
+        )
     if given["quiet_hours"]:
         try:
             parse_quiet_hours(given["quiet_hours"], given["time_zone"])
@@ -208,46 +211,49 @@ def _suggest(text: str, known: Sequence[str]) -> str:
 def _find_email_faults(given: Mapping[str, Any]) -> Iterator[str]:
     server = _SERVER.fullmatch(given["server"])
     if not server or int(server[2] or 1) not in range(1, 65536):
-        yield f".server: {given['server']!r:.80} is no mail server. Write HOST or HOST:PORT."
+        yield f".server: {given['server']!r:.80} is not a mail server. Use HOST or HOST:PORT."
     elif given["security"] == Security.NONE and not is_local(server[1].strip("[]")):
-        yield ".security: none would send everything readable over the network. Use starttls or tls."
+        yield ".security: `none` would send messages and password unencrypted over the network. Use starttls or tls."
     if not _ADDRESS.fullmatch(given["from"]):
-        yield f".from: {given['from']!r:.80} is no e-mail address. Write the one that the messages come from."
+        yield f".from: {given['from']!r:.80} is not an e-mail address. Give the sender's address."
     yield from _find_address_faults("to", given["to"])
     if given["user"] and not given["secret_file"]:
-        yield ".secret_file: is missing. Name the file that holds the password of user."
+        yield ".secret_file: required field is missing. Give the file with the password of `user`."
     if given["user"] and (not given["user"].isprintable() or not given["user"].isascii()):
-        yield ".user: holds a sign that no login can have."
+        yield ".user: contains a character that is not allowed in a login name."
     if given["secret_file"] and not given["user"]:
-        yield ".user: is missing. Name the user whose password secret_file holds."
+        yield ".user: required field is missing. Give the user for the password in secret_file."
 
 
 def _find_address_faults(name: str, addresses: Sequence[str]) -> Iterator[str]:
     for at, address in enumerate(addresses):
         if not _ADDRESS.fullmatch(address):
-            yield f".{name}[{at}]: {address!r:.80} is no e-mail address."
+            yield f".{name}[{at}]: {address!r:.80} is not an e-mail address."
 
 
 def _find_webhook_faults(given: Mapping[str, Any]) -> Iterator[str]:
     if given["url"] and not is_safe(given["url"]):
-        yield ".url: not an https:// address without a user in it. Where it holds a secret, put it into secret_file."
+        yield ".url: must be an https:// URL without a user name. If the URL is secret, put it into secret_file."
     if not given["secret_file"]:
-        yield ".secret_file: is missing. Name the file that holds the key that signs."
+        yield ".secret_file: required field is missing. Give the file with the signing key."
 
 
 def _find_github_faults(given: Mapping[str, Any]) -> Iterator[str]:
     if not is_repository(given["repository"]):
-        yield f".repository: {given['repository']!r:.100} is not OWNER/NAME, as apache/tvm."
+        yield f".repository: {given['repository']!r:.100} is not of the form OWNER/NAME, e.g. apache/tvm."
 
 
 def _find_slack_faults(given: Mapping[str, Any]) -> Iterator[str]:
     if not _CHANNEL.fullmatch(given["channel"]):
-        yield f".channel: {given['channel']!r:.40} is not a channel's ID. Copy it from its details in Slack (C...)."
+        yield (
+            f".channel: {given['channel']!r:.40} is not a channel ID. Copy the ID (C...) from the channel details "
+            "in Slack."
+        )
 
 
 def _find_apprise_faults(given: Mapping[str, Any]) -> Iterator[str]:
     if not given["secret_file"]:
-        yield ".secret_file: is missing. Name the file that holds the service's address, as Apprise writes it."
+        yield ".secret_file: required field is missing. Give the file with the service URL in Apprise's format."
 
 
 _FAULTS = {
@@ -274,15 +280,15 @@ def _read_owner(at: int, fields: Any, routes: Mapping[str, object], shown: str, 
 
 def _find_owner_faults(given: Mapping[str, Any], routes: Mapping[str, object]) -> Iterator[str]:
     if not any(given[name] for name in ("slack", "email", "github", "routes")):
-        yield ": names nobody. Give slack, email, github or routes."
+        yield ": no recipient. Give slack, email, github or routes."
     yield from _find_address_faults("email", given["email"])
     for name, pattern, example in (("slack", _SLACK_ID, "U012ABCDEF"), ("github", _LOGIN, "octocat")):
         for at, text in enumerate(given[name]):
             if not pattern.fullmatch(text):
-                yield f".{name}[{at}]: {text!r:.60} is none. Write it like {example}."
+                yield f".{name}[{at}]: {text!r:.60} is invalid (use e.g. {example})."
     for at, name in enumerate(given["routes"]):
         if name not in routes:
-            yield f".routes[{at}]: {name!r:.60} is no route. {_suggest(name, list(routes))}"
+            yield f".routes[{at}]: unknown route {name!r:.60}. {_suggest(name, list(routes))}"
 
 
 def read_what_is_good(home: Home) -> Routing:

@@ -140,7 +140,7 @@ class _Work:
     def _send(self, sender: Sender, entry: Entry) -> None:
         message, is_again = entry.message, entry.state is State.SENDING
         if message is None or (is_again and not sender.safe_twice):
-            self._give_up(entry, "an earlier start ended while it was sent")
+            self._give_up(entry, "an earlier run ended while sending it")
             return
         remote = self._find_remote(entry, message)
         entry = self._record.change(entry, state=State.SENDING, tries=entry.tries + 1, at=self._at)
@@ -177,7 +177,7 @@ class _Work:
         self._record.change(entry, state=state, why=str(error))
 
     def _give_up(self, entry: Entry, why: str) -> None:
-        self._notes.append(f"whether it took {entry.key} is not known ({why}); it is not sent again")
+        self._notes.append(f"unknown whether {entry.key} was delivered ({why}); it is not sent again")
         self._record.change(entry, state=State.GIVEN_UP, why=why, message=None)
 
     def report(self, notes: Sequence[str], until: str) -> Told:

@@ -70,7 +70,9 @@ class GitHubSender:
             if error.status not in _GONE:
                 raise
             subject = incident.id if incident else message.title
-            raise IncompleteError(f"issue {number} of {repository} is gone: {subject} is not told there") from None
+            raise IncompleteError(
+                f"issue {number} of {repository} no longer exists; {subject} is not reported there"
+            ) from None
 
     def _comment(self, message: Message, issue: PullRequest) -> None:
         mark = make_mark(message.id)

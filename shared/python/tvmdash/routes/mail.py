@@ -53,10 +53,8 @@ def open_mail(route: Route, home: Path) -> MailSender:
     file = SecretFile(home / Path(route.secret_file).expanduser(), "password", "~/.config/tvmdash/mail_password")
     lines = [line for line in file.read_lines(home) or [] if line]
     if len(lines) != 1:
-        problem = "there is no such file." if file.read_lines(home) is None else "does not hold one line."
-        raise DashboardError(
-            problem, place=file.path, remedy="Write the password of the mail server into it, mode 600."
-        )
+        problem = "no such file." if file.read_lines(home) is None else "must contain exactly one line."
+        raise DashboardError(problem, place=file.path, remedy="Put the mail server's password into it, with mode 600.")
     return MailSender(route, lines[0])
 
 
@@ -94,13 +92,13 @@ def _give(route: Route, password: str, mail: bytes, recipients: Sequence[str], l
     except DeliveryError:
         raise
     except ssl.SSLCertVerificationError as error:
-        fault = RefusedError(f"the certificate of {route.host} does not hold: {error.verify_message}")
+        fault = RefusedError(f"the certificate of {route.host} is invalid: {error.verify_message}")
     except smtplib.SMTPNotSupportedError:
-        fault = RefusedError(f"{route.host} does not offer what the config asks for (starttls, or a login)")
+        fault = RefusedError(f"{route.host} does not support starttls or login, which the config requires")
     except smtplib.SMTPResponseException as error:
         fault = _make_error(route, error.smtp_code)
     except (OSError, smtplib.SMTPException) as error:
-        fault = BusyError(f"{route.host} cannot be spoken to ({type(error).__name__})")
+        fault = BusyError(f"{route.host} could not be reached ({type(error).__name__})")
     raise fault  # out here: the exceptions of smtplib hold what was said
 
 
@@ -134,17 +132,17 @@ def _hand_over(smtp: smtplib.SMTP, route: Route, mail: bytes, recipients: Sequen
     except smtplib.SMTPDataError as error:
         raise _make_error(route, error.smtp_code) from None
     except (OSError, smtplib.SMTPException) as error:
-        raise UncertainError(f"the connection to {route.host} broke ({type(error).__name__})") from None
+        raise UncertainError(f"the connection to {route.host} was lost ({type(error).__name__})") from None
     if code != 250:
         raise _make_error(route, code)
     if refused:
-        raise IncompleteError(f"{route.host} took it, but not for {', '.join(refused)}")
+        raise IncompleteError(f"{route.host} accepted the message, but not for {', '.join(refused)}")
 
 
 def _make_error(route: Route, code: int) -> DeliveryError:
     if code in _LOGIN_REFUSED:
-        return RefusedError(f"{route.host} refuses the login ({code}): check user, secret_file and security")
+        return RefusedError(f"{route.host} rejected the login ({code}); check user, secret_file and security")
     if 400 <= code < 500 or code == -1:
-        return BusyError(f"{route.host} asks to try later ({code})")
+        return BusyError(f"{route.host} asked to retry later ({code})")
     what = {550: "a recipient", 552: "the size", 553: "an address", 554: "the message"}.get(code, "it")
-    return RefusedError(f"{route.host} refuses {what} ({code})")
+    return RefusedError(f"{route.host} rejected {what} ({code})")

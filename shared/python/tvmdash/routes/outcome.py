@@ -37,12 +37,14 @@ class IncompleteError(DeliveryError):
 def make_http_error(who: str, status: int, headers: Mapping[str, str]) -> DeliveryError:
     """What an HTTP status other than success says of the outcome."""
     if status in (429, 503):
-        return BusyError(f"{who} asks to wait ({status})", wait_s=parse_wait(headers.get("retry-after", "")))
+        return BusyError(f"{who} asked to wait ({status})", wait_s=parse_wait(headers.get("retry-after", "")))
     if status >= 500:
-        return UncertainError(f"{who} has a fault of its own ({status})")
+        return UncertainError(f"{who} had an internal error ({status})")
     if 300 <= status < 400:
-        return RefusedError(f"{who} redirects ({status}), which is not followed: write the address that it points to.")
-    return RefusedError(f"{who} refuses ({status})")
+        return RefusedError(
+            f"{who} redirects ({status}); redirects are not followed. Configure the target URL instead."
+        )
+    return RefusedError(f"{who} rejected the request ({status})")
 
 
 def parse_wait(text: str) -> float:

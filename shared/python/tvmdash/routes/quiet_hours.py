@@ -36,11 +36,13 @@ def parse_quiet_hours(text: str, time_zone: str) -> QuietHours:
     """The hours in a text like `22:00-07:00`; DashboardError, which begins with the field, where it is none."""
     match = _SPAN.fullmatch(text)
     if not match:
-        raise DashboardError(f".quiet_hours: {text!r:.60} is no span of hours. Write it like 22:00-07:00.")
+        raise DashboardError(f".quiet_hours: {text!r:.60} is not a time range (use e.g. 22:00-07:00).")
     begin, end = (datetime.time(int(match[at]), int(match[at + 1])) for at in (1, 3))
     if begin == end:
-        raise DashboardError(f".quiet_hours: {text} is a whole day. Take the route out of the config instead.")
+        raise DashboardError(f".quiet_hours: {text} covers the whole day. Remove the route from the config instead.")
     try:
         return QuietHours(begin, end, zoneinfo.ZoneInfo(time_zone))
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise DashboardError(f".time_zone: {time_zone!r:.60} is no time zone. Write it like Europe/Berlin.") from None
+        raise DashboardError(
+            f".time_zone: unknown time zone {time_zone!r:.60}. Use an IANA name such as Europe/Berlin."
+        ) from None

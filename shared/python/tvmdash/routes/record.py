@@ -110,7 +110,7 @@ class Record:
                 continue
             elif days > LATE_DAYS:
                 kept[entry.key] = replace(entry, state=State.GIVEN_UP, why="too old", message=None)
-                notes.append(f"{entry.key} was never taken, and is too old now")
+                notes.append(f"{entry.key} was never delivered and is now too old")
             elif entry.message is not None and entry.message.event is Event.NIGHT:
                 kept[entry.key] = entry
         self._entries, self.hushed = {**kept, **new}, hushed
@@ -122,8 +122,10 @@ class Record:
         try:
             common.write_json(self._path, {"schema_version": 1, **structured.to_json(kept)})
         except OSError as error:
-            problem = f"cannot be written: {error.strerror}. Nothing was sent: it could not be remembered."
-            raise DashboardError(problem, place=self._path, remedy="Make room, or mend the folder's mode.") from error
+            problem = f"could not be written: {error.strerror}. Nothing was sent, because it could not be recorded."
+            raise DashboardError(
+                problem, place=self._path, remedy="Free some space, or fix the folder's permissions."
+            ) from error
 
 
 def _read(path: Path) -> Kept | None:

@@ -34,7 +34,7 @@ def tell_routes(home: Home, night: str, moment: datetime.datetime | None = None)
     output.mkdir(parents=True, exist_ok=True)
     held = lock.take(output / _LOCK, within_s=_LOCK_S)
     if held is None:
-        raise DashboardError("another run is telling the routes. Start this one again when it has ended.", place=output)
+        raise DashboardError("another run is sending on the routes. Try again when it has finished.", place=output)
     with held:
         told = _tell_all(home, output, night, routing, routes, moment or common.utc_now())
         write_states(output, RouteStates(night, tuple(each.state for each in told)))

@@ -94,7 +94,7 @@ def _hold(home: Home) -> Iterator[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     held = lock.take(folder / _LOCK, within_s=_LOCK_S)
     if held is None:
-        raise DashboardError("another `watch` is telling. Start this one again when it has ended.", place=folder)
+        raise DashboardError("another `watch` is sending. Try again when it has finished.", place=folder)
     with held:
         yield folder
 

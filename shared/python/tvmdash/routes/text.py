@@ -60,7 +60,7 @@ def _list_commands(incident: Incident, home: str) -> Iterator[tuple[str, str]]:
     if incident.is_open:
         yield "Next", format_next_step(incident, home)
         if incident.state != ACKNOWLEDGED:
-            yield "If you look at it", format_acknowledge(incident, home)
+            yield "To acknowledge it", format_acknowledge(incident, home)
 
 
 def describe_news(
@@ -72,7 +72,7 @@ def describe_news(
     ]
     more = [moved.name for moved in incident.moved if moved.joined in joined]
     if more:
-        lines.append(f"{len(more)} more series moved at the same night: {format_list(more, _NAMED)}.")
+        lines.append(f"{len(more)} more series moved that night: {format_list(more, _NAMED)}.")
     if incident.bisected:
         lines.append(format_bisection(incident.bisected))
     return Item("", tuple(lines), format_address(website, incident), tuple(_list_commands(incident, home)))
@@ -90,7 +90,7 @@ def describe_night(verdict: NightVerdict | None, night: str, website: str, home:
     status = (("How the night went", format_status(home)),)
     address = format_night_address(website, night)
     if verdict is None:
-        return Item("", ("The subsystem stat_alerts left no verdict on it.",), address, status)
+        return Item("", ("The subsystem stat_alerts wrote no verdict for it.",), address, status)
     whole = (f"{verdict.headline}.",) if verdict.headline != format_night_title(verdict, night) else ()
     return Item("", whole, address, status)
 
@@ -102,7 +102,7 @@ def describe_open(incidents: Sequence[Incident]) -> Item:
 
 def describe_missed(missed: Sequence[tuple[str, str]]) -> Item:
     """Nights whose own messages could not be sent."""
-    return Item("Not sent before now", tuple(f"{format_day(night)}: {title}." for night, title in missed))
+    return Item("Delayed messages", tuple(f"{format_day(night)}: {title}." for night, title in missed))
 
 
 def format_day(night: str) -> str:

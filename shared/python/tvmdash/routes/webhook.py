@@ -45,10 +45,10 @@ class WebhookSender:
             answer = http_util.send("POST", self.url, body, headers, limit_s, max_bytes=_MAX_ANSWER_BYTES)
         except NoAnswerError as error:
             if error.loss is Loss.NOT_SENT:
-                raise BusyError(f"the address cannot be reached ({error.cause})") from None
+                raise BusyError(f"the URL could not be reached ({error.cause})") from None
             if error.loss is Loss.TOO_LONG:
-                raise UncertainError("its answer is too long") from None
-            raise UncertainError(f"there was no answer ({error.cause})") from None
+                raise UncertainError("the response is too long") from None
+            raise UncertainError(f"no response ({error.cause})") from None
         if not 200 <= answer.status < 300:
             raise make_http_error("its server", answer.status, answer.headers)
         return ""
@@ -61,12 +61,16 @@ def open_webhook(route: Route, home: Path) -> WebhookSender:
     keys = [line for line in lines if not line.startswith(("http://", "https://"))]
     urls = [route.url] if route.url else [line for line in lines if line not in keys]
     if len(keys) != 1:
-        remedy = f"Write one into it: (umask 077; echo {_PREFIX}$(openssl rand -base64 32) > {file.path})"
-        raise DashboardError("holds no key that signs, or several.", place=file.path, remedy=remedy)
+        remedy = f"Create one: (umask 077; echo {_PREFIX}$(openssl rand -base64 32) > {file.path})"
+        raise DashboardError("must contain exactly one signing key.", place=file.path, remedy=remedy)
     if len(urls) != 1 or not is_safe(urls[0]):
-        problem = "holds no https:// address, and the route has no url." if not urls else "its address is not https://."
+        problem = (
+            ("contains no https:// URL, and the route has no `url`.")
+            if not urls
+            else "the URL does not start with https://."
+        )
         raise DashboardError(
-            problem, place=file.path, remedy="Write the address into url, or into a line of this file."
+            problem, place=file.path, remedy="Set `url` in the config, or put the URL on a line of this file."
         )
     return WebhookSender(urls[0], _parse_key(keys[0], file.path))
 
@@ -77,11 +81,11 @@ def _parse_key(text: str, path: Path) -> bytes:
         key = base64.b64decode(text.removeprefix(_PREFIX), validate=True) if text.startswith(_PREFIX) else text.encode()
     except binascii.Error:
         raise DashboardError(
-            f"what follows {_PREFIX} is not base64.", place=path, remedy="Copy the key again."
+            f"the text after {_PREFIX} is not base64.", place=path, remedy="Copy the key again."
         ) from None
     if len(key) < _LEAST_KEY_BYTES:
         raise DashboardError(
-            f"the key is shorter than {_LEAST_KEY_BYTES} bytes.", place=path, remedy="Make a longer one."
+            f"the key is shorter than {_LEAST_KEY_BYTES} bytes.", place=path, remedy="Create a longer one."
         )
     return key
 

@@ -37,7 +37,7 @@ def sign_off(home: Home, names: tuple[str, str], *, matters: float) -> Signoff:
     found = read_sources(home)
     a, b = (found.tvms.find(name, home.root) for name in names)
     if a.id == b.id:
-        raise DashboardError(f"{names[0]} and {names[1]} are the same TVM: {a.id}. Name two.")
+        raise DashboardError(f"{names[0]} and {names[1]} are the same TVM, {a.id}. Give two different TVMs.")
     measured = read_series(found, a.id, b.id)
     told = read_told(found, a, b)
     judged = judge_series(found, measured, TwoTvms(a.id, b.id), told, matters)

@@ -37,22 +37,22 @@ _WORDS = {
     SignoffState.SAME: "",
 }
 _DOUBTS = {
-    SignoffDoubt.NOT_JOINED: "no pairs join the two",
-    SignoffDoubt.LUCK: "two builds may differ so much by luck; waive it, bisect it, or measure another build",
-    SignoffDoubt.WIDE: "a change that matters is not excluded",
-    SignoffDoubt.FEW_NIGHTS: "fewer than three nights of one of them",
-    SignoffDoubt.NO_CONTROL: "other nights, and no control tells TVM from the machine",
+    SignoffDoubt.NOT_JOINED: "no chain of pairs connects the two TVMs",
+    SignoffDoubt.LUCK: "two builds may differ this much by chance; waive it, bisect it, or measure another build",
+    SignoffDoubt.WIDE: "a relevant change cannot be ruled out",
+    SignoffDoubt.FEW_NIGHTS: "fewer than three nights with one of the TVMs",
+    SignoffDoubt.NO_CONTROL: "measured on different nights, and no control separates TVM from the machine",
     SignoffDoubt.OWN_CODE: "the experiment's own code or config changed between them",
-    SignoffDoubt.VARIES: "processes of one night disagree about it",
-    SignoffDoubt.NOT_POSITIVE: "it is not above 0",
+    SignoffDoubt.VARIES: "processes of the same night disagree",
+    SignoffDoubt.NOT_POSITIVE: "its value is not above 0",
 }
 _EVIDENCE = {
     SignoffEvidence.SAME_CODE: "{} ran the same code, byte for byte",
-    SignoffEvidence.EXACT: "{} have no noise",
+    SignoffEvidence.EXACT: "{} are exact",
     SignoffEvidence.PAIRED: "{} by pairs of A and B",
-    SignoffEvidence.CHAIN: "{} by pairs with other TVMs that join them",
+    SignoffEvidence.CHAIN: "{} by pairs with other TVMs that connect them",
     SignoffEvidence.COMPARED: "{} by rounds of compare",
-    SignoffEvidence.NIGHTS: "{} by values of different nights",
+    SignoffEvidence.NIGHTS: "{} by values from different nights",
     SignoffEvidence.LEDGER: "{} by the incidents of the nights between",
 }
 
@@ -193,7 +193,7 @@ def format_rest(done: Signoff) -> Iterator[str]:
         noisy = [_find_reach(item) for item in same if item.evidence is not SignoffEvidence.EXACT]
         reach = max((each for each in noisy if each is not None), default=0.0)
         if reach:
-            yield f"For each of these a change for the worse by {100 * reach:.2g} % or more is excluded (95 %)."
+            yield f"For each of these, a regression of {100 * reach:.2g} % or more is ruled out (95 %)."
 
 
 def _find_reach(item: SignoffSeries) -> float | None:
@@ -211,7 +211,7 @@ def format_table(done: Signoff) -> str:
     widths = [max((len(row[at]) for row in table), default=0) for at in range(len(HEAD))]
     lines = [_format_line(row, widths) for row in table]
     commands = [f"    {command}" for command in done.commands]
-    last = ["To know more:", *commands] if commands else []
+    last = ["For details:", *commands] if commands else []
     return "\n".join([*format_facts(done), "", *lines, *format_rest(done), *last, format_headline(done)])
 
 

@@ -81,9 +81,9 @@ class HomeTvms:
                 return self.tvms[found.pop()]
             if found:
                 which = format_list(sorted(map(self._describe, found)), _AMBIGUOUS)
-                raise DashboardError(f"{name}: may be {which}. Give a commit or an artifact's key.")
+                raise DashboardError(f"{name}: ambiguous, could be {which}. Give a commit or an artifact key.")
         known = format_list([self._describe(each) for each in reversed(tuple(self.tvms))], _LISTED)
-        raise DashboardError(f"{name}: nothing in {home} measured it. It has: {known or 'no TVM yet'}.")
+        raise DashboardError(f"{name}: not measured in {home}, which has: {known or 'no TVM yet'}.")
 
     def find_id(self, name: str) -> str | None:
         """The ID of the TVM of that version or commit; None where the home knows none."""

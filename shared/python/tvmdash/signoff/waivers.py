@@ -40,7 +40,7 @@ def read(home: Home) -> tuple[list[WaiverEvent], list[str]]:
         try:
             events.append(structured.from_json(WaiverEvent, common.parse_json(line, where), where))
         except DashboardError as error:
-            faults.append(f"Left out, not a waiver: {error} Mend or remove the line.")
+            faults.append(f"Ignored an invalid waiver: {error} Fix or remove the line.")
     return events, faults
 
 
@@ -115,7 +115,7 @@ def _is_clearly_worse(item: SignoffSeries, effect: float | None) -> bool:
 def waive(done: Signoff, patterns: Sequence[str], *, who: str, reason: str) -> list[WaiverEvent]:
     """The waivers of what the patterns name; DashboardError where one names nothing that needs one."""
     if not reason.strip():
-        raise DashboardError("A waiver without a reason tells nobody anything. Give one with --reason.")
+        raise DashboardError("A waiver needs a reason. Give one with --reason.")
     at = f"{common.utc_now():%Y-%m-%dT%H:%M:%SZ}"
     in_the_way = [item for item in done.series if item.is_in_the_way]
     events = []
@@ -137,7 +137,7 @@ def take_back(done: Signoff, patterns: Sequence[str], *, who: str, reason: str) 
             pattern, (waiver.series, waiver.name, incidents.get(waiver.series)))]  # fmt: skip
         if not named:
             known = format_list([waiver.name for waiver in standing], _SHOWN) or "none"
-            raise DashboardError(f"{pattern!r} names no waiver that stands from {done.a.asked} on. Those are: {known}.")
+            raise DashboardError(f"{pattern!r} matches no waiver in force from {done.a.asked} on. In force: {known}.")
         events += [WaiverEvent(replace(each, at=at, who=who, reason=reason), taken_back=True) for each in named]
     return events
 
@@ -147,10 +147,10 @@ def _find(pattern: str, in_the_way: Sequence[SignoffSeries], every: Sequence[Sig
     if found:
         return found
     if any(_names(pattern, (item.id, item.name, item.incident)) for item in every):
-        raise DashboardError(f"{pattern!r} names only series that need no waiver.")
+        raise DashboardError(f"{pattern!r} matches only series that need no waiver.")
     names = [item.name for item in (in_the_way or every)]
     near = difflib.get_close_matches(pattern, names, _SHOWN, _NEAR) or names[:_SHOWN]
-    raise DashboardError(f"{pattern!r} names no series. Near it: {format_list(near, _SHOWN) or 'nothing'}.")
+    raise DashboardError(f"{pattern!r} matches no series. Similar names: {format_list(near, _SHOWN) or 'nothing'}.")
 
 
 def _names(pattern: str, texts: Iterable[str | None]) -> bool:

@@ -51,10 +51,10 @@ class Slack:
         """`settle_s`: how long Slack is given to show a message of whose post it did not tell."""
         url = api_url or os.environ.get(API_URL_VARIABLE) or API_URL
         if not is_safe(url):
-            raise DashboardError(f"{API_URL_VARIABLE}: not an https:// address. Leave it out.")
+            raise DashboardError(f"{API_URL_VARIABLE}: not an https:// URL. Remove it.")
         if secrets.bot_token and not re.fullmatch(r"[CGD][A-Z0-9]{7,20}", channel):
             raise DashboardError(
-                f"$.channel: {channel!r:.40} is not a channel's ID. Copy it from the channel's details in Slack (C...)."
+                f"$.channel: {channel!r:.40} is not a channel ID. Copy the ID (C...) from the channel details in Slack."
             )
         self.channel = channel
         self.can_edit = bool(secrets.bot_token)
@@ -83,7 +83,9 @@ class Slack:
         try:
             return self.find(key, since)
         except SlackError as error:
-            raise UncertainError(f"{fault}, and whether it took the message cannot be looked up: {error}") from None
+            raise UncertainError(
+                f"{fault}, and it could not be checked whether the message was posted: {error}"
+            ) from None
 
     def edit(self, ts: str, message: Message, key: str) -> None:
         """Replace a message of ours, which keeps its mark; doing it twice does nothing more."""
@@ -121,14 +123,14 @@ class Slack:
             cursor = str(following.get("next_cursor") or "") if isinstance(following, dict) else ""
             if not cursor:
                 return None
-        raise UncertainError(f"there are too many messages to find ours ({method})")
+        raise UncertainError(f"too many messages to find ours ({method})")
 
     def upload(self, ts: str, name: str, title: str, content: bytes) -> None:
         """Show a file in the thread of `ts`: ask for an address, send it there, then complete. Not repeated."""
         target = self._read("files.getUploadURLExternal", {"filename": name, "length": str(len(content))})
         url, file_id = target.get("upload_url"), target.get("file_id")
         if not isinstance(url, str) or not isinstance(file_id, str) or not is_safe(url):
-            raise UncertainError("Slack gave no address for the file")
+            raise UncertainError("Slack returned no upload URL for the file")
         self._patience.persist(lambda: self._send(url, content), again=True)
         files = json.dumps([{"id": file_id, "title": title[:200]}])
         fields = {"files": files, "channel_id": self.channel, "thread_ts": ts}
@@ -163,7 +165,7 @@ class Slack:
     def _call(self, method: str, *, body: Json = None, form: Mapping[str, str] | None = None) -> Answer:
         api = self._api
         if api is None:
-            raise RefusedError(f"{method}: a webhook can only post. Give a bot token.")
+            raise RefusedError(f"{method}: a webhook can only post new messages. Use a bot token.")
         return self._patience.within(lambda limit_s: api.call(limit_s, method, body=body, form=form))
 
 
@@ -174,7 +176,7 @@ def _mark(key: str) -> dict[str, Any]:
 def _read_ts(message: Mapping[str, Any]) -> str:
     ts = message.get("ts")
     if not isinstance(ts, str) or not _TS.fullmatch(ts):
-        raise UncertainError("Slack's answer names no message")
+        raise UncertainError("Slack's response contains no message ID")
     return ts
 
 
@@ -206,7 +208,7 @@ def check(home: Home) -> list[str]:
         except DashboardError as error:
             faults.append(f"{name}: {error}")
     if not good and not faults:
-        remedy = f"write the token into {DEFAULT_FILE} (mode 600) and activate exp_reports; see docs/how-to/slack.md"
+        remedy = f"put the token into {DEFAULT_FILE} (mode 600) and activate exp_reports; see docs/how-to/slack.md"
         faults.append(f"{home.root}: no active subsystem has a Slack token: {remedy}.")
     if faults:
         raise DashboardError("\n".join([*good, *faults]))
@@ -229,7 +231,7 @@ def send_test(secrets: Secrets, channel: str) -> str:
     """Post a test message, which pings nobody; a sentence about where it is, and what the token lacks."""
     slack = Slack(secrets, channel, Patience(_CHECK_S))
     scopes = slack.scopes()
-    text = "A test, asked for by hand. The dashboard can speak here; it pings nobody."
+    text = "Test message, sent by hand. The dashboard can post here; this message pings nobody."
     slack.post(
         build("Test of the TVM dashboard", escape(text), []),
         uuid.uuid4().hex,
@@ -240,7 +242,7 @@ def send_test(secrets: Secrets, channel: str) -> str:
         f"{' or '.join(sorted(any_of))} ({use})" for any_of, use in SCOPES.items() if scopes and not any_of & scopes
     ]
     advice = f" The token lacks {', '.join(lacking)}." if lacking else ""
-    return f"the test is in {destination}, with the secret from {secrets.origin}.{advice}"
+    return f"posted the test message to {destination}, using the secret from {secrets.origin}.{advice}"
 
 
 def main(arguments: Sequence[str]) -> int:

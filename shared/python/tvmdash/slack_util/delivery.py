@@ -26,7 +26,7 @@ from tvmdash.slack_util.payloads import Message
 
 MAX_LATE, MAX_LATE_DAYS = 3, 7
 """How many messages of earlier nights are sent late, and how old they may be."""
-_UNKNOWN = "Slack may have it, and a webhook cannot be asked"
+_UNKNOWN = "it may be in Slack, which a webhook cannot check"
 _log = logging.getLogger("slack")
 
 
@@ -91,7 +91,7 @@ def deliver(
     common.write_text(output / "message.txt", redact(message.plain()))
     common.write_json(output / "message.json", redact_json(message.to_json()))
     if slack is None:
-        return Delivered("No Slack token is configured: the message is in message.txt only.")
+        return Delivered("No Slack token is configured; the message is only in message.txt.")
     with hold_lock(output):
         ledger = Ledger(output)
         delivered = _Delivery(slack, ledger, _key(output, stamp)).tonight(stamp, message, since)
@@ -152,9 +152,9 @@ class _Delivery:
             delivered = Delivered(self._edit(entry, message)) if is_sent else self._send(entry, message)
             return replace(delivered, words=" ".join((delivered.words, *self._send_backlog(stamp))))
         except BusyError as error:
-            return Delivered(f"{error}: the message waits in {FILE} and goes out the next night.")
+            return Delivered(f"{error}: the message is queued in {FILE} and will be sent the next night.")
         except UncertainError as error:
-            return Delivered(f"{error}: whether Slack shows the message is not known. {self._format_next_step()}")
+            return Delivered(f"{error}: unknown whether the message was posted. {self._format_next_step()}")
         except RefusedError as error:
             raise DashboardError(f"{error} The message is in message.txt.") from None
 
@@ -171,24 +171,24 @@ class _Delivery:
 
     def _format_next_step(self) -> str:
         if self._slack.can_edit:
-            return "The next night looks for it, and sends it if it is not there."
-        return "It is not sent again: a webhook cannot be asked, and nothing is said twice."
+            return "The next night checks for it and sends it if it is missing."
+        return "It is not sent again, because a webhook cannot check for duplicates."
 
     def _edit(self, entry: Entry, message: Message) -> str:
         if entry.digest == message.digest:
-            return "Slack shows this message already."
+            return "The message is already in Slack."
         if not self._slack.can_edit:
-            return "Slack shows this night's earlier message: a webhook cannot edit, and nothing is said twice."
+            return "Slack has this night's earlier message; a webhook cannot edit it, so nothing was posted."
         if entry.channel != self._slack.channel:
-            return f"This night's message is in the channel {entry.channel} already, and stays as it is."
+            return f"This night's message is already in the channel {entry.channel} and was not changed."
         try:
             self._slack.edit(entry.ts, message, entry.key)
         except RefusedError as error:
             if error.code not in {"message_not_found", "cant_update_message", "edit_window_closed"}:
                 raise
-            return f"This night's message cannot be edited any more ({error.code}); it is not sent again."
+            return f"This night's message can no longer be edited ({error.code}); it is not sent again."
         except SlackError as error:
-            return f"This night's message in Slack may be of an earlier run: {error}."
+            return f"This night's message in Slack may be from an earlier run: {error}."
         self._ledger.change(entry, digest=message.digest)
         return "This night's message in Slack was edited."
 
@@ -206,7 +206,7 @@ class _Delivery:
             ts = self._find(entry)
             if ts:
                 entry = self._ledger.change(entry, state=SENT, ts=ts, message=None)
-                return Delivered("It was in Slack already." if note else self._edit(entry, message))
+                return Delivered("It was already in Slack." if note else self._edit(entry, message))
         ts = self._post(entry, message.marked(note) if note else message)
         self._ledger.change(entry, state=SENT, ts=ts, digest=message.digest, message=None)
         return Delivered("The message is in Slack.", posted=True)
@@ -214,7 +214,7 @@ class _Delivery:
     def _find(self, entry: Entry) -> str | None:
         if not self._slack.can_edit:
             self._ledger.change(entry, state=GIVEN_UP, why=_UNKNOWN, message=None)
-            raise UncertainError("An earlier run ended while it was posting this message")
+            raise UncertainError("An earlier run ended while posting this message")
         self._ledger.put(entry)
         try:
             return self._slack.find(entry.key, entry.since)
@@ -224,7 +224,7 @@ class _Delivery:
             if entry.untried:
                 return None
             raise UncertainError(
-                f"An earlier run did not see whether Slack took it, and that cannot be looked up: {error}"
+                f"An earlier run did not learn whether the message was posted, and it could not be checked: {error}"
             ) from None
         except SlackError as error:
             if entry.untried:
@@ -256,18 +256,18 @@ class _Delivery:
         fresh = [entry for entry in waiting if _age_days(entry.stamp, tonight) <= MAX_LATE_DAYS][-MAX_LATE:]
         old = [entry for entry in waiting if entry not in fresh]
         for entry in old:
-            self._ledger.change(entry, state=GIVEN_UP, why="it was too old when Slack could be reached", message=None)
+            self._ledger.change(entry, state=GIVEN_UP, why="it was too old when Slack became reachable", message=None)
         sentences = [f"{len(old)} messages of earlier nights were too old to be sent."] if old else []
         try:
             sentences += [self._send_late(entry) for entry in fresh]
         except SlackError as error:
-            sentences.append(f"A message of an earlier night still waits: {error}.")
+            sentences.append(f"A message from an earlier night is still queued: {error}.")
         return sentences
 
     def _send_late(self, entry: Entry) -> str:
         moment = common.parse_stamp(entry.stamp)
         night = f"{moment:%A} {moment.day} {moment:%B} {moment.year}"
-        note = f"Late: of the night of {night}, when Slack could not be reached."
+        note = f"Late: message from the night of {night}, when Slack could not be reached."
         assert entry.message is not None
         self._send(entry, entry.message, note)
         return f"The message of {entry.stamp} was sent late."

@@ -16,18 +16,19 @@ _DEFAULT_WAIT_S = 5.0
 _CODE = re.compile(r"[a-z][a-z0-9_]{1,60}")
 _BUSY = frozenset(("ratelimited", "rate_limited", "service_unavailable", "team_added_to_org", "org_login_required"))
 _UNCERTAIN = frozenset(("internal_error", "fatal_error", "request_timeout"))
-_NEW_TOKEN = "Install the app in the workspace anew and put its new Bot User OAuth Token where the old one stood."  # noqa: S105
-_NEW_HOOK = "Make a new webhook in the app's Incoming Webhooks and put its URL where the old one stood."
+_NEW_TOKEN = "Reinstall the app in the workspace and replace the old token with its new Bot User OAuth Token."  # noqa: S105
+_NEW_HOOK = "Create a new webhook under the app's Incoming Webhooks and replace the old URL."
 _REMEDIES: Mapping[str, str] = {
     **dict.fromkeys(("invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired"), _NEW_TOKEN),
     **dict.fromkeys(("no_service", "no_service_id", "invalid_token", "no_team", "team_disabled"), _NEW_HOOK),
     "channel_not_found": "Check `channel` in the config (an ID, C...), and invite the app: /invite @APP there.",
     "not_in_channel": "Invite the app: /invite @APP in the channel.",
     "is_archived": "The channel is archived. Choose another one as `channel`.",
-    "channel_is_archived": "The channel is archived. Make a webhook for another one.",
-    "missing_scope": "Give the app the scopes that docs/how-to/slack.md names, and install it anew.",
-    "restricted_action": "The workspace forbids the app to post there. Ask who runs it, or choose another channel.",
-    **dict.fromkeys(sorted(MESSAGE_FAULTS), "This is a bug of the dashboard: please report it with message.json."),
+    "channel_is_archived": "The channel is archived. Create a webhook for another channel.",
+    "missing_scope": "Add the scopes listed in docs/how-to/slack.md to the app, and reinstall it.",
+    "restricted_action": "The workspace does not allow the app to post there. Ask its admin, or choose another "
+    "channel.",
+    **dict.fromkeys(sorted(MESSAGE_FAULTS), "This is a bug in the dashboard. Please report it with message.json."),
 }
 
 
@@ -62,19 +63,19 @@ def make_outcome_error(error: Exception) -> SlackError:
     if isinstance(error, TimeoutError):
         return UncertainError("Slack did not answer in time")
     if isinstance(error, OSError):
-        return UncertainError(f"the connection to Slack broke ({type(error).__name__})")
-    return UncertainError(f"Slack's answer makes no sense ({type(error).__name__})")
+        return UncertainError(f"the connection to Slack was lost ({type(error).__name__})")
+    return UncertainError(f"Slack sent an invalid response ({type(error).__name__})")
 
 
 def make_status_error(status: int, headers: Mapping[str, str]) -> SlackError:
     """What an HTTP status other than 2xx says of the outcome."""
     if status == 429:
-        return BusyError("Slack asks to wait (429)", wait_s=wait_of(headers))
+        return BusyError("Slack rate limit reached (429)", wait_s=wait_of(headers))
     if status == 503:
         return BusyError("Slack is not available (503)")
     if status >= 500:
-        return UncertainError(f"Slack has a fault of its own ({status})")
-    return RefusedError(f"Slack refuses with HTTP status {status}")
+        return UncertainError(f"Slack had an internal error ({status})")
+    return RefusedError(f"Slack rejected the request with HTTP status {status}")
 
 
 def wait_of(headers: Mapping[str, str]) -> float:
@@ -91,10 +92,10 @@ def make_refusal(status: int, code: object, headers: Mapping[str, str]) -> Slack
     known = isinstance(code, str) and _CODE.fullmatch(code.strip()) is not None
     word = str(code).strip() if known else ""
     if status == 429 or word in _BUSY:
-        return BusyError("Slack asks to wait", wait_s=wait_of(headers))
+        return BusyError("Slack rate limit reached", wait_s=wait_of(headers))
     if status >= 500 or word in _UNCERTAIN:
         return make_status_error(max(status, 500), headers)
     if not word:
         return make_status_error(status, headers) if status >= 300 else UncertainError("Slack's answer makes no sense")
-    remedy = _REMEDIES.get(word, f"What that means: https://docs.slack.dev/reference/methods, {word}.")
-    return RefusedError(f"Slack refuses: {word}. {remedy}", code=word)
+    remedy = _REMEDIES.get(word, f"For its meaning, see https://docs.slack.dev/reference/methods, {word}.")
+    return RefusedError(f"Slack rejected the request: {word}. {remedy}", code=word)

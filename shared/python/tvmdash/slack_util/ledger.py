@@ -107,8 +107,8 @@ class Ledger:
             common.write_json(self._path, value)
         except OSError as error:
             raise DashboardError(
-                f"{self._path}: cannot be written: {error.strerror}. Nothing more was sent to Slack: it could not be"
-                " remembered. Make room, or mend the folder's mode."
+                f"{self._path}: could not be written: {error.strerror}. Nothing more was sent to Slack, because it "
+                "could not be recorded. Free some space, or fix the folder's permissions."
             ) from error
         return entry
 
@@ -134,6 +134,6 @@ def hold_lock(folder: Path) -> Iterator[None]:
     """Two runs at the same time would not see what the other one sends: DashboardError for the second."""
     held = lock.take(folder / ".slack.lock")
     if held is None:
-        raise DashboardError(f"{folder}: another run is speaking to Slack. Start this one again when it has ended.")
+        raise DashboardError(f"{folder}: another run is sending to Slack. Try again when it has finished.")
     with held:
         yield

@@ -123,7 +123,7 @@ def _format_also(job: JobResult) -> str:
 
 def _format_where(step: StepResult) -> str:
     if step.stage == PRECHECK:
-        return "was not started: its config or scripts have a fault."
+        return "was not started because its config or scripts have errors."
     after = f" after {format_duration(step.elapsed_s)}" if step.elapsed_s >= 0.05 else ""
     return f"failed in {escape(step.stage, 60)}{after}."
 

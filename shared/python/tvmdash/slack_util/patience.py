@@ -26,7 +26,7 @@ class Patience(TimeBudget):
         """What `call` returns, which is given the seconds that it may take; SlackError for every other outcome."""
         limit_s = min(_REQUEST_S, self.left_s)
         if limit_s <= 0:
-            raise BusyError(f"the {self.seconds:g} s for Slack are used up")
+            raise BusyError(f"the time limit of {self.seconds:g} s for Slack is used up")
         try:
             return end_after(limit_s, lambda: call(limit_s))
         except Exception as error:  # noqa: BLE001 - an SDK's exceptions hold the request, and with it the token

@@ -168,7 +168,7 @@ def _make_sections(parts: Sequence[Part], room: int, count: int) -> tuple[list[s
 
 def _format_missing(left: Sequence[Part], rest: str) -> str:
     pings = dict.fromkeys(ping for part in left for ping in part.pings)
-    text = f"… and {len(left)} more that had no room here. {rest}".rstrip()
+    text = f"… and {len(left)} more omitted here. {rest}".rstrip()
     for ping in pings:
         if count_bytes(text) + count_bytes(ping) + 1 > _RESERVED - 20:
             return f"{text} …"

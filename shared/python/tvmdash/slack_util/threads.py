@@ -45,14 +45,14 @@ def reply(slack: Slack, output: Path, stamp: str, replies: Sequence[Reply]) -> s
         ledger = Ledger(output)
         entry = ledger.entries.get(stamp)
         if not slack.can_edit or entry is None or entry.state != SENT or entry.channel != slack.channel:
-            return "There is no thread for it in this channel."
+            return "It has no thread in this channel."
         new = {item.mark: SavedReply(QUEUED, item.message) for item in replies if item.mark not in entry.replies}
         entry = ledger.change(entry, replies={**entry.replies, **new}) if new else entry
         try:
             for mark in [mark for mark, saved in entry.replies.items() if saved.waits]:
                 entry = _say(slack, ledger, entry, mark)
         except (BusyError, UncertainError) as error:
-            return f"A reply waits: {error}."
+            return f"A reply is queued: {error}."
         except RefusedError as error:
             raise DashboardError(str(error)) from None
     return ""
@@ -88,7 +88,7 @@ def _is_there(slack: Slack, entry: Entry, mark: str, saved: SavedReply) -> bool:
             raise
         if saved.state == QUEUED:
             return False
-        raise UncertainError(f"whether Slack took a reply cannot be looked up: {error}") from None
+        raise UncertainError(f"could not check whether a reply was posted: {error}") from None
 
 
 def _put(ledger: Ledger, entry: Entry, mark: str, saved: SavedReply) -> Entry:

@@ -46,8 +46,9 @@ def refuse_in_config(env: Mapping[str, str], where: str) -> None:
     for name in (TOKEN_VARIABLE, WEBHOOK_VARIABLE):
         if env.get(name):
             raise DashboardError(
-                f"{where}: $.env.{name}: a config is no place for a secret: it is copied and archived every night."
-                f" Put it into a file with mode 600 ({DEFAULT_FILE}), name that in token_file, and make a new secret."
+                f"{where}: $.env.{name}: secrets must not be in a config, which is copied and archived every night. "
+                f"Put it into a file with mode 600 ({DEFAULT_FILE}), set token_file to that file, and create a new "
+                "secret."
             )
 
 
@@ -64,15 +65,15 @@ def _parse(lines: list[str], path: Path) -> Secrets:
         else:
             raise DashboardError(f"{path}: line {number} is neither a token (xoxb-...) nor a webhook (https://...).")
     if not token and not webhook:
-        raise DashboardError(f"{path}: holds no token. Write the bot token (xoxb-...) or the webhook's URL into it.")
+        raise DashboardError(f"{path}: contains no token. Put the bot token (xoxb-...) or the webhook URL into it.")
     return _check(token, webhook, str(path))
 
 
 def _check(token: str, webhook: str, origin: str) -> Secrets:
     if token and not _TOKEN.fullmatch(token):
-        problem = "what stands there is not a Slack token. Copy the Bot User OAuth Token (xoxb-...)."
+        problem = "not a Slack token. Copy the Bot User OAuth Token (xoxb-...)."
         raise DashboardError(f"{origin}: {problem}")
     if webhook and not is_safe(webhook):
-        problem = "the webhook is not an https:// address. Copy it from the app's Incoming Webhooks."
+        problem = "the webhook is not an https:// URL. Copy it from the app's Incoming Webhooks."
         raise DashboardError(f"{origin}: {problem}")
     return Secrets(token, webhook, origin)

@@ -49,7 +49,7 @@ class Webhook:
         if answer.status != 200:
             raise make_refusal(answer.status, text, answer.headers)
         if text != "ok":
-            raise UncertainError("the webhook's answer makes no sense")
+            raise UncertainError("the webhook sent an invalid response")
 
 
 def post(url: str, content: bytes, headers: Mapping[str, str], timeout_s: float) -> Answer:
@@ -63,9 +63,9 @@ def post(url: str, content: bytes, headers: Mapping[str, str], timeout_s: float)
 def _make_fault(error: NoAnswerError) -> SlackError:
     """What the failure says of the outcome: a request that was not sent whole was certainly not taken."""
     if error.loss is Loss.NOT_SENT:
-        return BusyError(f"Slack cannot be reached ({error.cause})")
+        return BusyError(f"Slack could not be reached ({error.cause})")
     if error.loss is Loss.LATE:
         return UncertainError("Slack did not answer in time")
     if error.loss is Loss.TOO_LONG:
-        return UncertainError("Slack's answer is too long")
-    return UncertainError(f"the connection to Slack broke ({error.cause})")
+        return UncertainError("Slack's response is too long")
+    return UncertainError(f"the connection to Slack was lost ({error.cause})")

@@ -34,9 +34,9 @@ def geometric_mean_ratio(pairs: Sequence[tuple[float, float]]) -> Ratio:
     """
     for index, pair in enumerate(pairs):
         if not all(math.isfinite(number) and number > 0 for number in pair):
-            raise DashboardError(f"pair {index}: {pair} has no ratio. Give two numbers above 0, or leave the pair out.")
+            raise DashboardError(f"pair {index}: {pair} has no ratio. Use two numbers above 0, or omit the pair.")
     if not pairs:
-        raise DashboardError("geometric_mean_ratio: there are no pairs. Give one or more, or write no ratio.")
+        raise DashboardError("geometric_mean_ratio: no pairs given. Give at least one.")
     logs = [math.log(before) - math.log(after) for before, after in pairs]
     low, high = exp_interval(mean_interval(logs)) if len(logs) > 1 else (None, None)
     return Ratio(math.exp(fmean(logs)), low, high, len(logs))
@@ -53,7 +53,7 @@ def format_ratio(ratio: Ratio, *, more: str = "faster", less: str = "slower") ->
     if ratio.high > _WIDEST * ratio.low:
         return f"{text} ({workloads}, too few or too different for an interval)"
     low, high = (1 / ratio.high, 1 / ratio.low) if turned else (ratio.low, ratio.high)
-    doubt = ", perhaps no difference" if low <= 1 <= high else ""
+    doubt = ", possibly no difference" if low <= 1 <= high else ""
     return f"{text} ({_times(low)} to {_times(high)}, {workloads}{doubt})"
 
 

@@ -41,7 +41,7 @@ class _News:
 
 
 def _make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python3 -m tvmdash.traces", description="Traces of nights, asked in SQL.")
+    parser = argparse.ArgumentParser(prog="python3 -m tvmdash.traces", description="Query the traces of nights in SQL.")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for name, command in COMMANDS.items():
         command.arguments(verbs.add_parser(name, help=command.about, description=command.about))

@@ -115,7 +115,7 @@ def _format_signed(elapsed_ns: float) -> str:
 
 
 def _add_out_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("destination", type=Path, metavar="DESTINATION", help="a folder that is not there yet")
+    parser.add_argument("destination", type=Path, metavar="DESTINATION", help="folder to create; must not exist yet")
     _add_inputs(parser)
     add_filters(parser)
 
@@ -138,7 +138,7 @@ def _split_arguments(parser: argparse.ArgumentParser) -> None:
     _add_out_arguments(parser)
     how = parser.add_mutually_exclusive_group(required=True)
     how.add_argument("--by-process", action="store_true")
-    how.add_argument("--parts", type=int, metavar="N", help="parts of equal length in time")
+    how.add_argument("--parts", type=int, metavar="N", help="number of parts of equal duration")
 
 
 def _split(options: argparse.Namespace, progress: Progress) -> str:
@@ -152,9 +152,11 @@ def _split(options: argparse.Namespace, progress: Progress) -> str:
 
 
 def _diff_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("before", metavar="A", help="traces, or with --in the stamp of a night")
+    parser.add_argument("before", metavar="A", help="traces, or with --in a night stamp")
     parser.add_argument("after", metavar="B", help="likewise")
-    parser.add_argument("--in", dest="inside", action="append", metavar="INPUT", help="where the nights A and B lie")
+    parser.add_argument(
+        "--in", dest="inside", action="append", metavar="INPUT", help="folder that contains the nights A and B"
+    )
     _format(parser)
     add_filters(parser)
 
@@ -178,12 +180,16 @@ def _open_side(options: argparse.Namespace, named: str) -> Connection:
     if not opened.execute("SELECT count(*) FROM processes").fetchone()[0]:
         opened.close()
         places = ", ".join(options.inside)
-        raise DashboardError(f"{named}: no process of such a night is in {places}. Ask the view nights.")
+        raise DashboardError(
+            f"{named}: no process of this night in {places}. Query the view `nights` for the nights there are."
+        )
     return opened
 
 
 def _views_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("view", nargs="?", metavar="VIEW", help="its columns; all views where none is named")
+    parser.add_argument(
+        "view", nargs="?", metavar="VIEW", help="view whose columns are listed (default: list all views)"
+    )
     _format(parser)
 
 
@@ -193,7 +199,7 @@ def _views(options: argparse.Namespace, progress: Progress) -> str:
         own = ["rocpd_string ...", "a row of RocPD's own tables, as RocPD databases among the inputs have them"]
         return FORMATS[options.format](["view", "a row is"], [*rows, own])
     if options.view not in ALL_VIEWS:
-        raise DashboardError(f"{options.view}: there is no such view. `views` alone lists them.")
+        raise DashboardError(f"{options.view}: no such view. Run `views` without arguments to list them.")
     return FORMATS[options.format](["column", "type"], describe_view(options.view))
 
 
@@ -240,7 +246,9 @@ def _convert_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_out_arguments(parser)
     parser.add_argument(
-        "--no-annotations", action="store_true", help="slices without errors, messages and figures: for strangers' eyes"
+        "--no-annotations",
+        action="store_true",
+        help="leave error texts, messages and figures out of slices, e.g. before sharing",
     )
 
 
@@ -251,14 +259,14 @@ def _convert(options: argparse.Namespace, progress: Progress) -> str:
 
 
 COMMANDS: Mapping[str, Command] = {
-    "query": Command("ask in SQL", _query_arguments, _query),
-    "views": Command("what can be asked: the views, or the columns of one", _views_arguments, _views),
-    "summary": Command("what took how long, by domain and name", _add_summary_arguments, _run_summary),
-    "diff": Command("which operators explain what changed from A to B", _diff_arguments, _diff),
-    "findings": Command("what stands out inside a trace, with its figure and where", _findings_arguments, _findings),
-    "seal": Command("make a sealed run, checked against its sources", _add_out_arguments, _seal),
-    "merge": Command("make one sealed run of many traces", _add_out_arguments, _seal),
-    "split": Command("make several sealed runs, by process or by time", _split_arguments, _split),
-    "verify": Command("compare every byte of sealed runs with their catalogues", _add_inputs, _verify),
-    "convert": Command("write another format", _convert_arguments, _convert),
+    "query": Command("run a SQL query", _query_arguments, _query),
+    "views": Command("list the views, or the columns of one", _views_arguments, _views),
+    "summary": Command("summarize durations by domain and name", _add_summary_arguments, _run_summary),
+    "diff": Command("show which operators explain the change from A to B", _diff_arguments, _diff),
+    "findings": Command("list anomalies in a trace with their size and place", _findings_arguments, _findings),
+    "seal": Command("create a sealed run, verified against its sources", _add_out_arguments, _seal),
+    "merge": Command("merge many traces into one sealed run", _add_out_arguments, _seal),
+    "split": Command("split traces into several sealed runs, by process or by time", _split_arguments, _split),
+    "verify": Command("verify every byte of sealed runs against their catalogues", _add_inputs, _verify),
+    "convert": Command("convert traces to another format", _convert_arguments, _convert),
 }

@@ -140,7 +140,7 @@ class Connection:
 
     def __getattr__(self, name: str) -> Any:
         if name in INSTEAD:
-            raise NotSupportedError(f"{name} is not for traces, which are only read. {INSTEAD[name]}")
+            raise NotSupportedError(f"{name} is not supported; traces are read-only. {INSTEAD[name]}")
         if name in ERRORS:
             return ERRORS[name]
         raise AttributeError(f"a connection to traces has no {name}")
@@ -161,7 +161,7 @@ class Connection:
         """When the first thing in these traces began and the last ended, filters aside."""
         first, last = self.known_bounds_ns()
         if first is None or last is None:
-            raise DashboardError("Nothing in these traces has a time, so there is no window. Leave the window out.")
+            raise DashboardError("These traces contain no times, so a window cannot be applied. Remove the window.")
         return first, last
 
     def known_bounds_ns(self) -> tuple[int | None, int | None]:
@@ -245,8 +245,8 @@ class Connection:
             if not lacking:
                 raise
             raise ProgrammingError(
-                f"{', '.join(sorted(lacking))}: no RocPD database among the inputs has such a table, and other traces "
-                f"have none. Ask the views, which all traces have (`views` lists them). {error}"
+                f"{', '.join(sorted(lacking))}: none of the inputs is a RocPD database with such a table. Query the "
+                f"views, which all traces have (`views` lists them). {error}"
             ) from error
 
     def _make_base_table(self, name: str) -> bool:
@@ -258,7 +258,7 @@ class Connection:
             return False
         if self._filters != Filters():
             raise NotSupportedError(
-                f"{name}: RocPD's own tables are not filtered. Ask the views, or leave filters out."
+                f"{name}: filters do not apply to RocPD's own tables. Query the views, or remove the filters."
             )
         self._engine.load_whole(name, table)
         self._made.add(name)
@@ -364,7 +364,7 @@ class Connection:
             WHERE name = {name} AND "start" >= {earliest} ORDER BY "start" LIMIT 1"""  # noqa: S608 - escaped
         rows = self._engine.execute(query).fetchall()
         if not rows or rows[0][0] is None:
-            raise DashboardError(f"{bound}: no region or trial of that name begins there. Look at the view regions.")
+            raise DashboardError(f"{bound}: no region or trial with that name starts there. See the view `regions`.")
         return int(rows[0][0])
 
 

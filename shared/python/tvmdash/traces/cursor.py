@@ -51,7 +51,7 @@ class Cursor:
 
     def executemany(self, sql: str, parameters: object = ()) -> Self:
         """NotSupportedError: it is for writing."""
-        raise NotSupportedError(f"executemany is not for traces. {INSTEAD['executemany']}")
+        raise NotSupportedError(f"executemany is not supported; traces are read-only. {INSTEAD['executemany']}")
 
     def executescript(self, script: str) -> Self:
         """Itself, after each statement of a script; their rows are not kept."""
@@ -114,5 +114,5 @@ class Cursor:
     @property
     def _rows(self) -> DuckResult:
         if self._result is None:
-            raise InterfaceError("Nothing was executed on this cursor.")
+            raise InterfaceError("No query was executed on this cursor.")
         return self._result

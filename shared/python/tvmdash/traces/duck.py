@@ -124,7 +124,7 @@ class DuckEngine:
         kind = str(statements[0].type).rpartition(".")[2]
         if kind not in _ALLOWED or (kind == "EXPLAIN" and _WRITES.search(sql)):  # EXPLAIN ANALYZE does what it explains
             raise NotSupportedError(
-                f"{kind} is not for a connection to traces: it reads. Use the commands to write files."
+                f"{kind} is not supported; connections to traces are read-only. Use the commands to write files."
             )
         relation = _translate_errors(lambda: self._database.sql(sql, params=bound or None))
         return DuckResult(relation)
@@ -307,7 +307,7 @@ def _translate_errors(work: Callable[[], Any]) -> Any:
         kind = DataError if isinstance(error, duckdb.DataError) else ProgrammingError
         raise kind(f"DuckDB: {error}") from error
     except (duckdb.Error, UnicodeError) as error:
-        hint = "If sealed runs are among the inputs, ask `verify` whether one is broken; restore it or leave it out."
+        hint = "If the inputs include sealed runs, check them with `verify`; restore a broken one or leave it out."
         raise OperationalError(f"DuckDB: {error}\n{hint}") from error
 
 

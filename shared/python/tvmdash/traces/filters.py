@@ -267,7 +267,7 @@ def resolve_moment(bound: str, first_ns: int, last_ns: int) -> int:
         return _parse_absolute(bound)
     except ValueError:
         raise DashboardError(
-            f"{bound!r:.60} is not a moment. Write 2026-11-21T03:15:00Z, nanoseconds, +2.5s, -2.5s, 25% or @marker."
+            f"{bound!r:.60} is not a time. Use 2026-11-21T03:15:00Z, nanoseconds, +2.5s, -2.5s, 25% or @marker."
         ) from None
 
 

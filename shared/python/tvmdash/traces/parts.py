@@ -43,7 +43,7 @@ def split_by_time(
 ) -> list[SealedSource]:
     """`parts` sealed runs of equal length in the new folder `destination`: what begins in a part is in it, whole."""
     if not 1 <= parts <= _MOST_PARTS:
-        raise DashboardError(f"{parts} parts are not possible. Use 1 to {_MOST_PARTS}.")
+        raise DashboardError(f"cannot split into {parts} parts. Use 1 to {_MOST_PARTS}.")
     chosen = filters or Filters()
     if chosen.window is not None:
         raise DashboardError("A window cannot be split further. Seal the window first, then split that.")

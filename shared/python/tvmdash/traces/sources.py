@@ -52,12 +52,12 @@ def find(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> li
     """
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     if not given:
-        raise DashboardError("No traces are named. Give files, folders or patterns.")
+        raise DashboardError("No traces given. Give files, folders or patterns.")
     sources: list[Source] = []
     named: dict[tuple[int, int, str], Path] = {}
     for path in (expanded for pattern in given for expanded in _expand(os.fspath(pattern))):
         if not path.exists() and find_archive(path) is None:
-            raise DashboardError(f"{path}: there is no such file or folder.")
+            raise DashboardError(f"{path}: no such file or folder.")
         if path.suffix == ".parquet":
             _note(named, path)
             if any(source.path == path.parent for source in sources):
@@ -76,7 +76,7 @@ def _note(named: dict[tuple[int, int, str], Path], location: Path) -> None:
     first = named.setdefault((status.st_dev, status.st_ino, member), location)
     if first is not location:
         also = "" if first == location else f" (also as {first})"
-        raise DashboardError(f"{location}: is given twice{also}. Name it once.")
+        raise DashboardError(f"{location}: given twice{also}. Give it once.")
 
 
 def _expand(given: str) -> Sequence[Path]:
@@ -95,7 +95,9 @@ def _list_locations(path: Path) -> Iterator[Path]:
     if path.is_file() and path.suffix == ".zip":
         databases = list_databases(path)
         if not databases:
-            raise DashboardError(f"{path}: no database in it. What a night could seal lies in {path.stem} beside it.")
+            raise DashboardError(
+                f"{path}: contains no database. What the night could seal is in {path.stem} in the same folder."
+            )
         yield from databases
         return
     if not path.is_dir():
@@ -187,7 +189,9 @@ def _refuse_same_process(sources: Sequence[Source]) -> None:
             others = known.setdefault(guid, {})
             if any(not _side_by_side(part, other) for other in others):
                 first = next(iter(others.values()))
-                raise DashboardError(f"{source.path}: holds process {guid}, and so does {first}. Give one of them.")
+                raise DashboardError(
+                    f"{source.path}: contains process {guid}, which is also in {first}. Give only one of them."
+                )
             others[part] = source.path
 
 

@@ -15,7 +15,7 @@ from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.files import lock, removal
 
-_MEND = "Mend the file, or remove the request with `tries HOME cancel`."
+_MEND = "Fix the file, or remove the request with `tries HOME cancel`."
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,10 @@ _NAME_COLUMNS = 70
 _MOST_NAMES = 3
 HEAD = ("series", "change", "95 %", "")
 _ENDS = {
-    TryState.RUNNING: "It has not ended. The same command goes on from here.",
-    TryState.OVER: "The time was over before every interval was narrow enough. The same command goes on from here.",
-    TryState.INTERRUPTED: "It was interrupted. The same command goes on from here.",
+    TryState.RUNNING: "Not finished. Run the same command again to continue.",
+    TryState.OVER: "The time budget ran out before every interval was narrow enough. Run the same command again to "
+    "continue.",
+    TryState.INTERRUPTED: "Interrupted. Run the same command again to continue.",
     TryState.DONE: "",
 }
 
@@ -93,7 +94,7 @@ def _summarize_numbers(done: Try) -> str:
         shown = [f"{elide(item.name, _NAME_COLUMNS)} {item.size} {item.word}" for item in changes]
         return f"{len(changes)} of {len(judged) + len(done.numbers)} changed: {format_list(shown, _MOST_NAMES)}"
     if not judged:
-        return "nothing can be said"
+        return "no conclusion"
     within = max(change.within for change in judged)
     return f"none of {len(judged)} series changed, known to within ±{format_least(within)}"
 
@@ -125,14 +126,14 @@ def format_facts(done: Try) -> Iterator[str]:
 def format_remarks(done: Try) -> Iterator[str]:
     """How it ended, and what is missing."""
     if done.candidate.key == done.base.key:
-        yield "Both are the same build: what differs here is noise."
+        yield "Both are the same build; any difference is noise."
     if _ENDS[done.state]:
         yield _ENDS[done.state]
     for name, error in done.errors.items():
         yield f"{name} ended after {count_runs(done.runs.get(name, 0))}: {error}"
     if done.left_out:
         reasons = format_list([f"{name} ({why})" for name, why in done.left_out.items()], 5)
-        yield f"Left out, because they cannot be measured in turn: {reasons}. Use compare for these."
+        yield f"Omitted because they do not support measuring in turn: {reasons}. Use `compare` for these."
     if done.alone:
         yield f"Measured on the candidate only: {format_list(done.alone, 5)}."
     if done.search is not None:
@@ -143,9 +144,9 @@ def _format_search(search: CommitSearch, names: Mapping[str, str]) -> str:
     """Which commit it was, as far as that is known."""
     name = elide(names.get(search.series, search.series), _NAME_COLUMNS)
     if search.state is SearchState.WAITING:
-        return f"Which commit made {name} worse is searched for when nothing else is to be measured."
+        return f"The commit that made {name} worse will be bisected when the machine is idle."
     if search.state is SearchState.FAILED:
-        return f"Which commit made {name} worse cannot be searched for: {search.error}"
+        return f"The commit that made {name} worse cannot be bisected: {search.error}"
     if search.state is SearchState.NO_STEP:
         return f"Bisecting found no step in {name}."
     suspects = [suspect.text for suspect in search.suspects]
@@ -204,7 +205,7 @@ def format_verdict(done: Try) -> list[str]:
     """How much changed, and what could have been seen of the rest."""
     judged = [(item, _Known(item.name, item.change)) for item in done.series if item.change]
     if not judged:
-        return ["Nothing can be said: no series has two pairs of processes."]
+        return ["No conclusion: no series has two pairs of processes."]
     real = sum(known.change.real for _, known in judged)
     lines = [f"{real} of {len(judged)} series changed." if real else f"None of {len(judged)} series changed."]
     calm = [(item, known) for item, known in judged if not known.change.real]
@@ -219,13 +220,13 @@ def _format_calm(narrow: Sequence[_Known], wide: Sequence[_Known]) -> Iterator[s
     """What could have been seen of what did not change."""
     if narrow:
         within, least = (max(values) for values in zip(*map(_get_reach, narrow), strict=True))
-        known = f"known to within ±{format_least(within)}; a change of {format_least(least)} would have been seen"
+        known = f"known to within ±{format_least(within)}; a change of {format_least(least)} would have been detected"
         yield f"Without a change: {len(narrow)}, {known}."
     if wide:
         ordered = sorted(wide, key=lambda known: -known.change.visible)
         shown = [f"{elide(known.name, _NAME_COLUMNS)} ({format_least(known.change.visible)})" for known in ordered]
         listed = format_list(shown, _MOST_NAMES)
-        yield f"Not known well enough, with the least change that would have been seen: {listed}."
+        yield f"Not precise enough, with the smallest change that would have been detected: {listed}."
 
 
 def _get_reach(known: _Known) -> tuple[float, float]:

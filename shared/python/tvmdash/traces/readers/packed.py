@@ -39,7 +39,7 @@ def list_databases(archive: Path) -> list[Path]:
     with _opened(archive) as opened:
         names = [name for name in opened.namelist() if name.endswith(".db")]
     if len(names) != len(set(names)):
-        raise DashboardError(f"{archive}: holds two files of one name. Unpack it by hand.")
+        raise DashboardError(f"{archive}: contains two files with the same name. Unpack it by hand.")
     return [archive / name for name in sorted(names)]
 
 
@@ -53,7 +53,7 @@ def unpack(path: Path, archive: Path, folder: Path) -> Path:
             free = shutil.disk_usage(folder).free
             if size > free:
                 room = f"{folder} has room for {free}"
-                raise DashboardError(f"{path}: has {size} bytes, and {room}. Make room, or set TMPDIR.")
+                raise DashboardError(f"{path}: has {size} bytes, but {room}. Free some space, or set TMPDIR.")
             copied = folder / f"unpacked.db{member.removeprefix(name)}"
             with opened.open(member) as source, copied.open("wb") as target:
                 shutil.copyfileobj(source, target, 1 << 20)
@@ -64,7 +64,7 @@ def _find_member(opened: zipfile.ZipFile, archive: Path, member: str) -> zipfile
     try:
         return opened.getinfo(member)
     except KeyError:
-        raise DashboardError(f"{archive}: has no {member}. Give the zip itself.") from None
+        raise DashboardError(f"{archive}: does not contain {member}. Give the zip file itself.") from None
 
 
 @contextmanager
@@ -73,7 +73,7 @@ def _opened(archive: Path) -> Iterator[zipfile.ZipFile]:
         with zipfile.ZipFile(archive) as opened:
             yield opened
     except _BROKEN as error:
-        raise DashboardError(f"{archive}: cannot be unpacked: {error}. Restore it or leave it out.") from error
+        raise DashboardError(f"{archive}: could not be unpacked: {error}. Restore it or leave it out.") from error
 
 
 def count_bytes(path: Path) -> int:

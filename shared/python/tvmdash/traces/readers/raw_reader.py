@@ -85,7 +85,7 @@ def raw_source(path: Path, database: sqlite3.Connection) -> RawSource:
     except WrongValue as error:
         raise DashboardError(f"{path}: {error}. It is broken; restore it or leave it out.") from error
     if not row:
-        raise DashboardError(f"{path}: names no process: it was ended before it measured anything. Leave it out.")
+        raise DashboardError(f"{path}: contains no process; it was killed before it measured anything. Leave it out.")
     return RawSource(path, (guid_of(row[0]),))
 
 
