@@ -60,7 +60,7 @@ def archive(
     DashboardError where it cannot be made; the archives before it are untouched then.
     """
     if not home.is_dir():
-        raise DashboardError(f"{home}: there is no such home to archive.")
+        raise DashboardError(f"{home}: no such home to archive.")
     objects = Objects(backup / "objects")
     with _name_os_errors(backup), _hold_writer_lock(backup):
         chain = load_chain(backup / "archives")
@@ -121,7 +121,9 @@ def verify(backup: Path, name: str | None = None) -> None:
     objects = Objects(backup / "objects")
     faults = [why for key, path in wanted.items() if (why := _find_fault(objects, *key, path))]
     if faults:
-        raise DashboardError(f"{backup}: {len(faults)} of {len(wanted)} contents are broken. {' '.join(faults[:5])}")
+        raise DashboardError(
+            f"{backup}: {len(faults)} of {len(wanted)} stored files are damaged. {' '.join(faults[:5])}"
+        )
 
 
 def _find_fault(objects: Objects, sha256: str, size_bytes: int, path: str) -> str:
@@ -148,7 +150,7 @@ def restore(backup: Path, name: str | None, target: Path) -> None:
     target = target.resolve()
     with _name_os_errors(target):
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise DashboardError(f"{target}: is there and not an empty folder. Restore to a new place.")
+            raise DashboardError(f"{target}: already exists and is not an empty folder. Restore to a new folder.")
         with common.folder_beside(target) as new:
             new.chmod(0o700)
             lay_out(state, Objects(backup / "objects"), new)
@@ -161,7 +163,7 @@ def prune(backup: Path, keep: int = KEEP) -> tuple[str, ...]:
     each archive that stays is restorable, and the next `prune` finishes the work.
     """
     if keep < 1:
-        raise DashboardError(f"{backup}: {keep} archives cannot be kept. Keep 1 or more.")
+        raise DashboardError(f"{backup}: cannot keep {keep} archives. Keep 1 or more.")
     with _name_os_errors(backup), _hold_writer_lock(backup):
         chain = load_chain(backup / "archives")
         chain.require_sound()
@@ -198,7 +200,7 @@ def _tidy(chain: Chain, objects: Objects) -> None:
 def _load_some(backup: Path) -> Chain:
     chain = load_chain(backup / "archives")
     if not chain.links and not chain.broken:
-        raise DashboardError(f"{backup}: there is no archive here. Name the backup_dir of a home.")
+        raise DashboardError(f"{backup}: no archive found. Give the backup_dir of a home.")
     return chain
 
 
@@ -218,7 +220,7 @@ def _hold_writer_lock(backup: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     held = lock.take(folder / ".lock")
     if held is None:
-        raise DashboardError(f"{backup}: another process is archiving here. Give each home a backup_dir.")
+        raise DashboardError(f"{backup}: another process is archiving here. Use a separate backup_dir for each home.")
     with held:
         common.remove_unfinished(folder)
         yield
@@ -231,7 +233,9 @@ def _name_os_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         where = error.filename or path
         if error.errno in _FULL:
-            message = f"{where}: the disk is full. What was archived before is whole. Make room or keep fewer archives."
+            message = (
+                f"{where}: the disk is full. Earlier archives are intact. Free some space, or keep fewer archives."
+            )
         else:
-            message = f"{where}: {error.strerror}. What was archived before is whole."
+            message = f"{where}: {error.strerror}. Earlier archives are intact."
         raise DashboardError(message) from error

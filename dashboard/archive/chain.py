@@ -51,7 +51,7 @@ class Chain:
         manifest = next((link for link in self.links if link.name == name), None)
         if manifest is None:
             known = ", ".join(link.name for link in self.links[-3:]) or "none"
-            why = self.broken.get(name, f"there is no such archive. The newest are: {known}.")
+            why = self.broken.get(name, f"no such archive. The newest are: {known}.")
             raise DashboardError(f"{self.folder}: {name}: {why}")
         return manifest
 
@@ -61,19 +61,19 @@ class Chain:
             return
         name, why = next(iter(self.broken.items()))
         others = f" (and {len(self.broken) - 1} more)" if len(self.broken) > 1 else ""
-        last = f"The archives up to {self.links[-1].name} can be restored. " if self.links else ""
+        last = f"Archives up to {self.links[-1].name} can still be restored. " if self.links else ""
         raise DashboardError(
             f"{self.folder}: {name}{others} cannot be restored: {why} {last}"
-            f"Rename {self.folder.parent} and the next archive starts a new chain."
+            f"Rename {self.folder.parent}; the next archive then starts a new chain."
         )
 
     def refuse_name(self, name: str) -> None:
         """DashboardError where a new archive cannot be called `name`."""
         if not NAME.fullmatch(name):
-            raise DashboardError(f"{name!r} cannot name an archive. Write it like 20261121T031500Z-before.")
+            raise DashboardError(f"{name!r} is not a valid archive name (expected e.g. 20261121T031500Z-before).")
         taken = {link.name for link in self.links} | self.broken.keys()
         if name in taken or any(name in link.squashed for link in self.links[:1]):
-            raise DashboardError(f"{self.folder}: {name}: there has been an archive of this name. Choose another.")
+            raise DashboardError(f"{self.folder}: {name}: this archive name has already been used. Choose another.")
 
 
 def load_chain(folder: Path) -> Chain:
@@ -93,7 +93,7 @@ def load_chain(folder: Path) -> Chain:
     children, broken = _read_deltas(deltas)
     links = _follow(base, children)
     for parent, child in children.items():
-        broken.setdefault(child.name, f"its parent, {parent}, is missing, broken or another than it was.")
+        broken.setdefault(child.name, f"its parent, {parent}, is missing, damaged or was replaced.")
     return Chain(folder, tuple(links), broken, leftover)
 
 
@@ -108,9 +108,9 @@ def _read_deltas(deltas: dict[str, Path]) -> tuple[dict[str, Manifest], dict[str
             broken[name] = str(error)
             continue
         if delta.name != name or delta.parent is None:
-            broken[name] = f"{path}: was written as another file ({delta.name})."
+            broken[name] = f"{path}: was originally written as another file ({delta.name})."
         elif delta.parent in children:
-            broken[name] = f"{path}: follows {delta.parent}, as {children[delta.parent].name} does."
+            broken[name] = f"{path}: has the parent {delta.parent}, which {children[delta.parent].name} also has."
         else:
             children[delta.parent] = delta
     return children, broken

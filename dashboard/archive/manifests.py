@@ -96,7 +96,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> int:
             os.fsync(file.fileno())
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         if Path(name).read_bytes() != raw:
-            raise DashboardError(f"{path}: reads back differently from what was written. Check this disk.")
+            raise DashboardError(f"{path}: reading it back gave different data. Check this disk for errors.")
         os.replace(name, path)
     finally:
         Path(name).unlink(missing_ok=True)
@@ -112,7 +112,7 @@ def read_manifest(path: Path) -> Manifest:
         raise DashboardError(f"{path}: cannot be read: {error.strerror}.") from error
     body, checksum = _split(raw)
     if hashlib.sha256(body).hexdigest() != checksum:
-        raise DashboardError(f"{path}: damaged: its checksum does not fit its content.")
+        raise DashboardError(f"{path}: damaged: the checksum does not match the content.")
     try:
         # Not common.parse_json: what it would find, a wrong checksum has said, and a base has a line for each file.
         return _parse(json.loads(body), checksum)
@@ -180,14 +180,14 @@ def _parse(value: Json, checksum: str) -> Manifest:
 def _path(path: str) -> str:
     """`path`, if it can be a name and stays inside the home."""
     if _STRAYING.search(_name(path)) and path != ".":
-        raise ValueError(f"path {path!r} leads out of the home")
+        raise ValueError(f"path {path!r} points outside the home")
     return path
 
 
 def _name(text: str) -> str:
     """`text`, if a filesystem can take it."""
     if b"\0" in text.encode("utf-8", errors="surrogateescape"):
-        raise ValueError(f"{text!r} holds a NUL")
+        raise ValueError(f"{text!r} contains a NUL character")
     return text
 
 

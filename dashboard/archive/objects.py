@@ -127,7 +127,7 @@ class Objects:
     def path_of(self, sha256: str) -> Path:
         """Where the content of this hash lies, or would lie."""
         if not _SHA256.fullmatch(sha256):
-            raise DashboardError(f"{self._folder}: {sha256!r} is not a SHA-256 in small hexadecimal digits.")
+            raise DashboardError(f"{self._folder}: {sha256!r} is not a SHA-256 in lower-case hexadecimal digits.")
         return self._folder / sha256[:2] / sha256
 
     def _list_contents(self) -> Iterator[tuple[Path, list[str]]]:
@@ -173,9 +173,9 @@ def _check_content(path: Path, sha256: str, size_bytes: int) -> Iterator[bytes]:
     except OSError as error:
         raise _make_broken_error(path, f"cannot be read ({error.strerror})") from error
     if seen_bytes != size_bytes:
-        raise _make_broken_error(path, f"does not have the {size_bytes} bytes it should have")
+        raise _make_broken_error(path, f"does not have the expected size of {size_bytes} bytes")
     if digest.hexdigest() != sha256:
-        raise _make_broken_error(path, "does not hash to its name")
+        raise _make_broken_error(path, "does not match the hash in its name")
 
 
 def _decompress(file: BinaryIO) -> Iterator[bytes]:
@@ -187,11 +187,11 @@ def _decompress(file: BinaryIO) -> Iterator[bytes]:
             raise zlib.error("cut short")
         yield piece
     if engine.unused_data or file.read(1):
-        raise zlib.error("something follows its end")
+        raise zlib.error("has trailing data")
 
 
 def _make_broken_error(path: Path, problem: str) -> DashboardError:
     return DashboardError(
-        f"{path}: this archived content {problem}. Remove the file if it is there: "
-        "the next archive stores the content again where the home still has it."
+        f"{path}: this stored file {problem}. Delete it if it exists; the next archive stores the content again if "
+        "the home still has it."
     )

@@ -51,7 +51,7 @@ def is_remote(text: str) -> bool:
 def check_url(url: str) -> str:
     """The address without an end slash; DashboardError where it is none."""
     if not _FORM.fullmatch(url):
-        raise DashboardError(f"{url!r:.200} is no object storage.", remedy="Write it like s3://BUCKET/FOLDER.")
+        raise DashboardError(f"{url!r:.200} is not an object storage URL.", remedy="Use s3://BUCKET/FOLDER.")
     return url.rstrip("/")
 
 
@@ -64,7 +64,7 @@ class RemoteBackup:
         try:
             import s3fs
         except ImportError as error:
-            problem = f"it needs s3fs, which is not installed ({error})."
+            problem = f"object storage needs s3fs, which is not installed ({error})."
             remedy = f"pip install --no-deps -r {REQUIREMENTS}"
             raise DashboardError(problem, place=self.url, remedy=remedy) from error
         options = {"config_kwargs": _SETTINGS, "use_listings_cache": False, "skip_instance_cache": True}
@@ -90,7 +90,7 @@ class RemoteBackup:
         with self._naming_errors():
             there = self._list()
             if not any(path.startswith(f"{_ARCHIVES}/") for path in there):
-                raise DashboardError("there is no archive here.", place=self.url, remedy="Name what backup_copy names.")
+                raise DashboardError("no archive found.", place=self.url, remedy="Give the URL from backup_copy.")
             for path, known in there.items():
                 target = backup / path
                 if not (target.is_file() and target.stat().st_size == known.size_bytes and _OBJECTS in path):
@@ -121,7 +121,7 @@ class RemoteBackup:
         self._files.put_file(os.fspath(source), name, chunksize=_PART_BYTES)
         arrived = int(self._files.info(name)["size"])
         if arrived != size_bytes:
-            raise DashboardError(f"{path}: {arrived} of {size_bytes} bytes arrived.", place=self.url)
+            raise DashboardError(f"{path}: incomplete transfer, {arrived} of {size_bytes} bytes.", place=self.url)
         return size_bytes
 
     def _fetch(self, path: str, target: Path) -> None:
@@ -144,7 +144,7 @@ class RemoteBackup:
             raise
         except (OSError, BotoCoreError) as error:  # s3fs makes OSErrors of what the storage answers
             problem = f"{type(error).__name__}: {error}"[:300].rstrip(".")
-            remedy = "The backup_dir is whole; the next night sends what is missing."
+            remedy = "The backup_dir is intact; the next night uploads what is missing."
             raise DashboardError(f"{problem}.", place=self.url, remedy=remedy) from error
 
 

@@ -48,7 +48,7 @@ class Scan:
 
     def skip_unreadable(self, path: str, problem: str) -> None:
         """Note that `path` should be here and is not."""
-        self.skipped.append(f"{path}: {problem}. It is not in this archive.")
+        self.skipped.append(f"{path}: {problem}. It was left out of this archive.")
         self.complete = False
 
 
@@ -120,7 +120,7 @@ def _note(path: str, entry: os.DirEntry[str], excluded: set[str], scanned: Scan)
             scanned.links[path] = os.readlink(entry.path)
         elif not stat.S_ISDIR(status.st_mode):
             kind = _KINDS.get(stat.S_IFMT(status.st_mode), "of an unknown kind")
-            scanned.skipped.append(f"{path}: is {kind}, which is not archived.")
+            scanned.skipped.append(f"{path}: is {kind}; only files, folders and links are archived.")
         elif entry.path not in excluded:
             scanned.folder_modes[path] = stat.S_IMODE(status.st_mode)
             return True
@@ -184,7 +184,7 @@ def _store_file(path: Path, objects: Objects) -> tuple[StoredFile, int]:
     with _open(path) as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
-            raise UnreadableSourceError("turned into something that is not a file")
+            raise UnreadableSourceError("is no longer a regular file")
         stored = objects.add(file)
     mode = stat.S_IMODE(status.st_mode)
     return StoredFile(stored.sha256, stored.size_bytes, mode, status.st_mtime_ns), stored.new_bytes

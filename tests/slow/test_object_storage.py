@@ -129,7 +129,7 @@ def test_an_upload_that_is_cut_leaves_the_archive_before_whole(
 
     monkeypatch.setattr(RemoteBackup, "_send", cut)
     if sent < 3:
-        with pytest.raises(DashboardError, match="the next night sends what is missing"):
+        with pytest.raises(DashboardError, match="the next night uploads what is missing"):
             remote.push(backup)
         assert restored(tmp_path / "then") == {"config.json": "{}", "a": "first"}
     monkeypatch.undo()
@@ -181,7 +181,7 @@ def test_wrong_credentials_and_no_server_are_told_without_the_secret(
 def test_a_bucket_or_folder_that_is_not_there_is_told(home: Path, storage: ObjectStorage) -> None:
     with pytest.raises(DashboardError):
         RemoteBackup("s3://nobodys/x").push(add(home, "one"))
-    with pytest.raises(DashboardError, match="there is no archive here"), pulled(f"s3://{BUCKET}/elsewhere"):
+    with pytest.raises(DashboardError, match="no archive found"), pulled(f"s3://{BUCKET}/elsewhere"):
         pass
 
 

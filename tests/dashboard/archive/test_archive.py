@@ -266,9 +266,9 @@ def test_sockets_and_pipes_are_named_and_the_archive_is_complete(home: Path, bac
     result = save(home, backup, "first")
     assert result.complete
     assert sorted(result.skipped) == [
-        "config/pipe: is a named pipe, which is not archived.",
-        "results/CACHEDIR.TAG: is a named pipe, which is not archived.",
-        "socket: is a socket, which is not archived.",
+        "config/pipe: is a named pipe; only files, folders and links are archived.",
+        "results/CACHEDIR.TAG: is a named pipe; only files, folders and links are archived.",
+        "socket: is a socket; only files, folders and links are archived.",
     ]
 
 
@@ -331,8 +331,8 @@ def test_unreadable_files_are_named_and_the_rest_is_kept(open_folder: Path) -> N
         (home / "closed").chmod(0o700)
         assert not result.complete
         assert sorted(result.skipped) == [
-            "closed: cannot be listed: Permission denied. It is not in this archive.",
-            "secret: cannot be read: Permission denied. It is not in this archive.",
+            "closed: cannot be listed: Permission denied. It was left out of this archive.",
+            "secret: cannot be read: Permission denied. It was left out of this archive.",
         ]
 
     run_unprivileged(check)
@@ -666,7 +666,7 @@ def test_what_cannot_be_written_leaves_the_former_archives_and_nothing_else(home
 
     def with_short_files() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
-        with pytest.raises(DashboardError, match="archived before is whole"):
+        with pytest.raises(DashboardError, match="Earlier archives are intact"):
             save(home, backup, "second")
 
     assert in_a_child(with_short_files) == 0

@@ -23,12 +23,12 @@ def test_a_bad_address_is_a_fault_of_the_config(home: HomeForTests) -> None:
     home.configure(backup_copy="s3:/backups")
     done = home.run()
     assert done.code == 2
-    assert "$.backup_copy: 's3:/backups' is no object storage. Write it like s3://BUCKET/FOLDER." in done.output
+    assert "$.backup_copy: 's3:/backups' is not an object storage URL. Use s3://BUCKET/FOLDER." in done.output
 
 
 @pytest.mark.parametrize("url", ["s3://b", "s3://b/", "s3://BUCKET/x", "s3://buc ket/x", "gs://bucket/x", "s3://b?x=1"])
 def test_what_names_no_folder_of_a_bucket_is_refused(url: str) -> None:
-    with pytest.raises(DashboardError, match="is no object storage"):
+    with pytest.raises(DashboardError, match="is not an object storage URL"):
         check_url(url)
     assert check_url("s3://bucket.of-ours/a/b/") == "s3://bucket.of-ours/a/b"
 
