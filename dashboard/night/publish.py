@@ -43,9 +43,7 @@ def _publish_data(context: Context, job: Job, path: Path) -> int:
     except DashboardError as error:
         raise error.at(path.name) from error
     if context.partial and "records" not in value:
-        raise DashboardError(
-            f"{path.name}: its run was ended in the middle, and numbers of half a run are not published."
-        )
+        raise DashboardError(f"{path.name}: its run was interrupted, and results of incomplete runs are not published.")
     declared = {} if "records" in value else add_declared(job, value)
     artifact = context.artifact(job)
     own_hash = value.get("tvm_hash")
@@ -70,8 +68,8 @@ def add_declared(job: Job, value: Mapping[str, Any]) -> dict[str, Any]:
     given = config_util.read_metrics(job.folder / config_util.FIELDS_FILE)
     if given and config_util.METRICS in value and not own:
         raise DashboardError(
-            "data.json: $.metrics: holds what was measured, and fields.json declares metrics. Give one of them another"
-            " name: in data.json."
+            "data.json: $.metrics: contains measurements, but fields.json declares metrics. Rename this field in "
+            "data.json."
         )
     return {**given, **own}
 
@@ -113,8 +111,8 @@ def index_name(context: Context, experiment: str) -> None:
                 opened.ingest(context.home.data(name), name)
     except (sqlite3.Error, OSError) as error:
         raise DashboardError(
-            f"{path}: the index could not take in {experiment}: {error}."
-            " The data files are whole; the next night adds them."
+            f"{path}: could not add {experiment} to the index: {error}. The data files are intact; the next night "
+            "adds them."
         ) from error
 
 

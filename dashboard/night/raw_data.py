@@ -54,7 +54,7 @@ def _seal(context: Context, job: Job, raw: Path, destination: Path) -> bool:
         log=context.workspace(job).log("seal"),
     )
     if outcome.exit_code != 0:
-        _log.warning("%s: its raw databases could not be sealed and are zipped: %s", job.name, outcome.tail)
+        _log.warning("%s: could not seal its raw databases, compressing them instead: %s", job.name, outcome.tail)
     return outcome.exit_code == 0
 
 
@@ -67,7 +67,7 @@ def _zip(files: list[Path], raw: Path, whole: Path) -> None:
     with zipfile.ZipFile(part) as archive:
         broken = archive.testzip()
     if broken is not None:
-        raise DashboardError(f"{part}: {broken} cannot be read back. The raw measurements stay in {raw}.")
+        raise DashboardError(f"{part}: {broken} could not be read back. The raw measurements are kept in {raw}.")
     with part.open("rb") as written:
         os.fsync(written.fileno())
     os.replace(part, whole)

@@ -41,7 +41,7 @@ def recover(plan: Plan) -> list[str]:
     """
     ended = watchdog.end_all(lambda mark: is_mark_of(plan.home, mark))
     if ended:
-        _log.warning("ended %d processes of interrupted nights", ended)
+        _log.warning("killed %d leftover processes of interrupted nights", ended)
     folders.sweep(plan.home, plan.config.tmp_data)
     return [
         sentence

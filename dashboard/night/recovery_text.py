@@ -27,7 +27,7 @@ def describe_night(stamp: str, saved: Sequence[Saved]) -> str:
     lost = [experiment.name for experiment in saved if not experiment.published]
     parts = [f"saved its measurements of {format_list(whole, _NAMED)}"] if whole else []
     parts += [f"saved partial measurements of {format_list(halves, _NAMED)}"] if halves else []
-    parts += [f"published nothing of {format_list(lost, _NAMED)}, ended in the middle of the run"] if lost else []
+    parts += [f"published nothing of {format_list(lost, _NAMED)}, interrupted during the run"] if lost else []
     return f"Night {stamp} was interrupted; {'; '.join(parts) or 'nothing new was measured'}."
 
 
@@ -37,4 +37,4 @@ def _count(partial: PartialData) -> str:
 
 def describe_not_saved(stamp: str, error: Exception) -> str:
     """What the next night says where saving failed."""
-    return f"Night {stamp} was interrupted, and what it measured is not saved yet: {error} The next start tries again."
+    return f"Night {stamp} was interrupted, and its measurements are not saved yet: {error} The next night tries again."

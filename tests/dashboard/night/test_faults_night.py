@@ -228,7 +228,7 @@ def test_a_night_whose_saving_fails_is_saved_by_a_later_start(home: homes.HomeFo
     zips = home.root / "tmp" / "raw"
     zips.write_text("in the way")
     done = home.run()
-    assert "is not saved yet" in done.output
+    assert "its measurements are not saved yet" in done.output
     zips.unlink()
     home.night()
     assert home.stamps()[0] in home.home.data_stamps("cnn")
@@ -336,7 +336,7 @@ def test_a_home_that_loses_its_backup_to_another_one_fails_its_night(home: homes
     assert night.returncode == 1, output
     assert "1 of 1 experiments ok, but the backup after the night failed." in output
     (missing,) = home.last()["missing_backups"]
-    assert (missing["moment"], "Give each home a backup_dir" in missing["error"]) == ("after", True)
+    assert (missing["moment"], "Use a separate backup_dir for each home" in missing["error"]) == ("after", True)
 
 
 def test_what_blocks_several_experiments_is_said_once(home: homes.HomeForTests, tmp_path: Path) -> None:

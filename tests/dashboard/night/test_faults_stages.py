@@ -78,7 +78,7 @@ FAULTS = (
     leaving("number", 'echo 1 > "$s"', "int is not an object"),
     leaving("success-text", """echo '{"success": "true", "message": ""}' > "$s\"""", "$.success", "'true'"),
     leaving("no-message", """echo '{"success": true}' > "$s\"""", "$.message"),
-    leaving("twice", """echo '{"success": true, "success": true, "message": ""}' > "$s\"""", "stands twice"),
+    leaving("twice", """echo '{"success": true, "success": true, "message": ""}' > "$s\"""", "duplicate key"),
     leaving("huge", 'truncate -s 100M "$s"', "larger than"),
     leaving("link", 'echo "{}" > "$2/real"; ln -s real "$s"', "not a regular file"),
     leaving("folder", 'mkdir "$s"', "not a regular file"),

@@ -99,7 +99,7 @@ def test_numbers_of_a_foreign_run_that_was_killed_are_not_published(home: homes.
     assert home.home.data_stamps("foreign") == home.stamps()[1:]
     assert home.home.data_stamps("a-whole") == home.stamps()
     assert home.home.read_night(killed).partial == ()
-    assert any("published nothing of foreign, ended in the middle of the run" in note for note in noted)
+    assert any("published nothing of foreign, interrupted during the run" in note for note in noted)
     assert (home.root / "tmp" / "raw" / "foreign" / f"raw_{killed}.zip").is_file(), "its raw files are kept"
 
 

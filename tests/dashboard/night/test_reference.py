@@ -350,7 +350,7 @@ def test_check_says_that_a_named_reference_cannot_be_had(home: HomeForTests) -> 
     home.configure(reference="pypi:0.1.0")
     done = home.run_with(index, verb="check")
     assert done.code == 2
-    assert "config.json: $.reference: There is no apache-tvm 0.1.0 for Python" in done.output
+    assert "config.json: $.reference: apache-tvm 0.1.0 is not available for Python" in done.output
     home.configure(reference=f"{home.root}/no-repository@main")
     assert "no-repository: could not fetch main: git ls-remote" in home.run(verb="check").output
 
