@@ -70,7 +70,7 @@ class BoundedLog:
     def close(self) -> None:
         """Write the kept end behind the beginning."""
         if self._left_out_bytes:
-            self._put(f"\n[... {self._left_out_bytes} bytes left out ...]\n".encode())
+            self._put(f"\n[... {self._left_out_bytes} bytes omitted ...]\n".encode())
         self._put(b"".join(self._chunks))
         self._chunks.clear()
         self._file.close()

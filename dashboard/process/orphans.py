@@ -34,7 +34,9 @@ def become_subreaper() -> None:
     """Adopt what the programs started from here leave behind, so that it can be ended."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
-        raise DashboardError(f"prctl(PR_SET_CHILD_SUBREAPER): {os.strerror(ctypes.get_errno())}. Linux 3.4 is needed.")
+        raise DashboardError(
+            f"prctl(PR_SET_CHILD_SUBREAPER): {os.strerror(ctypes.get_errno())}. Linux 3.4 or newer is required."
+        )
 
 
 def start(program: Callable[[], subprocess.Popen[bytes]], mark: str) -> subprocess.Popen[bytes]:
@@ -97,7 +99,7 @@ def _end_orphans(mark: str, ours: int, dying: set[int]) -> set[int]:
                 _kill(pid)
         ended |= dying
         time.sleep(0.001)
-    raise DashboardError(f"Processes {sorted(ended)[:5]} cannot be ended. Look for them with ps and end them.")
+    raise DashboardError(f"Processes {sorted(ended)[:5]} could not be killed. Find them with ps and kill them.")
 
 
 def _kill(pid: int) -> None:

@@ -112,14 +112,14 @@ def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> subprocess
             start_new_session=True,
         )
     except (OSError, ValueError) as error:  # ValueError: NUL or half a character in an argument or a variable
-        raise DashboardError(f"{argv[0]}: cannot be started: {_format_start_error(argv[0], error)}.") from error
+        raise DashboardError(f"{argv[0]}: could not be started: {_format_start_error(argv[0], error)}.") from error
 
 
 def _format_start_error(program: str, error: OSError | ValueError) -> str:
     if isinstance(error, FileNotFoundError) and os.path.isfile(program):
         with open(program, "rb") as file:
             first = file.readline(200).decode(errors="replace").rstrip("\n")
-        return f"the interpreter that its first line names is not there: {first!r}. Install it or mend the line"
+        return f"the interpreter in its first line does not exist: {first!r}. Install it or correct the line"
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
@@ -159,7 +159,7 @@ def _end_group(leader: subprocess.Popen[bytes]) -> None:
             leader.wait(DEADLINE_S)
         except subprocess.TimeoutExpired:
             raise DashboardError(
-                f"Process {leader.pid} cannot be ended. It hangs in the kernel: look at its disk."
+                f"Process {leader.pid} could not be killed because it hangs in the kernel. Check its disk."
             ) from None
 
 

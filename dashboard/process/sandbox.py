@@ -67,14 +67,18 @@ def split_code(code: int, *, is_sandboxed: bool) -> tuple[int | None, int | None
 def find_obstacle() -> str:
     """Why there can be no sandbox on this machine, with the remedy; empty where there can."""
     if shutil.which("bwrap") is None:
-        return "bubblewrap is not there (Debian, Ubuntu: apt install bubblewrap)"
+        return "bubblewrap is not installed (Debian, Ubuntu: apt install bubblewrap)"
     argv = Sandbox().wrap(["true"], Path("/"))
     try:
         done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=_PROBE_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return f"bubblewrap cannot be started ({error})"
+        return f"bubblewrap could not be started ({error})"
     said = done.stderr.strip().rpartition("\n")[2][:200]
-    return f"bubblewrap may not make a sandbox here ({said}); it needs user namespaces" if done.returncode else ""
+    return (
+        (f"bubblewrap is not allowed to create a sandbox here ({said}); it needs user namespaces")
+        if done.returncode
+        else ""
+    )
 
 
 def _list_system() -> Iterator[str]:

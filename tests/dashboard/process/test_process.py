@@ -59,7 +59,7 @@ def test_a_very_long_deadline_is_not_too_long(tmp_path: Path) -> None:
 
 
 def test_a_program_that_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(DashboardError, match="no-such-program: cannot be started: No such file"):
+    with pytest.raises(DashboardError, match="no-such-program: could not be started: No such file"):
         process.run([f"{tmp_path}/no-such-program"], cwd=tmp_path, env={}, timeout_s=1, log=tmp_path / "log")
 
 
@@ -74,9 +74,9 @@ def test_the_log_keeps_the_beginning_and_the_end(tmp_path: Path) -> None:
     log = (tmp_path / "log").read_text()
     assert log.startswith("first\nx")
     assert log.endswith("x\nlast\n")
-    assert f"[... {outcome.left_out_bytes} bytes left out ...]" in log
+    assert f"[... {outcome.left_out_bytes} bytes omitted ...]" in log
     assert outcome.left_out_bytes + len(log) > 3_000_000
-    assert len(log) <= HEAD_BYTES + TAIL_BYTES + len("\n[... 1000000000 bytes left out ...]\n")
+    assert len(log) <= HEAD_BYTES + TAIL_BYTES + len("\n[... 1000000000 bytes omitted ...]\n")
     assert len(outcome.tail) <= 2000
 
 
