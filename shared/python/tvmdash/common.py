@@ -51,12 +51,12 @@ def is_stamp(text: str) -> bool:
 def parse_stamp(stamp: str) -> datetime.datetime:
     """The aware UTC moment of a stamp."""
     if not is_stamp(stamp):
-        raise DashboardError(f"{stamp!r} is not a stamp. Write it like 20261121T031500Z (UTC).")
+        raise DashboardError(f"{stamp!r} is not a stamp (expected e.g. 20261121T031500Z, UTC).")
     try:
         parts = (stamp[:4], stamp[4:6], stamp[6:8], stamp[9:11], stamp[11:13], stamp[13:15])
         return datetime.datetime(*map(int, parts), tzinfo=datetime.UTC)  # type: ignore[misc,arg-type]
     except ValueError as error:
-        raise DashboardError(f"{stamp!r} is not a stamp: {error}. Write it like 20261121T031500Z (UTC).") from error
+        raise DashboardError(f"{stamp!r} is not a stamp: {error} (expected e.g. 20261121T031500Z, UTC).") from error
 
 
 def read_json(path: Path, *, max_bytes: int = 256 << 20) -> Json:
@@ -68,11 +68,11 @@ def read_json(path: Path, *, max_bytes: int = 256 << 20) -> Json:
                 raise DashboardError("not a regular file.", place=path)
             raw = file.readall() if status.st_size <= max_bytes else b""
     except FileNotFoundError:
-        raise DashboardError("there is no such file.", place=path) from None
+        raise DashboardError("no such file.", place=path) from None
     except OSError as error:
         raise DashboardError(f"cannot be read: {error.strerror}.", place=path) from error
     if max(len(raw), status.st_size) > max_bytes:
-        raise DashboardError(f"larger than {max_bytes} bytes, which is more than is read here.", place=path)
+        raise DashboardError(f"larger than the limit of {max_bytes} bytes.", place=path)
     return parse_json(raw, str(path))
 
 
@@ -109,8 +109,8 @@ def parse_json(raw: bytes, where: str) -> Json:
         raise DashboardError(f"not UTF-8 at byte {error.start}.", place=where) from error
     except UnicodeEncodeError as error:
         half = ascii(error.object[error.start])
-        problem = f"{half} is half of a surrogate pair."
-        raise DashboardError(problem, place=where, remedy="Write the character itself.") from error
+        problem = f"{half} is an unpaired surrogate."
+        raise DashboardError(problem, place=where, remedy="Use the character itself.") from error
     except json.JSONDecodeError as error:
         fault = "empty" if not raw.strip() else f"not JSON at line {error.lineno}, column {error.colno}: {error.msg}"
         raise DashboardError(f"{fault}.", place=where) from error
@@ -137,13 +137,13 @@ def _place_of_non_finite(raw: bytes) -> str:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise _NotFiniteError(f"{name} is not JSON; leave out what could not be measured")
+    raise _NotFiniteError(f"{name} is not valid JSON; omit values that could not be measured")
 
 
 def _parse_finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise _NotFiniteError(f"{text:.40} is beyond the range of numbers; leave out what could not be measured")
+        raise _NotFiniteError(f"{text:.40} is out of range for a number; omit values that could not be measured")
     return number
 
 
@@ -172,7 +172,7 @@ def _check_unique_keys(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     if len(value) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {twice!r} stands twice in one object")
+        raise ValueError(f"duplicate key {twice!r} in an object")
     return value
 
 
@@ -195,7 +195,7 @@ def dump_json(value: Json) -> str:
         return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     except ValueError as error:
         json_path = first_non_finite(value) or "$"
-        raise DashboardError(f"{json_path}: NaN or Infinity cannot be written. Leave the value out.") from error
+        raise DashboardError(f"{json_path}: NaN and Infinity are not valid JSON. Omit the value.") from error
 
 
 def write_json(path: Path, value: Json, *, durable: bool = True) -> None:
