@@ -73,7 +73,7 @@ def simulator() -> Any:
 def board(target: str, address: Address, wait_s: float, bitstream: str) -> Any:
     """The process's session on a board of this kind, made ready once; `bitstream` is a file for its FPGA, or empty."""
     if bitstream and not Path(bitstream).is_file():
-        raise DashboardError(f"$.bitstreams.{target}: {bitstream}: there is no such file.")
+        raise DashboardError(f"$.bitstreams.{target}: {bitstream}: no such file.")
     import vta
 
     remote = session(target, target, address, wait_s)

@@ -51,7 +51,7 @@ def _device(name: str, given: Mapping[str, Any], own_target: Mapping[str, Any], 
     known = [field.name for field in fields(Device) if field.name != "name"]
     for field, item in given.items():
         if field not in known:
-            raise DashboardError(f"{json_path}.{field}: there is no such field. Use one of: {', '.join(known)}.")
+            raise DashboardError(f"{json_path}.{field}: unknown field. Use one of: {', '.join(known)}.")
         wanted = _TYPES.get(field, (str,))
         if not isinstance(item, wanted) or isinstance(item, bool) or item == "":
             names = " or ".join(kind.__name__ for kind in wanted)

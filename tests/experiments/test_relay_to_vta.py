@@ -63,7 +63,7 @@ def test_a_target_has_a_process_of_its_own_and_a_board_needs_a_tracker() -> None
 
 
 def test_a_bitstream_that_is_not_there_is_named_before_a_board_is_asked_for(tmp_path: Path) -> None:
-    with pytest.raises(DashboardError, match=r"\$\.bitstreams\.pynq: .*/none\.bit: there is no such file"):
+    with pytest.raises(DashboardError, match=r"\$\.bitstreams\.pynq: .*/none\.bit: no such file"):
         OWN.vta_device.board("pynq", ("127.0.0.1", 9), 1.0, str(tmp_path / "none.bit"))
 
 

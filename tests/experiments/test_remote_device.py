@@ -194,7 +194,7 @@ def test_a_device_has_defaults_and_this_machine_its_own() -> None:
 @pytest.mark.parametrize(
     ("device", "words"),
     [
-        ({"tracker_hots": "a"}, r"\$\.devices\.pi\.tracker_hots: there is no such field"),
+        ({"tracker_hots": "a"}, r"\$\.devices\.pi\.tracker_hots: unknown field"),
         ({"tracker_host": "a", "target": "llvm", "tracker_port": "9190"}, "'9190' is no int"),
         ({"tracker_host": ""}, "'' is no str"),
         ({"tracker_host": "a"}, r"\$\.devices\.pi\.target: it is missing"),

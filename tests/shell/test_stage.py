@@ -50,4 +50,4 @@ def test_a_folder_without_its_python_file_is_said(toy: Path) -> None:
     (toy / "toy.py").rename(toy / "other.py")
     done = stage(toy)
     assert done.returncode == 2
-    assert f"there is no toy.py in {toy}" in done.stderr
+    assert f"toy.py not found in {toy}" in done.stderr

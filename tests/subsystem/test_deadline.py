@@ -97,7 +97,7 @@ def test_the_configs_time_zone_is_for_dates_that_name_none() -> None:
         ({"date": "2027-01-15T10:00Z", "time_zone": "UTC"}, "has a UTC offset, but time_zone is also set"),
         ({"date": "2027-03-28T02:30", "time_zone": "Europe/Berlin"}, "does not exist in Europe/Berlin"),
         ({"date": "2027-01-15", "ping": ["@bob"]}, "$.deadlines.x.ping: '@bob' is not a Slack ID"),
-        ({"date": "2027-01-15", "pings": []}, "$.deadlines.x.pings: no such field. Did you mean 'ping'?"),
+        ({"date": "2027-01-15", "pings": []}, "$.deadlines.x.pings: unknown field. Did you mean 'ping'?"),
         ({"date": "2027-01-15", "ping_days": -1}, "$.deadlines.x.ping_days: -1 is less than 0"),
     ],
 )

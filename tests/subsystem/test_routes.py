@@ -64,7 +64,7 @@ def test_a_fault_in_the_config_fails_this_job_with_its_place_and_check_finds_it(
     home.owners = [{"routes": ["hok"]}]
     home.configure()
     done = run(home)
-    fault = f"{home.home.config_file}: $.owners[0].routes[0]: 'hok' is no route. Did you mean 'hook'?"
+    fault = f"{home.home.config_file}: $.owners[0].routes[0]: unknown route 'hok'. Did you mean 'hook'?"
     assert (done.success, fault in done.message) == (False, True)
     said = subprocess.run(
         [REPO / "subsystem/routes/check.sh", home.home.config("subsystem", "routes"), home.home.root],

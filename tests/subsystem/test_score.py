@@ -378,7 +378,7 @@ BAD: list[tuple[Any, str]] = [
     ("text", "$.scores[1]: 'text' is not an object"),
     ({**SPEEDUP, "title": ""}, "$.scores[1].title: required field is missing or not a string"),
     ({**SPEEDUP, "kind": "speed"}, "$.scores[1].kind: 'speed' is not a valid choice. Use one of: speedup"),
-    ({**SPEEDUP, "tresholt": 2}, "$.scores[1].tresholt: no such field. Did you mean 'threshold'?"),
+    ({**SPEEDUP, "tresholt": 2}, "$.scores[1].tresholt: unknown field. Did you mean 'threshold'?"),
     ({**SPEEDUP, "contender": {"build_confg.variant": 1}}, "Did you mean 'build_config'?"),
     ({**SPEEDUP, "contender": ["zero"]}, "$.scores[1].contender: ['zero'] is not an object"),
     ({**SPEEDUP, "threshold": 2}, "$.scores[1].threshold: only share_reaching has one"),

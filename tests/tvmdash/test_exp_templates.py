@@ -212,7 +212,7 @@ def test_a_misspelt_field_is_refused_with_the_right_one(tmp_path: Path) -> None:
     toy = Toy(tmp_path, ["good"])
     (toy.config / "config.json").write_text('{"active": true, "repaet": 3}')
     status = toy.stage("run", tmp_path / "raw")
-    assert "$.repaet: no such field. Did you mean 'repeat'?" in str(status["message"])
+    assert "$.repaet: unknown field. Did you mean 'repeat'?" in str(status["message"])
 
 
 @pytest.mark.parametrize("arguments", [[], ["nonsense"], ["run", "/tmp"]])

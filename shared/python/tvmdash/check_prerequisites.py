@@ -186,7 +186,7 @@ class _Setting:
         config = config_util.read_config(home.config_file, config_util.HOME_FIELDS)
         location = f"{home.config_file.relative_to(home.root)}: $.{self.field}"
         if self.field not in config:
-            return f"{location}: no such field."
+            return f"{location}: unknown field."
         fault = self.condition.fault(config[self.field])
         return f"{location}: {fault}" if fault else None
 

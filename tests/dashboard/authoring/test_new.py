@@ -45,7 +45,7 @@ def test_what_it_writes_passes_check_and_its_own_test(
     home.experiment("other")  # a home without an experiment has a fault
     homes.write(home.home.config(kind, "my_try") / "config.json", {"active": True})
     checked = home.run(verb="check")
-    assert "no faults found" in checked.output
+    assert "no problems found" in checked.output
     test = folder / "my_try" / "test_my_try.py"
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # it needs none, and they take time
     argv = [sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", "--rootdir", home.root, test]

@@ -98,7 +98,7 @@ def test_a_stage_that_fails_is_said_and_is_exit_code_1(home: homes.HomeForTests)
     ("named", "words"),
     [
         ("nothing", "nothing: no such experiment or subsystem"),
-        ("./nothing", "nothing: there is no such folder"),
+        ("./nothing", "nothing: no such folder"),
     ],
 )
 def test_what_is_not_there_cannot_be_tried(home: homes.HomeForTests, named: str, words: str) -> None:

@@ -97,7 +97,7 @@ def test_3_says_that_it_is_a_bug_of_ours_and_where_its_log_is() -> None:
     )
     done = dashboard("plan", "/", code=broken)
     assert done.returncode == 3
-    place = Path(done.stderr.strip().rpartition("Its log: ")[2])
+    place = Path(done.stderr.strip().rpartition("Please report it with this log: ")[2])
     assert "RuntimeError: boom" in place.read_text()
     place.unlink()
 
@@ -161,7 +161,7 @@ def test_check_says_every_fault_at_once(home: homes.HomeForTests) -> None:
     done = home.run(verb="check")
     assert done.code == 2
     for word in (
-        "$.randomise: no such field. Did you mean 'randomize'?",
+        "$.randomise: unknown field. Did you mean 'randomize'?",
         "$.backup_dir: 5 is not a string",
         "experiments/a/config.json: $.tvm_remot: Did you mean 'tvm_remote'?",
         "b/run.sh: not executable",
@@ -173,7 +173,7 @@ def test_check_says_every_fault_at_once(home: homes.HomeForTests) -> None:
 def test_check_finds_nothing_in_a_good_home_and_too_little_room_in_a_full_one(home: homes.HomeForTests) -> None:
     home.experiment("cnn")
     good = home.run(verb="check")
-    assert (good.code, "no faults found" in good.output) == (0, True), good.output
+    assert (good.code, "no problems found" in good.output) == (0, True), good.output
     home.configure(min_free_mb=10**9)
     full = home.run(verb="check")
     assert (full.code, "less than min_free_mb" in full.output) == (2, True)
@@ -193,7 +193,7 @@ def test_check_finds_faults_inside_the_scores_and_deadlines_of_a_config(home: ho
     assert done.code == 2
     for words in (
         "score/config.json: score 'A': this home has no experiment 'relax_op'. Did you mean 'relax_opt'?",
-        "score/config.json: $.scores[1].experiment: is missing",
+        "score/config.json: $.scores[1].experiment: required field is missing",
         "deadline/config.json: $.deadlines.cgo.date: '2027-13-01'",
         "deadline/config.json: $.deadlines.pldi.ping: 'ann' is not a Slack ID",
     ):
@@ -271,7 +271,7 @@ def test_a_home_in_place_of_its_backup_is_an_error_that_names_the_backup(home: h
 def test_a_folder_without_archives_is_an_error(tmp_path: Path, verb: str) -> None:
     done = dashboard(verb, str(tmp_path))
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"{tmp_path}: there is no archive here. Name the backup_dir of a home.\n"
+    assert done.stderr == f"{tmp_path}: no archive found. Give the backup_dir of a home.\n"
 
 
 def test_names_that_are_not_utf8_are_rejected_and_shown(home: homes.HomeForTests) -> None:
@@ -352,6 +352,6 @@ def test_traces_and_records_are_passed_on_with_all_their_options_and_exit_codes(
     assert shown.returncode == 0
     assert "tvmdash.traces" in shown.stdout
     missing = dashboard("traces", "query", "SELECT 1", str(tmp_path / "none"), "--format", "csv")
-    assert (missing.returncode, "there is no such file" in missing.stderr) == (1, True)
+    assert (missing.returncode, "no such file" in missing.stderr) == (1, True)
     assert "export" in dashboard("records", "--help").stdout
     assert dashboard("records", "export", str(tmp_path / "none"), "--to", str(tmp_path / "x")).returncode == 2

@@ -248,4 +248,4 @@ def test_a_bad_top_level_config_stops_the_night_before_anything_is_touched(
 
 def test_a_home_that_is_not_there_is_said(tmp_path: Path) -> None:
     done = homes.HomeForTests(tmp_path).run()
-    assert (done.code, "there is no such folder" in done.output) == (2, True)
+    assert (done.code, "no such folder" in done.output) == (2, True)

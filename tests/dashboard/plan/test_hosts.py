@@ -30,7 +30,7 @@ SLURM = {"launcher": "slurm", "folder": "/var/tmp/tvm", "partition": "bench", "n
             {"box": {**SSH, "partition": "p"}},
             "$.hosts.box.partition: not allowed with the launcher ssh. Remove it.",
         ),
-        ({"box": {**SSH, "portition": "p"}}, "$.hosts.box.portition: there is no such field"),
+        ({"box": {**SSH, "portition": "p"}}, "$.hosts.box.portition: unknown field"),
         ({"n": {**SLURM, "address": "x"}}, "$.hosts.n.address: not allowed with the launcher slurm"),
         ({"n": {**SLURM, "node": "a,b"}}, "$.hosts.n.node: contains white space"),
         ({"a": {"launcher": "local"}, "b": {"launcher": "local"}}, "a and b have the launcher `local`"),
@@ -54,7 +54,7 @@ def test_an_experiment_that_asks_for_no_host_of_the_home_is_rejected_alone(tmp_p
     plan = make_plan(home.home, CodeFolders(home.code / "experiments"))
     assert [job.name for job in plan.experiments] == ["good"]
     there = "Hosts and tags of this home: box, local, x86."
-    fault = f"config/experiments/bad/config.json: $.hosts: 'bax' is no host. {there}"
+    fault = f"config/experiments/bad/config.json: $.hosts: this home has no host or tag 'bax'. {there}"
     assert [job.faults for job in plan.rejected] == [(fault,)]
 
 

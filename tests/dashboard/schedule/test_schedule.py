@@ -54,13 +54,13 @@ def test_times_of_a_zone_and_the_night_its_clocks_change() -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ("0 3 * *", "it has 4 of 5 fields"),
-        ("61 3 * * *", "'61' is no minute"),
-        ("0 3 * * mo", "'mo' is no day of the week"),
-        ("0 5-3 * * *", "'5-3' is no hour"),
-        ("*/0 3 * * *", "'*/0' is no minute"),
-        ("²  3 * * *", "'²' is no minute"),
-        ("@reboot", "it has 1 of 5 fields"),
+        ("0 3 * *", "it has 4 fields instead of 5"),
+        ("61 3 * * *", "'61' is not a valid minute"),
+        ("0 3 * * mo", "'mo' is not a valid day of the week"),
+        ("0 5-3 * * *", "'5-3' is not a valid hour"),
+        ("*/0 3 * * *", "'*/0' is not a valid minute"),
+        ("²  3 * * *", "'²' is not a valid minute"),
+        ("@reboot", "it has 1 fields instead of 5"),
     ],
 )
 def test_what_is_no_time_of_cron_is_told(fields: str, said: str) -> None:

@@ -75,7 +75,7 @@ def test_patterns_that_are_still_of_the_old_name_are_told(home: HomeForTests) ->
     )
     assert left[2] == "'good' names only good. Run unmute for it, then repeat it with better."
     done = home.run("experiment", "better", "best", verb="rename")
-    assert "is still of" not in done.output
+    assert "still refers to" not in done.output
 
 
 def test_a_name_that_ran_already_takes_the_history_in(home: HomeForTests) -> None:

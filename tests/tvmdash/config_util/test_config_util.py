@@ -49,7 +49,7 @@ def test_defaults_are_filled_in_and_not_shared() -> None:
         ({"active": True, "repeat": 100}, "c.json: $.repeat: 100 is more than 99. Use 99 or less."),
         ({"active": True, "repeat": True}, "c.json: $.repeat: True is not a whole number."),
         ({"active": True, "repeat": 1.5}, "c.json: $.repeat: 1.5 is not a whole number."),
-        ({"active": True, "reapet": 3}, "c.json: $.reapet: no such field. Did you mean 'repeat'?"),
+        ({"active": True, "reapet": 3}, "c.json: $.reapet: unknown field. Did you mean 'repeat'?"),
         ({"active": True, "names": ["a", 3]}, "c.json: $.names[1]: 3 is not a string."),
         ({"active": True, "mode": "fsat"}, "c.json: $.mode: 'fsat' is not a valid choice. Did you mean 'fast'?"),
         ({"active": True, "map": {"run": 0}}, "c.json: $.map.run: 0 is less than 1. Use 1 or more."),
@@ -200,9 +200,9 @@ def test_what_is_said_for_a_size_counts_for_it_alone() -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"repaet": 7}, "$.nightly.repaet: no such field. Did you mean 'repeat'?"),
+        ({"repaet": 7}, "$.nightly.repaet: unknown field. Did you mean 'repeat'?"),
         ({"repeat": "7"}, "$.nightly.repeat: '7' is not a whole number."),
-        ({"size": "smoke"}, "$.nightly.size: no such field."),
+        ({"size": "smoke"}, "$.nightly.size: unknown field."),
         (7, "$.nightly: 7 is not an object."),
     ],
 )

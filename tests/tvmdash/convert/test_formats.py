@@ -137,7 +137,7 @@ def test_a_source_that_breaks_leaves_nothing(write: Callable[[Path, Iterator[Eve
 
 @pytest.mark.parametrize("write", WRITERS, ids=lambda write: write.__name__)
 def test_a_folder_that_is_missing_is_said(write: Callable[[Path, list[Event]], Written], tmp_path: Path) -> None:
-    with pytest.raises(DashboardError, match="there is no such folder"):
+    with pytest.raises(DashboardError, match="no such folder"):
         write(tmp_path / "no" / "x.out", EVENTS)
 
 

@@ -213,7 +213,7 @@ def test_a_kept_file_with_a_declaration_that_is_none_is_read_all_the_same(tmp_pa
         ({"direction": "up"}, "direction: 'up' is not a valid choice. Use one of: lower, higher, none."),
         ({"kind": "exakt"}, "kind: 'exakt' is not a valid choice. Did you mean 'exact'?"),
         ({"unit": 5}, "unit: 5 is not a string."),
-        ({"units": "ms"}, "units: no such field. Did you mean 'unit'?"),
+        ({"units": "ms"}, "units: unknown field. Did you mean 'unit'?"),
     ],
 )
 def test_a_declaration_that_is_wrong_is_refused_with_file_place_value_and_remedy(

@@ -102,8 +102,8 @@ def test_what_is_wrong_with_a_route_is_told_with_its_place(tmp_path: Path, route
         ({"slack": ["@ada"]}, ".slack[0]: '@ada' is invalid (use e.g. U012ABCDEF)."),
         ({"email": ["ada"]}, ".email[0]: 'ada' is not an e-mail address."),
         ({"github": ["@ada"]}, ".github[0]: '@ada' is invalid (use e.g. octocat)."),
-        ({"routes": ["mial"]}, ".routes[0]: 'mial' is no route. Did you mean 'mail'?"),
-        ({"hosts": "box", "email": ["ada@b.org"]}, ".hosts: no such field. Did you mean 'host'?"),
+        ({"routes": ["mial"]}, ".routes[0]: unknown route 'mial'. Did you mean 'mail'?"),
+        ({"hosts": "box", "email": ["ada@b.org"]}, ".hosts: unknown field. Did you mean 'host'?"),
         ({"series": 3, "email": ["ada@b.org"]}, ".series: 3 is not a string."),
     ],
 )

@@ -71,7 +71,7 @@ def test_rows_come_in_five_formats(home: Path) -> None:
 
 
 def test_a_fault_is_one_sentence_and_exit_code_1(home: Path) -> None:
-    assert "there is no such file" in run(home, "query", "SELECT 1", "nowhere", code=1)
+    assert "no such file or folder" in run(home, "query", "SELECT 1", "nowhere", code=1)
     assert "nonsense" in run(home, "query", "SELECT nonsense FROM kernels", "raw", code=1)
     assert "is given twice" in run(home, "merge", "new", "raw", "raw/process_0", code=1)
     assert not (home / "new").exists()

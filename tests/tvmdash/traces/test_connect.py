@@ -162,7 +162,7 @@ def test_what_cannot_be_right_is_refused(tmp_path: Path) -> None:
         ([good.parent, good], "is given twice"),
         ([good, tmp_path / "link.db"], r"is given twice \(also as"),
         ([good, copy], "holds process .*, and so does"),
-        ([tmp_path / "none.db"], "there is no such file"),
+        ([tmp_path / "none.db"], "no such file or folder"),
         ([tmp_path / "*.none"], "no file matches"),
         ([tmp_path / "text.db"], "neither a database nor a sealed run"),
         ([tmp_path / "other.db"], "neither a raw database of this dashboard nor one of rocprofv3"),

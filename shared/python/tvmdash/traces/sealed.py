@@ -158,9 +158,7 @@ def _catalogue(value: Mapping[str, Any]) -> Catalogue:
 
 def _check_file(path: Path, sealed: SealedTable) -> None:
     if path.is_symlink() or not path.is_file():
-        raise DashboardError(
-            f"{path}: its catalogue names it, but there is no such file. Restore it or leave the run out."
-        )
+        raise DashboardError(f"{path}: listed in the catalogue but missing. Restore it or leave the run out.")
     size = path.stat().st_size
     if size != sealed.size_bytes:
         raise DashboardError(
