@@ -148,7 +148,7 @@ def test_a_night_that_is_not_there_says_so(opened: Watched) -> None:
     opened.expect_fault("columns/20200101T000000Z.json")
     compare(opened, "a=20200101T000000Z")
     assert "Nothing was measured on both sides." in opened.text("#verdict")
-    assert "No experiment left data in the night of 1 Jan 2020" in opened.text("#progress")
+    assert "No experiment wrote data in the night of 1 Jan 2020" in opened.text("#progress")
 
 
 def point(catalogue: dict[str, list]) -> tuple[str, str]:
@@ -225,7 +225,7 @@ def test_a_receipt_of_partial_data_says_so(opened: Watched, catalogue: dict[str,
     opened.page.route("**/receipts/**", made_partial)
     opened.page.reload()
     opened.page.wait_for_function("() => document.body.dataset.drawn === '1'")
-    assert re.search(r"The run was ended in the middle: \d+ of \d+ points were finished", opened.text("#receipt"))
+    assert re.search(r"The run was interrupted: \d+ of \d+ points were finished", opened.text("#receipt"))
 
 
 def test_a_night_without_a_receipt_keeps_its_value_and_says_where_its_record_is(
@@ -236,7 +236,7 @@ def test_a_night_without_a_receipt_keeps_its_value_and_says_where_its_record_is(
     opened.expect_fault(f"/receipts/{first}/")
     receipt(opened, first, series)
     words = opened.text("#receipt")
-    assert "Receipts are kept for the last nights only" in words
+    assert "Receipts are kept for recent nights only" in words
     assert f"data_{first}.json" in words
 
 

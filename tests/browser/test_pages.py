@@ -169,7 +169,7 @@ def test_the_explorer_draws_searches_and_opens_a_receipt_from_disk(
         page.page.click("text=Receipt of this point")
         page.page.wait_for_url("**/receipt.html#*")
         page.wait_drawn()
-        assert "It measures this series again" in page.text("main")
+        assert "This command remeasures the series" in page.text("main")
 
 
 def test_an_address_cannot_choose_what_a_page_from_disk_runs(
@@ -189,7 +189,7 @@ def test_without_javascript_pages_say_what_is_missing_and_where_the_values_are(c
     page = context.new_page()
     for name in SCRIPTED:
         page.goto((site / name).as_uri())
-        assert "JavaScript fills this page" in page.inner_text("main")
+        assert "This page needs JavaScript" in page.inner_text("main")
         page.click("main >> text=all series")
         assert "All series" in page.inner_text("main")
         assert "JavaScript is off" in page.inner_text("footer")

@@ -490,7 +490,10 @@ def test_a_tvm_measured_against_itself_is_said_and_whatever_its_pairs_show_is_no
     assert (first.beside.is_itself, first.beside.differences) == (True, ())
     said = "TVM 0.26.0 was measured against itself in 8 series (an A/A test)"
     assert first.headline == f"{said}; too early to tell: 8 of 8 series have too few nights to be judged"
-    assert "measured against itself: what differs is the machine or chance" in site.publish_here(stamp_of(0)).words
+    assert (
+        "measured against itself, so differences are due to the machine or to chance"
+        in site.publish_here(stamp_of(0)).words
+    )
     after = verdicts(home, 4, first=1)
     assert {verdict.level for verdict in [first, *after]} == {Level.BLIND}, "no other TVM is there to be seen"
     assert not opened(home)

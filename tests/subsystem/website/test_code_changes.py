@@ -105,7 +105,7 @@ def test_of_thousands_of_changes_a_few_are_drawn_and_it_is_said(site: Site) -> N
     assert "300 functions of 100 points" in night.words
     assert len(points) == 100
     assert "f2_kernel" in points[0].words
-    assert points[0].text.count("Its texts are not kept") == 1
+    assert points[0].text.count("The code is not stored") == 1
     assert "more lines" in points[0].text
     assert max(page.path.stat().st_size for page in points) < 150_000
 

@@ -212,7 +212,7 @@ def test_the_page_of_a_machine_says_how_its_nights_went_and_what_came_late(plant
     assert "Processor CPU of desk Node desk-1 Clock as at home" in words
     lost, taken = (short(stamp_of(night)) for night in (8, 9))
     silence = "desk: two minutes of silence."
-    assert f"{lost} ✗lost 1 min 1 min 30 s behind {silence} What it measured came home on {taken}." in words
+    assert f"{lost} ✗lost 1 min 1 min 30 s behind {silence} Its measurements were delivered on {taken}." in words
     assert f"{taken} ✓measured as at home It delivered its measurements of {lost}." in words
     assert re.search(r"What moved there State Series .* ✖worse gemm~desk mlp run time", words)
     assert "Nights handed in 2" in words
@@ -229,12 +229,12 @@ def test_the_page_of_a_machine_shows_what_moved_there_its_noise_and_its_canary(p
         "mlp", "bert", "dqn",
     ]  # fmt: skip
     assert "canary~box mlp run time" in " ".join(canary.split())
-    assert "It measures no program that is never built again" not in page.words
+    assert "It measures no control program" not in page.words
     assert re.search(r"Noise of \d series: \d [ABCD]", page.words)
     assert "Incidents of the nights below" in page.words
-    assert "It measures no program that is never built again" in planted.words("grace")
+    assert "It measures no control program" in planted.words("grace")
     fresh = planted.words("fresh")
-    assert "Nothing that it measures is worse, better, changed or suspect tonight." in fresh
+    assert "None of its series is worse, better, changed or suspect tonight." in fresh
     assert "cnn~grace mlp" not in page.words
 
 

@@ -290,7 +290,7 @@ def test_hostile_deadlines_scores_and_runs_stay_text(site: Site, name: str) -> N
     page = site.publish_here()
     assert_whole(site)
     assert not [item for item in page.all("a") if "javascript" in str(item["href"])]
-    assert "1 of 1 run was perhaps disturbed" in page.words
+    assert "1 of 1 run was possibly disturbed" in page.words
     shown = "a\ufffdb\ufffd[31m\ufffdc" if "\x00" in name else name
     for file in ("index.html", "scores.html", "machines.html"):
         assert shown in site.page(file).text

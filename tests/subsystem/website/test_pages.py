@@ -348,7 +348,7 @@ def test_a_score_that_is_left_out_is_told_as_that_and_not_as_one_that_is_no_long
     site.output("score", "page.json", {"stamp": STAMP, "faults": [], "scores": [], "left_out": left_out})
     site.publish_here()
     words = site.page("scores.html").words
-    assert "Left out Scores of experiments that are switched off in this home." in words
+    assert "Left out Scores of experiments that are not active in this home." in words
     assert "Speed relax_opt" in words
     assert "No longer defined" not in words
     assert_whole(site)

@@ -224,7 +224,7 @@ def test_the_matrix_shows_each_workload_where_it_was_measured(home: Planted) -> 
 
 def test_the_list_of_nights_tells_an_experiment_that_vanished(home: Planted) -> None:
     listed = rows(home.site.page("nights/index.html"), "tr")
-    telling = [row for row in listed if "Recurrent networks did not take part any more" in row]
+    telling = [row for row in listed if "Recurrent networks no longer ran" in row]
     assert len(telling) == 1
     assert telling[0].startswith("Fri 5 Jun 2026")
 

@@ -97,7 +97,7 @@ def test_the_page_says_what_moved_in_the_words_of_the_markdown_page(site: Site) 
     assert "cnn mlp run time 0.9.0 0.10.0" in words
     assert re.search(r"✖\+(19|20)\.\d % \+\d", words)
     assert "2026-11-20 00:01 to 00:18 UTC" in words
-    assert "No alert and no other page takes them." in words
+    assert "Alerts and other pages do not use them." in words
     assert "20261120T000100Z" in words
     assert re.search(r"0\.9\.0 6 20261120T000100Z 20261120T001600Z", words)
     told = history_page.format_page(history.read(site.home))

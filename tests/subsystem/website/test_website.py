@@ -300,7 +300,7 @@ def test_pages_of_lost_records_go_and_unreadable_records_are_told(site: Site) ->
     site.home.night_file(stamp(2)).write_text('{"stamp": ')
     site.published()
     assert not (site.folder / "nights" / f"{stamp(3)}.html").exists()
-    assert "The record of this night cannot be read." in site.page(f"nights/{stamp(2)}.html").words
+    assert "The record of this night could not be read." in site.page(f"nights/{stamp(2)}.html").words
     assert "Its record could not be read" in site.page("nights/2026.html").words
     assert_whole(site)
 

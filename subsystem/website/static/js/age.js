@@ -35,9 +35,9 @@
     const words =
       "This page was written " +
       inWords(ageHours) +
-      " ago; it should not be older than " +
+      " ago, but should not be older than " +
       inWords(maxAgeHours) +
-      ". The night, or what publishes it, may have stopped. Reload, or ask who runs this dashboard.";
+      ". Nights or their publishing may have stopped. Reload, or contact whoever runs this dashboard.";
     if (notice.textContent !== words) notice.textContent = words;
   }
 

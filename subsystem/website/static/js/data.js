@@ -41,7 +41,7 @@ export class SiteError extends Error {
 const VERSION = 1;
 const VERSION_OF_YEARS = 3;
 const PLAIN_PATH = /^([\w~-]+\/)*[\w~-]+\.json$/;
-const AGAIN = "Reload the page; if it stays so, publish the site again.";
+const AGAIN = "Reload the page; if that does not help, publish the site again.";
 
 /** @type {Map<string, Promise<any>>} */
 const read = new Map();
@@ -76,12 +76,12 @@ async function fetchJson(path) {
   try {
     answer = await (answers.get(path) ?? fetch(root() + path));
   } catch {
-    throw new SiteError(`${path} cannot be reached. Is the server still there?`);
+    throw new SiteError(`${path} could not be loaded. Is the server still running?`);
   } finally {
     answers.delete(path);
   }
   if (answer.status === 404) throw Object.assign(new SiteError(`This site has no ${path}.`), { isMissing: true });
-  if (!answer.ok) throw new SiteError(`${path} cannot be read: the server answers ${answer.status}. ${AGAIN}`);
+  if (!answer.ok) throw new SiteError(`${path} could not be read: the server returned status ${answer.status}. ${AGAIN}`);
   let value;
   try {
     value = await answer.json();
@@ -121,7 +121,7 @@ export function checkVersion(value, path) {
   const version = value?.schema_version;
   const wanted = path.startsWith("nights/") ? VERSION_OF_YEARS : VERSION;
   if (version !== wanted) {
-    throw new SiteError(`${path} is of version ${version ?? "unknown"}; this page reads ${wanted}. ${AGAIN}`);
+    throw new SiteError(`${path} has version ${version ?? "unknown"}; this page reads ${wanted}. ${AGAIN}`);
   }
   return value;
 }

@@ -122,7 +122,7 @@ export function copyButton(words, text) {
     {
       type: "button",
       onclick: async () => {
-        said.textContent = (await copy(text())) ? " Copied." : " Your browser does not let pages copy.";
+        said.textContent = (await copy(text())) ? " Copied." : " Your browser blocks copying.";
       },
     },
     words,

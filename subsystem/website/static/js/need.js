@@ -30,7 +30,7 @@
       script.addEventListener("load", () => resolve());
       script.addEventListener("error", () => {
         script.remove();
-        reject(new Error(`js/${name} cannot be reached. Is the server still there?`));
+        reject(new Error(`js/${name} could not be loaded. Is the server still running?`));
       });
       document.head.append(script);
     });

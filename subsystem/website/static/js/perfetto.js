@@ -25,14 +25,14 @@ export function offerPerfetto() {
 async function open(link, said) {
   const other = globalThis.open(PERFETTO);
   if (!other) {
-    said.textContent = "Your browser opens no window for this page.";
+    said.textContent = "Your browser blocked the new window.";
     return;
   }
   said.textContent = "Reading …";
   const answer = await fetch(link.href).catch(() => null);
   if (!answer?.ok) {
     other.close();
-    said.textContent = "The trace cannot be read. Save it, and drop it into ui.perfetto.dev.";
+    said.textContent = "The trace could not be read. Download it, and drop it into ui.perfetto.dev.";
     return;
   }
   const buffer = await answer.arrayBuffer();
@@ -43,7 +43,7 @@ async function open(link, said) {
   };
   const patience = setTimeout(() => {
     stop();
-    said.textContent = "ui.perfetto.dev does not answer. Save the trace, and drop it into its window.";
+    said.textContent = "ui.perfetto.dev does not respond. Download the trace, and drop it into its window.";
   }, PATIENCE_MS);
   /** @param {MessageEvent} event */
   function hand(event) {

@@ -24,7 +24,7 @@ export const UPlot = await new Promise((resolve, reject) => {
   const asked = document.getElementById("uplot"); // by start.js, where it is still on its way
   const script = asked instanceof HTMLScriptElement ? asked : document.createElement("script");
   script.addEventListener("load", () => resolve(loaded()));
-  script.addEventListener("error", () => reject(new SiteError(`${SOURCE} cannot be reached. Is the server still there?`)));
+  script.addEventListener("error", () => reject(new SiteError(`${SOURCE} could not be loaded. Is the server still running?`)));
   if (script === asked) return;
   script.src = root() + SOURCE;
   document.head.append(script);

@@ -18,7 +18,7 @@ import { changeState, currentState, onState } from "../state.js";
 /** @typedef {import("../data.js").Catalogue} Catalogue */
 
 const RULE =
-  "A change is real where its 95 % interval leaves out 0 and it is larger than the series scatters from night to night: " +
+  "A change is real if its 95 % interval excludes 0 and it exceeds the night-to-night scatter of the series: " +
   `more than ${REAL_SCALES} x noise x sqrt(1/nights of A + 1/nights of B). Where both sides were measured in turn with the ` +
   "same reference, the change is that of the ratios to it, which the machine's hour does not move. Exact numbers have no " +
   "noise: any difference is real. A series is not judged until its noise is known.";
@@ -80,8 +80,8 @@ export async function start() {
     if (places.q.value !== (state["q"] ?? "")) places.q.value = state["q"] ?? "";
     if (!a || !b) {
       places.progress.textContent = b
-        ? "This home has only one night so far: there is nothing to compare it with yet."
-        : "This home has no night to compare yet.";
+        ? "This home has only one night so far, so there is nothing to compare yet."
+        : "This home has no nights to compare yet.";
       return;
     }
     const sides = `${formatSide(a)} ${formatSide(b)}`;
@@ -99,7 +99,7 @@ export async function start() {
     if (mine !== turn) return;
     rows = makeRows(catalogue.series, left, right);
     const empty = [left, right].filter(({ nights }) => !nights.length).map(({ side }) => sideInWords(side, catalogue));
-    places.progress.textContent = empty.length ? `No experiment left data in ${empty.join(" and ")}.` : "";
+    places.progress.textContent = empty.length ? `No experiment wrote data in ${empty.join(" and ")}.` : "";
     draw();
     document.body.dataset["drawn"] = String(rows.length);
   };

@@ -24,7 +24,7 @@ export function makeRanges(newest) {
       else places[side].reportValidity();
     });
     places[side].addEventListener("input", () => {
-      const said = isDay(places[side].value) ? "" : "A day is written as 2026-11-21.";
+      const said = isDay(places[side].value) ? "" : "Enter the day as YYYY-MM-DD.";
       places[side].setCustomValidity(said);
     });
   }

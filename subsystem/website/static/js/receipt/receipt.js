@@ -50,7 +50,7 @@ export async function start() {
             ? `This site has no series ${state["series"]}. `
             : "A receipt belongs to one point of one series. ",
           el("a", { href: `${root()}explore.html` }, "Pick a point in the explorer."),
-          " A click on it leads here.",
+          " Clicking a point leads here.",
         ),
       );
       return;
@@ -109,7 +109,7 @@ function partial(receipt) {
   const [measured, lost] = [receipt.records.length, receipt.failures.length];
   return section(
     "Partial data",
-    el("p", {}, `The run was ended in the middle: ${measured} of ${measured + lost} points were finished.`),
+    el("p", {}, `The run was interrupted: ${measured} of ${measured + lost} points were finished.`),
   );
 }
 
@@ -121,7 +121,7 @@ function recordOf(receipt, entry) {
 /** @param {SiteError} error @param {Entry} entry @param {string} stamp */
 function noReceipt(error, entry, stamp) {
   return (
-    `${error.message} Receipts are kept for the last nights only. The record of this night is in the home, in ` +
+    `${error.message} Receipts are kept for recent nights only. The record of this night is in the home, in ` +
     `results/experiments/data/${entry.experiment}/data_${stamp}.json.`
   );
 }
@@ -169,7 +169,7 @@ function head(entry, shard, stamp, at) {
 function repeat(receipt, entry) {
   const command = receipt.repeat ? `${receipt.repeat} ${entry.id}` : "";
   if (!command) {
-    const why = "It cannot be measured again: its night does not say with what config, seed, TVM and code.";
+    const why = "It cannot be remeasured because its night did not record config, seed, TVM and code.";
     return section("To repeat it", el("p", {}, why));
   }
   return section(
@@ -183,7 +183,7 @@ function repeat(receipt, entry) {
     el(
       "p",
       { class: "quiet" },
-      "It measures this series again with the TVM, code, config and seed of that night. HOME is the home’s folder.",
+      "This command remeasures the series with the TVM, code, config and seed of that night. HOME is the home’s folder.",
     ),
   );
 }
@@ -199,7 +199,7 @@ function trace(receipt, entry, stamp) {
       "p",
       {},
       el("a", { href: folder + encodeURIComponent(receipt.trace), download: "" }, "Download the trace"),
-      ` of ${entry.title}. Open ui.perfetto.dev in the browser and drop the file into its window; it is read there and sent nowhere.`,
+      ` of ${entry.title}. Open ui.perfetto.dev in the browser and drop the file into its window; it is processed locally and not uploaded.`,
     ),
   );
 }
