@@ -32,10 +32,10 @@ CODES = {
     OK_CODE: "All went well. What the night says of TVM changes this only with `--fail-on`.",
     SOME_FAILED: "A job or an archive failed; the last words, the statuses and the page say which.",
     USAGE: "Usage, the home's config, or something missing; one sentence says what to do.",
-    BUG: "A bug of the dashboard; the message names its log.",
-    CANNOT_TELL: "It cannot be told: `reproduce`, `signoff`, `try --fail-over`, and `--fail-on` without a verdict.",
+    BUG: "Internal error: a bug in the dashboard. The message names its log.",
+    CANNOT_TELL: "Inconclusive: `reproduce`, `signoff`, `try --fail-over`, and `--fail-on` without a verdict.",
     TVM_WORSE: "TVM is worse: `signoff`, `try --fail-over`, and `--fail-on` at that level or a graver one.",
-    HELD: "Another night holds the home, another job its folder, or another worker its queue. Nothing was done.",
+    HELD: "Another night is using the home, another job its folder, or another worker its queue. Nothing was done.",
     REFUSED: "`try-request`: whoever asks is not on the list.",
     STOPPED: "Interrupted.",
 }

@@ -288,7 +288,7 @@ def test_a_shard_that_cannot_be_read_is_told(chromium: Browser, address: str, ca
     with opening(chromium, address) as page:
         page.page.route(f"**/series/{bad}.json", lambda route: route.fulfill(body='{"schema_version": 2}'))
         explore(page, f"series={good},{bad}")
-        assert "is of version 2; this page reads 1" in page.text("#message")
+        assert "has version 2; this page reads 1" in page.text("#message")
         assert page.page.locator("#legend li").count() == 1
 
 
@@ -335,4 +335,4 @@ def test_a_library_that_cannot_be_reached_is_told(chromium: Browser, address: st
         page.expect_fault("uPlot.iife.min.js")
         page.go("explore.html")
         page.page.wait_for_selector("#needs-script:visible")
-        assert "uPlot.iife.min.js cannot be reached" in page.text("#needs-script")
+        assert "uPlot.iife.min.js could not be loaded" in page.text("#needs-script")

@@ -115,7 +115,7 @@ def test_a_comment_gets_one_answer_that_is_edited_by_the_next_and_shows_no_token
     assert github.edits == 1, "what said that it begins was edited"
     assert "1 of 2 series changed." in answer
     assert re.search(r"\| speed \$\.mlp \| \+20(\.0)? % \|", answer), answer
-    assert "asked for by ada" in answer
+    assert "requested by ada" in answer
     assert "[log of this run](https://github.com/apache/tvm/actions/runs/99)" in answer
     assert re.search(r"\[all numbers\]\(https://dash\.example\.org/tries/\d{8}T\d{6}Z\.html\)", answer)
     assert "@everyone" not in answer, "nobody is called by the name of a series"

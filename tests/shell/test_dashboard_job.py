@@ -311,6 +311,6 @@ def test_a_bad_setting_is_named_with_its_line(job: Job, tmp_path: Path, line: st
 def test_missing_settings_are_named(job: Job) -> None:
     done = job.run(*job.settings[:2])
     assert done.returncode == 2
-    assert "DASHBOARD_HOME is not given" in done.stderr
+    assert "DASHBOARD_HOME is required" in done.stderr
     assert job.run("--settings", "/nowhere").returncode == 2
     assert job.run("--settings").returncode == 2

@@ -145,7 +145,7 @@ def test_a_lost_object_is_named_and_sent_again(home: Path, storage: ObjectStorag
     remote.push(backup)
     lost = next(key for key in storage.list_keys() if "/objects/" in key)
     storage.delete(lost)
-    with pulled(URL) as folder, pytest.raises(DashboardError, match=r"1 of 2 contents are broken.*is missing"):
+    with pulled(URL) as folder, pytest.raises(DashboardError, match=r"1 of 2 stored files are damaged.*is missing"):
         archive.verify(folder)
     assert remote.push(backup).files == 1
     assert restored(tmp_path / "home2")["a"] == "first"
@@ -155,7 +155,7 @@ def test_a_damaged_object_is_found(home: Path, storage: ObjectStorage) -> None:
     RemoteBackup(URL).push(add(home, "one"))
     key = next(key for key in storage.list_keys() if "/objects/" in key)
     storage.put(key, storage.read(key)[:-3] + b"rot")
-    with pulled(URL) as folder, pytest.raises(DashboardError, match="1 of 2 contents are broken"):
+    with pulled(URL) as folder, pytest.raises(DashboardError, match="1 of 2 stored files are damaged"):
         archive.verify(folder)
 
 

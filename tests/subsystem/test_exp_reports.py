@@ -239,7 +239,7 @@ def test_a_refused_token_fails_the_job_in_one_sentence_without_the_token(home: S
     home.token("xoxb-0000000000-wrongwrong")
     done = home.run_script(NAME, night(job("a")), slack=state.url, channel=CHANNEL)
     assert (done.code, done.success) == (1, False)
-    assert done.message.startswith("Slack rejected the request: invalid_auth. Install the app")
+    assert done.message.startswith("Slack rejected the request: invalid_auth. Reinstall the app")
     everything = done.log + "".join(path.read_text() for path in done.output.iterdir() if path.is_file())
     assert "wrongwrong" not in everything
     assert first_line(done.text) == "✅ a is ok"

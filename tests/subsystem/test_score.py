@@ -383,7 +383,7 @@ BAD: list[tuple[Any, str]] = [
     ({**SPEEDUP, "contender": ["zero"]}, "$.scores[1].contender: ['zero'] is not an object"),
     ({**SPEEDUP, "threshold": 2}, "$.scores[1].threshold: only share_reaching has one"),
     ({**SPEEDUP, "kind": "share_reaching"}, "$.scores[1].threshold: None is not a speed-up above 0"),
-    ({**SPEEDUP, "kind": "geomean_time"}, "$.scores[1].baseline: a geomean_time compares with nothing"),
+    ({**SPEEDUP, "kind": "geomean_time"}, "$.scores[1].baseline: a geomean_time has no baseline"),
     ({**SPEEDUP, "workloads": []}, "$.scores[1].workloads: [] is neither"),
     ({**SPEEDUP, "metric": "speed"}, "$.scores[1].metric: 'speed' is not a valid choice"),
     (SPEEDUP, "$.scores[1]: duplicate of an earlier score or of its title"),

@@ -67,4 +67,4 @@ def test_the_pages_subsystem_is_checked_and_blocked_with_a_reason(home: homes.Ho
     assert home.run().code == 1
     status = home.status(NAME, "run", kind="subsystem")
     assert status["state"] == "blocked"
-    assert "experiment goood is not known here" in status["message"]
+    assert "experiment goood is unknown" in status["message"]

@@ -133,8 +133,8 @@ def test_one_of_several_is_enough_and_all_reasons_are_told_where_none_is_there(h
     either = needs_any(needs_experiment("a"), needs_experiment("b"))
     assert unmet([either], home, night(job("b", run=OK, analyze=OK))) == ()
     (sentence,) = unmet([either], home, night())
-    assert "experiment a is not known" in sentence
-    assert "experiment b is not known" in sentence
+    assert "experiment a is unknown" in sentence
+    assert "experiment b is unknown" in sentence
     assert str(either) == "experiment a up to analyze or experiment b up to analyze"
 
 
@@ -203,7 +203,7 @@ def test_a_subsystem_whose_needs_are_not_met_is_blocked_and_does_no_work(home: H
     assert code == 1
     assert status["blocked"] is True
     assert status["success"] is False
-    assert "experiment relax_opt is not known here" in status["message"]
+    assert "experiment relax_opt is unknown" in status["message"]
     assert not (output / "worked").exists()
 
 

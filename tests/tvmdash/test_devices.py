@@ -47,7 +47,7 @@ def test_a_stage_finds_the_devices_that_the_home_names(monkeypatch: pytest.Monke
     cuda, pi = read.values()
     assert (cuda.kind, cuda.index, cuda.tracker) == ("cuda", 1, None)
     assert (pi.kind, pi.tracker, pi.key) == ("cpu", ("pi", 9190), "k")
-    with pytest.raises(DashboardError, match="device opencl: the home has none of that name"):
+    with pytest.raises(DashboardError, match="device opencl: not a device of this home"):
         devices.find_device("opencl")
 
 

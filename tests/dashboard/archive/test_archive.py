@@ -392,11 +392,11 @@ def test_a_name_is_used_once_and_cannot_lead_elsewhere(home: Path, backup: Path)
 def test_a_missing_home_or_backup_is_an_error_and_makes_no_archive(home: Path, backup: Path) -> None:
     with pytest.raises(DashboardError, match="no such home"):
         save(home / "absent", backup, "first")
-    with pytest.raises(DashboardError, match="no archive here"):
+    with pytest.raises(DashboardError, match="no archive found"):
         verify(backup)
-    with pytest.raises(DashboardError, match="no archive here"):
+    with pytest.raises(DashboardError, match="no archive found"):
         restore(backup, None, backup / "x")
-    with pytest.raises(DashboardError, match="no archive here"):
+    with pytest.raises(DashboardError, match="no archive found"):
         archives(backup)
     assert not backup.exists()
 
@@ -418,12 +418,12 @@ def test_restore_refuses_a_place_that_holds_something(home: Path, backup: Path, 
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (lambda path: path.write_bytes(path.read_bytes()[:-3]), "damaged|bytes it should"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-3]), "damaged|expected size"),
         (lambda path: path.write_bytes(path.read_bytes() + b"x"), "damaged"),
         (lambda path: path.write_bytes(b""), "damaged"),
         (lambda path: path.unlink(), "missing"),
-        (lambda path: path.write_bytes(zlib.compress(b'{"randomize": FALSE}')), "does not hash"),
-        (lambda path: path.write_bytes(zlib.compress(bytes(99 << 20))), "bytes it should"),
+        (lambda path: path.write_bytes(zlib.compress(b'{"randomize": FALSE}')), "does not match the hash"),
+        (lambda path: path.write_bytes(zlib.compress(bytes(99 << 20))), "expected size"),
     ],
 )
 def test_a_broken_content_is_named_and_not_restored_and_the_next_archive_heals_it(

@@ -102,7 +102,7 @@ def test_a_truncated_or_missing_library_makes_an_artifact_not_count(tmp_path: Pa
 def test_an_artifact_without_libraries_is_not_one(tmp_path: Path) -> None:
     artifact = put_artifact(tmp_path, "wheel-a")
     change_manifest(artifact, lambda manifest: manifest.update(sizes_bytes={}))
-    with pytest.raises(ArtifactError, match="names no library"):
+    with pytest.raises(ArtifactError, match="no library listed"):
         read_artifact(artifact.path)
 
 

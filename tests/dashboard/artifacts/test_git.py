@@ -210,7 +210,7 @@ def test_tags_short_commits_and_pull_requests_are_found(remotes: standin.Remotes
     wanted = {"v0.27.0": tagged, "refs/tags/v0.27.0": tagged, newest[:9]: newest, "pull/7": proposed, "main": newest}
     for revision, commit in wanted.items():
         assert git_provider.resolve(spec_of(remotes, revision), context).branch == commit
-    with pytest.raises(ArtifactError, match="'nowhere' is no branch, tag or commit"):
+    with pytest.raises(ArtifactError, match="has no branch, tag or commit 'nowhere'"):
         git_provider.resolve(spec_of(remotes, "nowhere"), context)
 
 

@@ -114,4 +114,4 @@ def test_a_scratch_home_is_new_and_no_night_is_disturbed(home: homes.HomeForTest
     scratch(home).root.mkdir()
     done = home.smoke("plain", str(home.path))
     assert done.code == 2
-    assert "is there already" in done.output
+    assert "already exists" in done.output

@@ -105,7 +105,8 @@ def test_a_disk_that_fills_up_in_run_fails_the_job_and_names_the_host(home: Home
     with small_disk(there, "20m"):
         assert home.run_with(env).code == 1
     assert read_message(home, "run") == (
-        f"box: run.sh exited with 1. It left no status.json. The disk with {there}/home is full; free some space."
+        "box: run.sh exited with status 1. It wrote no status.json. "
+        f"The disk with {there}/home is full; free some space."
     )
     assert read_host(home)["state"] == "measured"
 

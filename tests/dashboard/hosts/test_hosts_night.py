@@ -206,4 +206,4 @@ def test_check_says_of_each_host_what_is_in_the_way(home: HomeForTests) -> None:
         "Host full: /proc/tvm cannot be created or written. Change its owner, or set "
         "$.hosts.full.folder to another folder."
     )
-    assert lines[2].startswith("Host full: /proc/tvm: 0.0 GB free there")
+    assert lines[2].startswith("Host full: /proc/tvm: only 0.0 GB free")

@@ -226,8 +226,8 @@ def test_what_the_home_measured_itself_is_never_written_over(home: Home, capsys:
 @pytest.mark.parametrize(
     ("words", "options"),
     [
-        ("is no home", ["HOME/config", "GOLDEN"]),
-        ("there is no such file or folder", ["HOME", "GOLDEN/none"]),
+        ("not a dashboard home", ["HOME/config", "GOLDEN"]),
+        ("no such file or folder", ["HOME", "GOLDEN/none"]),
         ("unknown time zone", ["HOME", "GOLDEN", "--timezone", "Mars/Olympus"]),
         ("unknown time zone", ["HOME", "GOLDEN", "--timezone", "../../etc/passwd"]),
     ],

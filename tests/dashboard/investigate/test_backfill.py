@@ -114,7 +114,7 @@ def test_a_tvm_that_crashes_costs_itself_only(lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("pypi:0.20.0", "is no range"),
+        ("pypi:0.20.0", "not a range"),
         ("pypi:0.25.0..0.20.0", "in the wrong order"),
         ("git:a..b", "the home's tvm_remote is pypi"),
         ("pypi:0.20.0..x", "pypi:x: tvm_branch"),

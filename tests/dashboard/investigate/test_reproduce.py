@@ -126,7 +126,7 @@ def test_records_of_two_nights_or_of_one_that_pins_nothing_are_refused(lab: Lab,
     with pytest.raises(DashboardError, match="has no config and seed and artifact and fingerprint"):
         receipt.read(Home(tmp_path), str(tmp_path / "old.jsonl"))
     (tmp_path / "none.jsonl").write_text("")
-    with pytest.raises(DashboardError, match="holds no records"):
+    with pytest.raises(DashboardError, match="contains no records"):
         receipt.read(Home(tmp_path), str(tmp_path / "none.jsonl"))
 
 
@@ -162,7 +162,7 @@ def test_rounds_that_scatter_more_than_what_matters_tell_nothing(lab: Lab) -> No
 
 
 def test_on_another_machine_no_time_is_judged_and_what_differs_is_said(lab: Lab) -> None:
-    assert "is not known" in reproduce(lab, name_of(lab), "--rounds", "3").output
+    assert "Unknown whether this is the same machine" in reproduce(lab, name_of(lab), "--rounds", "3").output
     other = {"host": "elsewhere", "hw_model": "Z80 x 1", "governor": "powersave"}
     edit_night(lab, environment={"machine": other})
     done = reproduce(lab, name_of(lab), "--rounds", "3")
@@ -188,7 +188,7 @@ def test_an_experiment_whose_code_is_nowhere_is_refused(lab: Lab) -> None:
     shutil.rmtree(lab.home.code / "experiments" / NAME)
     done = reproduce(lab, name_of(lab))
     assert done.code == 2
-    assert "is not there; " in done.output
+    assert "folder not found; " in done.output
 
 
 def test_a_budget_that_is_over_leaves_it_open(lab: Lab) -> None:
@@ -230,7 +230,7 @@ def test_a_receipt_of_the_website_will_do_on_another_machine(lab: Lab, tmp_path:
     [
         (("nobody/20260101T000000Z",), "data_20260101T000000Z.json"),
         (("/dev/null",), "/dev/null"),
-        (("NAME", "lstm"), "holds no series 'lstm'"),
+        (("NAME", "lstm"), "no series 'lstm'"),
         (("NAME", "--rounds", "1"), "--rounds 1"),
         (("NAME", "--matters", "0"), "--matters 0"),
         (("random", "mlp"), "Leave SERIES out"),

@@ -258,7 +258,7 @@ def test_of_many_tries_the_last_are_listed_and_all_that_wait(home: Home, capsys:
     assert len(lines) == 1 + 1 + 20 + 1
     assert re.match(rf"{name}  queued", lines[1])
     assert "interrupted  pypi:0.27.0  pypi:0.26.0" in lines[2]
-    assert lines[2].endswith("nothing can be said; e failed")
+    assert lines[2].endswith("no conclusion; e failed")
     assert "20991104T000000Z  broken" in lines[-2]
     assert lines[-1] == "11 older tries not shown; `list --all` shows them"
     assert not set("\x1b") & set("".join(lines))

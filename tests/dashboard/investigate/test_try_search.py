@@ -135,5 +135,5 @@ def test_a_search_can_be_cancelled(tmp_path: Path, capsys: pytest.CaptureFixture
     home.nights.mkdir(parents=True)
     homes.write(home.tries / f"{done.stamp}.json", structured.to_json(done))
     assert main(["tries", str(tmp_path), "cancel", done.stamp]) == 0
-    assert "is not bisected" in capsys.readouterr().out
+    assert "will not be bisected" in capsys.readouterr().out
     assert [item.result for item in files.read_all(home)] == [replace(done, search=None)]

@@ -277,7 +277,7 @@ def test_two_nights_at_once_are_refused_with_75(home: homes.HomeForTests) -> Non
         shown = home.run(verb="status")
         assert "still runs" in shown.output
         assert re.search(r"Now: experiment cnn, run, since 2\d{3}-\d\d-\d\d \d\d:\d\d:\d\d UTC\.", shown.output)
-        assert "1 of 5 steps are done" in shown.output
+        assert "1 of 5 steps done" in shown.output
         assert "It took" not in shown.output
         night.send_signal(signal.SIGTERM)
         assert night.wait(timeout=20) == 130
@@ -395,7 +395,7 @@ def test_broken_files_in_the_history_cost_only_themselves(home: homes.HomeForTes
     notes = home.night()["notes"]
     third = home.stamps()[-1]
     assert home.stamps() == [second, third]
-    assert [note.partition(" was set aside ")[0] for note in notes] == [
+    assert [note.partition(" was moved aside ")[0] for note in notes] == [
         f"nights/{first}.json", f"experiments/data/cnn/data_{first}.json",
     ]  # fmt: skip
     from tvmdash.series import store
@@ -460,7 +460,7 @@ def test_a_full_home_is_said_and_its_statuses_are_still_written(
     home.experiment("a-first", run=homes.good("run", FILL.format(place=big)))
     done = home.run()
     assert done.code == 0, "what was kept for a full disk is enough for a small night"
-    assert f"The disk of {home.path} is full" in done.output
+    assert f"The disk with {home.path} is full" in done.output
     assert home.last()["state"] == "complete"
     assert home.home.data_stamps("cnn") == home.stamps()
     assert home.home.graph("cnn").joinpath("graph.svg").read_text() == f"graph of {home.stamps()[1]}\n"

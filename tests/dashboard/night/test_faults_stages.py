@@ -102,7 +102,10 @@ FAULTS = (
         ("summary.json", "$.title"),
     ),
     Fault(
-        "graph-pipe", "visualize", after("visualize", 'mkfifo "$3/pipe"', OK("visualize")), ("pipe", "cannot be copied")
+        "graph-pipe",
+        "visualize",
+        after("visualize", 'mkfifo "$3/pipe"', OK("visualize")),
+        ("pipe", "could not be copied"),
     ),
 )
 MENDED = {

@@ -21,7 +21,7 @@ def home(tmp_path: Path) -> Home:
 def test_a_night_fails_at_once_where_the_holder_lets_no_night_pass(home: Home) -> None:
     with (
         lock.night_lock(home),
-        pytest.raises(lock.HeldError, match="another night holds"),
+        pytest.raises(lock.HeldError, match="another night is using"),
         lock.night_lock(home, waits=True),
     ):
         pass

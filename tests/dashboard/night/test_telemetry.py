@@ -293,7 +293,7 @@ def test_a_recording_that_cannot_be_kept_costs_the_run_nothing_and_is_said(home:
     blocker.write_text("not a folder")
     done = home.run()
     assert done.code == 0
-    assert "the telemetry of good is not kept" in done.output
+    assert "could not save the telemetry of good" in done.output
 
 
 def test_a_subsystem_that_says_blocked_is_blocked_with_its_reason_and_not_failed(home: HomeForTests) -> None:

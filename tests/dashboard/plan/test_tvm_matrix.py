@@ -123,7 +123,7 @@ def test_an_experiments_name_holds_no_sign_of_a_variant(home: homes.HomeForTests
         ("a@b", RELEASE, "invalid TVM name"),
         (".a", RELEASE, "invalid TVM name"),
         ("reference", RELEASE, "Give this TVM another name"),
-        ("a", "0.26.0", "'0.26.0' names no TVM"),
+        ("a", "0.26.0", "'0.26.0' is not a TVM"),
         ("a", "git:main", "tvm_remote is pypi"),
         ("a", "pypi:--help", "--help"),
         ("a", "https://host/tvm@--upload-pack=x", "--upload-pack"),

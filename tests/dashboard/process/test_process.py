@@ -65,7 +65,7 @@ def test_a_program_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", ["a\0b", "\ud800"])
 def test_a_variable_that_the_system_refuses_is_an_error_for_people(tmp_path: Path, value: str) -> None:
-    with pytest.raises(DashboardError, match="cannot be started"):
+    with pytest.raises(DashboardError, match="could not be started"):
         run(tmp_path, "exit 0", env={"X": value})
 
 

@@ -191,13 +191,13 @@ def test_a_foreign_experiments_numbers_go_by_their_path(tmp_path: Path) -> None:
 
 def test_telemetrys_words_are_told_where_they_are_of_this_night(tmp_path: Path) -> None:
     made = home(tmp_path / "h", {"relax_opt": data([record("network.mlp", 1.0)])})
-    assert "did not judge this night" in page(made)
+    assert "did not check this night" in page(made)
     made.output("telemetry").mkdir(parents=True)
     runs = [{"experiment": "relax_opt", "abnormal": ["The processor was throttled."]}]
     common.write_json(made.output("telemetry") / "page.json", {"stamp": STAMP, "runs": runs})
     assert page(made).count("The processor was throttled.") == 2
     common.write_json(made.output("telemetry") / "page.json", {"stamp": "20261120T031500Z", "runs": runs})
-    assert "did not judge this night" in page(made)
+    assert "did not check this night" in page(made)
 
 
 def test_doubts_of_one_kind_are_counted_together_whatever_their_words(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_what_starts_nights_already_is_not_doubled(there: Installing, tmp_path: 
     there.tab.write_text(f"0 1 * * * /opt/dashboard/dashboard_job.sh --settings {conf}\n")
     done = there.install("--yes")
     assert done.code == 2
-    assert "starts nights of" in done.output
+    assert "already starts nights for" in done.output
     assert len(there.read_tab()) == 1
     there.tab.unlink()
     assert there.install("--yes").code == 0

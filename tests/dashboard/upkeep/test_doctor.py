@@ -66,7 +66,7 @@ def test_a_home_that_is_well_has_no_fault(home: HomeForTests) -> None:
     assert not [line for line in lines if line.startswith("FAULT")]
     for subject in ("config", "history", "index", "schedule", "archives", "disk", "permissions", "tools", "routes"):
         assert about(lines, subject), subject
-    assert "-after was restored with " in about(lines, "archives")[0]
+    assert "-after succeeded: " in about(lines, "archives")[0]
     assert not list((home.root / "tmp").glob(".restore*")), "what the drill made is removed"
 
 
@@ -102,7 +102,7 @@ def test_a_night_sets_strays_aside_by_itself_and_says_so(home: HomeForTests) -> 
     shutil.copy2(home.home.night_file(first), home.home.night_file(LATER))
     (home.home.data_file("good", "20200102T000000Z")).write_text("{")
     last = home.night()
-    notes = [note for note in last["notes"] if "was set aside" in note]
+    notes = [note for note in last["notes"] if "was moved aside" in note]
     assert len(notes) == 4, last["notes"]
     assert LATER not in home.stamps()
     assert indexed(home) == data_stamps(home.home.data("good")) == home.stamps()
@@ -225,7 +225,7 @@ def test_a_disk_says_in_how_many_nights_it_is_full(home: HomeForTests) -> None:
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        ({"sys/devices/system/cpu/cpu3/cpufreq/scaling_governor": "powersave"}, "the governor is powersave"),
+        ({"sys/devices/system/cpu/cpu3/cpufreq/scaling_governor": "powersave"}, "the CPU governor is powersave"),
         ({"sys/devices/system/cpu/intel_pstate/no_turbo": "0"}, "turbo is on"),
         ({"sys/devices/system/cpu/cpufreq/boost": "1"}, "boost is on"),
         ({"sys/devices/system/cpu/smt/active": "1"}, "SMT is on"),

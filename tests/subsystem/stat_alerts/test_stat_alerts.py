@@ -517,14 +517,14 @@ def test_missing_values_silence_nothing_else_and_are_said(tmp_path: Path) -> Non
 def test_a_new_series_is_said_to_be_young_and_judged_from_eighteen_nights_on(tmp_path: Path) -> None:
     truth = Truth(absent={("bert", night) for night in range(55)})
     home = home_of(tmp_path, truth)
-    assert "8 series are too young" in home.run(60)["value"]
+    assert "8 series have too few nights" in home.run(60)["value"]
 
 
 def test_two_nights_of_history_are_quiet_and_said(tmp_path: Path) -> None:
     home = home_of(tmp_path, Truth(nights=2))
     report = home.run(1)
     assert report["title"] == "Too early to tell: 32 of 32 series have too few nights to be judged"
-    assert "Not judged: 32 series are too young" in report["value"]
+    assert "Not judged: 32 series have too few nights" in report["value"]
 
 
 def test_across_a_gap_of_a_month_the_culprit_is_the_whole_gap(tmp_path: Path) -> None:
@@ -546,7 +546,7 @@ def test_a_changed_definition_is_another_series_and_the_old_one_ends(tmp_path: P
     finally:
         alert_homes.BASE["run"] = original
     report = home.run(55)
-    assert "8 series are too young" in report["value"], "vgg"
+    assert "8 series have too few nights" in report["value"], "vgg"
     assert "8 series had no value tonight" in report["value"], "mlp"
     assert "mlp" not in home.run(89)["value"], "after thirty nights it has ended"
 

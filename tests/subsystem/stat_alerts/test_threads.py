@@ -452,7 +452,7 @@ def test_names_from_outside_ping_nobody_and_leave_no_folder(home: Home) -> None:
 def test_a_token_that_others_can_read_is_told_in_the_report(home: Home) -> None:
     home.slack.token(TOKEN, 0o644)
     home.opens(10)
-    assert "mode 644 lets others read" in home.tell(10).value
+    assert "other users can read the" in home.tell(10).value
     assert not home.state.calls
 
 

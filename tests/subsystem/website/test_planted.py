@@ -300,9 +300,9 @@ def test_commits_that_changed_code_come_before_those_beside_it(home: Planted) ->
 def test_a_route_that_does_not_work_is_told_on_the_page_of_alerts_and_by_status(home: Planted) -> None:
     root, output = home.home.home, home.home.home.output("routes")
     output.mkdir(parents=True, exist_ok=True)
-    state = RouteState("mail", "email", waiting=2, fault="smtp.example.org refuses the login (535)")
+    state = RouteState("mail", "email", waiting=2, fault="smtp.example.org rejected the login (535)")
     write_states(output, RouteStates(stamp_of(TONIGHT), (state,)))
-    told = "Route mail (email) does not work: smtp.example.org refuses the login (535). 2 messages will be tried again"
+    told = "Route mail (email) does not work: smtp.example.org rejected the login (535). 2 messages will be tried again"
     try:
         home.site.publish_here(stamp_of(TONIGHT))
         assert told in home.site.page("alerts.html").words

@@ -80,7 +80,7 @@ def test_the_list_leads_to_each_page_the_newest_first(site: Site) -> None:
     keep(site, replace(TRIED, stamp=stamp, state=TryState.OVER, series=(), numbers=(), errors=errors))
     page = published(site)
     assert page.words.index(stamp) < page.words.index(TRIED.stamp)
-    assert "!out of time nothing can be said; cnn failed" in page.words
+    assert "!out of time no conclusion; cnn failed" in page.words
     assert "✓done 2 of 3 changed: cnn mlp run time +10.0 % slower and cnn mlp code size" in page.words
     assert {f"tries/{name}.html" for name in (stamp, TRIED.stamp)} <= set(page.references)
     told = site.page(f"tries/{stamp}.html").words

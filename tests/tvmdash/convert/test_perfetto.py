@@ -185,7 +185,7 @@ def test_impossible_events_are_refused(tmp_path: Path, events: list[Slice], word
 
 def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
     (tmp_path / "x.pftrace").write_text("mine")
-    with pytest.raises(DashboardError, match="is there already"):
+    with pytest.raises(DashboardError, match="already exists"):
         write_perfetto(tmp_path / "x.pftrace", NIGHT)
     assert (tmp_path / "x.pftrace").read_text() == "mine"
 

@@ -54,7 +54,7 @@ def test_a_killed_process_loses_only_the_trial_it_was_in(tmp_path: Path) -> None
         process.send_signal(signal.SIGKILL)
     trials = list(read_trials(tmp_path))
     assert [trial.error is None for trial in trials] == [True, True, False]
-    assert "was ended while" in (trials[2].error or "")
+    assert "was killed during" in (trials[2].error or "")
 
 
 def test_databases_of_several_processes_are_read_as_one(tmp_path: Path) -> None:

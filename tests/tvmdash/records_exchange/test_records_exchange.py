@@ -289,7 +289,7 @@ def test_the_commands_export_and_import(home: Path, tmp_path: Path) -> None:
     assert len(records.read_data(tmp_path / "copy" / "relax_opt" / f"data_{STAMP}.json", "relax_opt").records) == 1
     again = run("export", home, "--to", tmp_path / "all.jsonl")
     assert again.returncode == 2
-    assert "is there already" in again.stderr
+    assert "already exists" in again.stderr
 
 
 def test_what_was_imported_is_exported_as_it_was(home: Path, tmp_path: Path) -> None:
@@ -304,7 +304,7 @@ def test_what_was_imported_is_exported_as_it_was(home: Path, tmp_path: Path) -> 
 def test_an_export_or_import_of_nothing_says_so_and_fails(home: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for words, said in (
-        ([tmp_path / "empty"], f"{tmp_path / 'empty'}: no records. Name a home,"),
+        ([tmp_path / "empty"], f"{tmp_path / 'empty'}: no records. Give a home,"),
         ([home, "--experiment", "none"], f"{home}: no records of experiment none."),
     ):
         out = run("export", *words, "--to", tmp_path / "out.jsonl")

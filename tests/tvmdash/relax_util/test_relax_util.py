@@ -233,7 +233,7 @@ def test_a_disabled_pass_does_not_run():
         ({"target": "llvmm"}, 'Target kind "llvmm" is not defined'),
         ({"target": {"kind": "llvm", "opt_level": 3}}, "Unknown config option 'opt_level'"),
         ({"target": {"kind": "llvm", "opt-level": 4}}, "opt-level 4 does not exist. Use 0, 1, 2 or 3"),
-        ({"target": {"kind": "llvm", "mcpu": "x86-64-v33"}}, "knows no mcpu 'x86-64-v33'"),
+        ({"target": {"kind": "llvm", "mcpu": "x86-64-v33"}}, "does not support mcpu 'x86-64-v33'"),
     ],
     ids=str,
 )

@@ -128,8 +128,8 @@ def test_nothing_of_the_address_is_told_or_logged(
 @pytest.mark.parametrize(
     ("lines", "says"),
     [
-        ([], "does not hold one address"),
-        (["json://a/b", "json://c/d"], "does not hold one address"),
+        ([], "must contain exactly one URL"),
+        (["json://a/b", "json://c/d"], "must contain exactly one URL"),
         (["nosuchservice://x"], "Apprise does not recognize its URL"),
     ],
 )

@@ -183,7 +183,7 @@ def test_a_refusal_is_told_with_its_code_alone_and_tried_the_next_night(
 def test_a_wrong_password_is_in_no_fault_though_the_server_says_it(home: RouteHome, state: State) -> None:
     home.routes["mail"]["secret_file"] = home.secret("wrong", "hunter2hunter2")
     home.opens(10)
-    assert "refuses the login (535)" in home.tell(10).state.fault
+    assert "rejected the login (535)" in home.tell(10).state.fault
     whole = "".join(path.read_text() for path in home.home.root.rglob("*") if path.is_file())
     assert "hunter2" not in whole
 

@@ -176,7 +176,7 @@ def test_moments_are_written_in_many_ways(tmp_path: Path) -> None:
     assert names("0%", "100%") == "abc"
     for begin, words in (
         ("soon", "is not a time"),
-        ("@nothing", "no region or trial of that name"),
+        ("@nothing", "no region or trial with that name"),
         ("%", "not a moment"),
     ):
         with pytest.raises(DashboardError, match=words):
