@@ -129,7 +129,7 @@ def test_a_damaged_history_is_laid_aside_and_said(lab: Lab) -> None:
     (output / "history.json").write_text('{"checks": [{"stamp"')
     lab.home.night()
     assert len(checks(lab)) == 1
-    assert "begins anew" in told(lab)[1]
+    assert "a new one was started" in told(lab)[1]
     assert len(list(output.glob("history.damaged-*.json"))) == 1
 
 

@@ -82,7 +82,7 @@ def test_a_request_waits_until_it_is_measured_and_what_cannot_be_costs_only_itse
     asked = ("pypi:0.27.0", "--against", "pypi:0.26.0", "--until", "2%", "--no-rebuild-tvm", "--queue")
     queued = lab.home.run(*asked, verb="try")
     good = read_queue(home)[-1]
-    assert (queued.code, f"{good} waits." in queued.output, lab.runs()) == (OK_CODE, True, [])
+    assert (queued.code, f"{good} is queued." in queued.output, lab.runs()) == (OK_CODE, True, [])
     rows = list_tries(home, capsys)[1:]
     assert re.match(rf"{broken}  broken .*{broken}.json: \$.until: 'soon' is not a number. Fix the file, or", rows[0])
     assert re.fullmatch(rf"{good}  queued  pypi:0.27.0  pypi:0.26.0  {who}", rows[2])

@@ -275,7 +275,7 @@ def test_two_nights_at_once_are_refused_with_75(home: homes.HomeForTests) -> Non
         assert "another night is using this home" in second.output
         assert night.poll() is None
         shown = home.run(verb="status")
-        assert "still runs" in shown.output
+        assert "is still running" in shown.output
         assert re.search(r"Now: experiment cnn, run, since 2\d{3}-\d\d-\d\d \d\d:\d\d:\d\d UTC\.", shown.output)
         assert "1 of 5 steps done" in shown.output
         assert "It took" not in shown.output

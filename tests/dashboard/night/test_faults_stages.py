@@ -73,7 +73,7 @@ FAULTS = (
     leaving("empty", ': > "$s"', "empty"),
     leaving("truncated", """printf '{"success": tr' > "$s\"""", "not JSON at line 1"),
     leaving("not-utf8", """printf '{"success": true, "message": "\\377"}' > "$s\"""", "not UTF-8 at byte"),
-    leaving("half-a-pair", """printf '%s' '{"success": true, "message": "\\ud800"}' > "$s\"""", "surrogate pair"),
+    leaving("half-a-pair", """printf '%s' '{"success": true, "message": "\\ud800"}' > "$s\"""", "unpaired surrogate"),
     leaving("list", 'echo "[true]" > "$s"', "list is not an object"),
     leaving("number", 'echo 1 > "$s"', "int is not an object"),
     leaving("success-text", """echo '{"success": "true", "message": ""}' > "$s\"""", "$.success", "'true'"),

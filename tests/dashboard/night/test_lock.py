@@ -46,7 +46,7 @@ def test_a_night_waits_for_the_end_of_a_turn(home: Home) -> None:
 def test_no_turn_begins_while_a_night_waits(home: Home) -> None:
     waiting = file_lock.take(home.waiting_file)
     assert waiting is not None
-    with waiting, pytest.raises(lock.HeldError, match="a night waits"), lock.take_turn(home):
+    with waiting, pytest.raises(lock.HeldError, match="a night is waiting"), lock.take_turn(home):
         pass
     with lock.take_turn(home), lock.night_lock(home):
         pass

@@ -273,7 +273,7 @@ def test_slack_asking_to_wait_is_obeyed(home: Home) -> None:
     home.tell(10)
     home.changes(11, "fixed", who="ann")
     home.state.fail("chat.postMessage", Fault("status", status=429, retry_after="3600"))
-    assert "A reply waits" in home.tell(11).value
+    assert "A reply is queued" in home.tell(11).value
     home.tell(12)
     assert (len(home.heads()), home.replies()) == (1, ["Fixed by ann"])
 

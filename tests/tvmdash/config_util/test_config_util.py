@@ -79,7 +79,7 @@ def test_a_long_value_is_said_short() -> None:
         ('{"include": "timing"}', r"\$\.include: 'timing' is not a list"),
         ('{"include": ["timin"]}', "is not one of: timing"),
         ('{"include": [{}]}', "is not one of"),
-        ('{"X": {"type": "int"}}', "lower case"),
+        ('{"X": {"type": "int"}}', "Use lower-case letters"),
         ('{"x": {"type": "integer"}}', r"\$\.x\.type: 'integer' is not one of"),
         ('{"x": {"type": {}}}', r"\$\.x\.type"),
         ('{"x": {"typ": "int"}}', "is not a field"),

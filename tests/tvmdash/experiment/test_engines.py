@@ -95,7 +95,7 @@ def test_without_a_setup_an_engine_with_requirements_is_missing_and_one_without_
 
 @pytest.mark.parametrize(
     ("name", "requirements", "words"),
-    [("fast", ("fastlib>=1.0",), "not an exact pin"), ("fast", (), "give `facts`"), ("../x", ("x==1",), "a name has")],
+    [("fast", ("fastlib>=1.0",), "not an exact pin"), ("fast", (), "set `facts`"), ("../x", ("x==1",), "invalid name")],
 )
 def test_an_engine_that_cannot_be_repeated_is_refused(name: str, requirements: tuple[str, ...], words: str) -> None:
     with pytest.raises(DashboardError, match=words):

@@ -49,7 +49,7 @@ def test_an_annotation_is_about_the_first_night_that_it_concerns(kind: str, plac
         ("night", "2026-13-01", "w", "is not a stamp"),
         ("commit", "ab", "w", "too short"),
         ("party", "2026-07-01", "w", "unknown kind"),
-        ("night", "2026-07-01", "  ", "without words"),
+        ("night", "2026-07-01", "  ", "The annotation has no text"),
     ],
 )
 def test_what_is_no_annotation_is_refused(kind: str, place: str, words: str, fault: str) -> None:
@@ -77,7 +77,7 @@ def test_annotations_are_added_listed_and_taken_back_and_no_line_is_lost(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(home) == 0
-    assert "no annotations" in capsys.readouterr().out
+    assert "No annotations." in capsys.readouterr().out
     assert run(home, "add", "machine", "2026-07-02", "new memory", "--break", "--who", "ann") == 0
     assert run(home, "add", "commit", "abcdef", "the change") == 0
     first, second = annotations.read(home)

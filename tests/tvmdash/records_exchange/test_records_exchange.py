@@ -269,7 +269,7 @@ def test_an_import_is_written_once_and_never_over_something_else(tmp_path: Path)
     assert [path.name for path in first.written] == [f"data_{STAMP}.json"]
     assert records.read_data(first.written[0], "relax_opt").records == (placed().record,)
     assert keep([placed()], tmp_path).written == ()
-    with pytest.raises(DashboardError, match="other contents"):
+    with pytest.raises(DashboardError, match="already exists with different contents"):
         keep([placed(engine="other")], tmp_path)
     with pytest.raises(DashboardError, match="two TVMs"):
         keep([placed(), PlacedRecord("relax_opt", STAMP, "other", placed().record)], tmp_path / "new")

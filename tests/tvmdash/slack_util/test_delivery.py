@@ -82,7 +82,7 @@ def test_another_night_is_another_message(state: State, tmp_path: Path) -> None:
 
 
 def test_without_slack_the_message_is_in_the_output(tmp_path: Path) -> None:
-    assert "message.txt only" in tell(None, tmp_path, TONIGHT, words("hello"))
+    assert "only in message.txt" in tell(None, tmp_path, TONIGHT, words("hello"))
     assert (tmp_path / "message.txt").read_text() == "hello\n\ndetails\n"
     assert json.loads((tmp_path / "message.json").read_text())["text"] == "hello"
     assert not (tmp_path / "slack.json").exists()

@@ -258,7 +258,7 @@ def test_an_upload_address_of_another_scheme_is_not_used(state: State) -> None:
     ts = post(slack)
     answer = json.dumps({"ok": True, "upload_url": "file:///etc/passwd", "file_id": "F1"}).encode()
     state.fail("files.getUploadURLExternal", Fault("garbage", body=answer))
-    with pytest.raises(UncertainError, match="no address"):
+    with pytest.raises(UncertainError, match="no upload URL"):
         slack.upload(ts, "a.png", "A", b"x")
 
 

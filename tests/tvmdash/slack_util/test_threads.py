@@ -50,7 +50,7 @@ def test_a_reply_is_said_once_by_its_mark_whatever_its_words(state: State, tmp_p
 def test_what_waits_goes_out_before_what_is_new_and_needs_not_be_given_again(state: State, tmp_path: Path) -> None:
     tell(bot(state), tmp_path, NIGHT, words("root"))
     state.fail("*", *[Fault("status", status=503)] * 9)
-    assert "A reply waits" in reply(bot(state, 0.4), tmp_path, NIGHT, [Reply("a", words("one"))])
+    assert "A reply is queued" in reply(bot(state, 0.4), tmp_path, NIGHT, [Reply("a", words("one"))])
     assert not is_sent(tmp_path, NIGHT)
     state.faults.clear()
     reply(bot(state), tmp_path, NIGHT, [Reply("b", words("two"))])

@@ -77,7 +77,7 @@ def test_a_fault_is_one_sentence_and_exit_code_1(home: Path) -> None:
     assert not (home / "new").exists()
     assert "invalid choice" in run(home, "nothing", code=2)
     assert "--parts" in run(home, "split", "new", "raw", code=2)
-    assert "not a moment" in run(home, "summary", "raw", "--from", "soon", code=1)
+    assert "not a time" in run(home, "summary", "raw", "--from", "soon", code=1)
 
 
 def test_a_reader_that_has_enough_is_no_fault(home: Path) -> None:

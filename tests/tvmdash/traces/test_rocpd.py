@@ -174,7 +174,7 @@ def test_where_rocpds_own_tables_are_not_it_is_said_what_to_ask(tmp_path: Path, 
             traces.execute(f"SELECT * FROM {table}")
     with (
         connect(paths, filters=Filters(operators=["gemm"])) as traces,
-        pytest.raises(DashboardError, match="not filtered"),
+        pytest.raises(DashboardError, match="filters do not apply to RocPD"),
     ):
         traces.execute("SELECT * FROM rocpd_string")
     with connect(paths) as traces:

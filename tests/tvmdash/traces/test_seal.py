@@ -114,7 +114,7 @@ def test_sealed_runs_merge_into_one(tmp_path: Path) -> None:
     merged = seal([*runs, write_raw(tmp_path / "c")], tmp_path / "merged").path
     with connect(merged) as traces:
         assert traces.execute("SELECT count(*), sum(duration) FROM kernels").fetchone() == (9, 510)
-    with pytest.raises(DashboardError, match="holds process"):
+    with pytest.raises(DashboardError, match="contains process"):
         connect([merged, runs[0]])
 
 

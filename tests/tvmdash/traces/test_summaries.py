@@ -177,7 +177,7 @@ def test_moments_are_written_in_many_ways(tmp_path: Path) -> None:
     for begin, words in (
         ("soon", "is not a time"),
         ("@nothing", "no region or trial with that name"),
-        ("%", "not a moment"),
+        ("%", "not a time"),
     ):
         with pytest.raises(DashboardError, match=words):
             names(begin, "")
