@@ -1,1 +1,1 @@
-"""The application: it plans a night, runs it, keeps what was measured."""
+"""The application: plans a night, runs it and keeps the measurements."""

@@ -1,4 +1,4 @@
-"""`python3 -m dashboard` from the checkout, with any Python: it goes on in the environment of run_dashboard.sh."""
+"""`python3 -m dashboard` in a checkout, with any Python: continues in the environment made by run_dashboard.sh."""
 
 from __future__ import annotations
 

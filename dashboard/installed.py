@@ -1,4 +1,4 @@
-"""The `dashboard` command of an installed package: it goes on in the copy of this repository that came with it.
+"""The `dashboard` command of an installed package; it runs the copy of this repository inside the package.
 
 pyproject.toml installs this file as `tvm_dashboard/__init__.py`, and beside it what a night needs, laid out as here.
 """

@@ -1,1 +1,1 @@
-"""The command line: one module a command, exit codes, and the one place where errors become them."""
+"""The command line: one module per command, the exit codes, and the one place that maps errors to exit codes."""

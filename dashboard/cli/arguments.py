@@ -1,4 +1,4 @@
-"""What the verbs of the command line share: exit codes, arguments that several take, how a signal ends one."""
+"""Shared by all commands: exit codes, common arguments, and signal handling."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def add_home_verb(
     *,
     code: bool = True,
 ) -> argparse.ArgumentParser:
-    """Add a verb that is about a home; with `code`, it may be told where scripts lie and which seed to take."""
+    """Add a command that takes a home; `code` adds the options for script folders and the seed."""
     parser = verbs.add_parser(name, help=help_text)
     parser.add_argument("home", type=make_absolute, metavar="HOME")
     if code:
@@ -40,7 +40,7 @@ def add_home_verb(
 
 
 def add_code_options(parser: argparse.ArgumentParser) -> None:
-    """Let a verb be told where scripts lie and which seed to take."""
+    """Add the options for script folders and the seed."""
     parser.add_argument(
         "--experiments-dir", type=make_absolute, metavar="DIR", help="folder that contains the experiments"
     )
@@ -51,12 +51,12 @@ def add_code_options(parser: argparse.ArgumentParser) -> None:
 
 
 def find_code(arguments: argparse.Namespace) -> CodeFolders:
-    """Where the scripts lie."""
+    """The folders to search for scripts."""
     return CodeFolders(arguments.experiments_dir, arguments.subsystem_dir, code_folders(Home(arguments.home)))
 
 
 def find_home(arguments: argparse.Namespace) -> Home:
-    """The home that is named; DashboardError where the folder is not there or is no home."""
+    """The home given on the command line; DashboardError if the folder does not exist or is not a home."""
     home = Home(arguments.home)
     if not home.root.is_dir():
         raise DashboardError(f"{home.root}: no such folder. Give the path of a dashboard home.")
@@ -76,7 +76,7 @@ def choose_exit_code(night: Night) -> int:
 
 
 def make_absolute(text: str) -> Path:
-    """A path as typed, made absolute; what holds bytes that are no text can be named in no JSON, and is refused."""
+    """Make a typed path absolute; reject a path that is not UTF-8, because JSON files could not contain it."""
     path = Path(text).expanduser().absolute().resolve()
     try:
         str(path).encode()
@@ -91,7 +91,7 @@ def make_absolute(text: str) -> Path:
 def add_passed_on_verb(
     verbs: Verbs[argparse.ArgumentParser], name: str, verb: Callable[[Sequence[str]], int], help_text: str
 ) -> None:
-    """Add a verb whose arguments, options as well, are read by a command line of its own."""
+    """Add a command that parses all its arguments and options itself."""
     parser = verbs.add_parser(name, help=help_text, add_help=False, prefix_chars="\0")
     parser.add_argument("rest", nargs=argparse.REMAINDER)
     parser.set_defaults(verb=lambda arguments: verb(arguments.rest))
@@ -106,6 +106,6 @@ def parse_duration_s(text: str) -> float:
 
 
 def interrupt(number: int, frame: object) -> NoReturn:
-    """What SIGTERM does: the same as ^C."""
+    """Handle SIGTERM like ^C."""
     signal.signal(number, signal.SIG_IGN)  # systemd and dashboard_job.sh may both send it; the first one is obeyed
     raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""The verbs that read a home's archives: list, restore and verify them."""
+"""The commands that list, restore and verify a home's archives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`check`: every fault of a home at once, before a night finds them one by one."""
+"""`check`: report all configuration errors of a home at once, before a night hits them one by one."""
 
 from __future__ import annotations
 
@@ -135,8 +135,8 @@ def _find_route_faults(plan: Plan) -> Iterator[str]:
         if subsystem not in active:
             config = plan.home.configs("subsystem") / subsystem / CONFIG_FILE
             yield (
-                f"{plan.home.config_file}: $.routes.{route.name}: the subsystem that sends this route is not "
-                f"active. Set active to true in {config}."
+                f"{plan.home.config_file}: $.routes.{route.name}: no active subsystem sends messages on this route. "
+                f"Set active to true in {config}."
             )
 
 

@@ -1,4 +1,4 @@
-"""`devices`: what a home's devices can do, and one more of them added to its config."""
+"""`devices`: show what a home's devices support, and add a device to its config."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`doctor`: what is wrong with a home or its machine, each with its remedy; `rebuild`: its indexes made anew."""
+"""`doctor`: diagnose a home and its machine and suggest remedies; `rebuild`: rebuild its indexes."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _examine(home: Home, code: CodeFolders, arguments: argparse.Namespace) -> It
 
 
 def _find_in_config(home: Home, code: CodeFolders) -> Iterator[Finding]:
-    """What `check` finds: configs, scripts, folders, hosts, devices."""
+    """The findings of `check`: configs, scripts, folders, hosts, devices."""
     faults = find_faults(home, code)
     remedy = f"python3 -m dashboard check {home.root} runs only these checks and is faster."
     yield from (make_fault("config", fault, remedy if fault is faults[-1] else "") for fault in faults)
@@ -197,7 +197,7 @@ def _find_in_routes(home: Home) -> Iterator[Finding]:
 
 
 def _find_permissions(home: Home, config: HomeConfig) -> Iterator[Finding]:
-    """Files of other users in the folders that nights write to: a night that somebody ran by hand as root."""
+    """Folders that nights write to but that belong to another user, e.g. after a night that was run as root."""
     own = os.getuid()
     folders = [home.root, home.nights, *(home.data(name) for name in home.experiments_with_data()), *config.folders]
     foreign = [folder for folder in folders if folder.is_dir() and own and folder.stat().st_uid != own]

@@ -1,4 +1,4 @@
-"""`--fail-on LEVEL`: an exit code for what a night says of TVM."""
+"""`--fail-on LEVEL`: turn the verdict of a night into an exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`import`: results of other tools; what it took, what it skipped and why."""
+"""`import`: import the results of other tools, and report what was imported and what was skipped."""
 
 from __future__ import annotations
 

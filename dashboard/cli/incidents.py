@@ -1,4 +1,4 @@
-"""`incidents`, `annotate`, `explain`: what people do with incidents, nights and commits."""
+"""`incidents`, `annotate`, `explain`: manage incidents, annotate nights and commits, explain decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`install`: nights by themselves, from cron or systemd; shown first, written when the user says so."""
+"""`install`: schedule nights with cron or systemd; shows the changes and writes them after confirmation."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _choose() -> str:
 
 
 def _refuse_second(home: Home, *, with_cron: bool) -> None:
-    """What starts nights of the home already and is not replaced now: nights would begin twice."""
+    """Refuse if something else already starts nights for this home, because each night would start twice."""
     own = set() if with_cron else {str(path) for path in starters.list_units(home.root)}
     own_lines = int(with_cron and starters.make_marks(home.root)[0] in starters.read_crontab())
     for started in find_started(home):

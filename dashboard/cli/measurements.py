@@ -1,4 +1,4 @@
-"""`traces` and `records`: what was measured, asked in SQL, and taken elsewhere."""
+"""`traces` and `records`: query the measurements in SQL, and export or import them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verb that writes a new experiment or subsystem: one that runs, with its test."""
+"""`new`: create a working experiment or subsystem with its test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last words of a night, and the tables of `plan` and `status`: what happened, in sentences."""
+"""The summary of a night, and the output of `plan` and `status`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _WORDS = {OK: "ok", SKIPPED: "kept", FAILED: "FAILED", BLOCKED: "blocked"}
 
 
 def summarize_night(home: Home, night: Night) -> str:
-    """What happened, what failed and why, which TVM, where the page is."""
+    """Summarize a night: what happened, what failed and why, which TVM was measured, where the page is."""
     lines = [f"{_format_headline(home, night)} It took {format_duration(night.elapsed_s)}."]
     if night.state == RUNNING:
         lines = [_format_headline(home, night), *_summarize_running(home, night)]
@@ -61,7 +61,7 @@ def summarize_night(home: Home, night: Night) -> str:
 
 
 def _summarize_running(home: Home, night: Night) -> list[str]:
-    """What a running night does at this moment, since when, and how far it is."""
+    """What a running night is doing, since when, and its progress."""
     now = progress.read_now(home, night.stamp)
     if now is None:
         return []
@@ -97,7 +97,7 @@ def _format_headline(home: Home, night: Night) -> str:
 
 
 def _summarize_tvm(home: Home, night: Night) -> str:
-    """What the night says of TVM, without a full stop."""
+    """The night's verdict on TVM, without a full stop."""
     try:
         verdict = read_verdict(home, night.stamp)
     except DashboardError as error:
@@ -106,7 +106,7 @@ def _summarize_tvm(home: Home, night: Night) -> str:
 
 
 def _list_failures(night: Night) -> list[str]:
-    """A line for each job that did not go well; those of a kind that the same thing stopped share one."""
+    """One line per failed job; jobs of a kind that were blocked by the same cause share a line."""
     groups: dict[tuple[str, ...], list[JobResult]] = {}
     for job in night.jobs:
         step = job.first_failure
@@ -176,7 +176,7 @@ def _format_table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def summarize_plan(plan: Plan) -> str:
-    """What a night would do, in order, and what is rejected and why."""
+    """Describe what a night would do, in order, and which jobs are rejected and why."""
     seed = "drawn when the night starts; the order below is an example" if plan.drawn else f"seed {plan.seed}"
     order = f"in random order ({seed})" if plan.config.randomize else "by priority, then name"
     own = [job for job in plan.experiments if not job.variant]
@@ -198,7 +198,7 @@ def summarize_plan(plan: Plan) -> str:
 
 
 def _format_host(plan: Plan, name: str) -> str:
-    """What a host measures, how it is reached, and at most how long."""
+    """What a host measures, how it is reached, and its time limit."""
     host = plan.config.hosts[name]
     jobs = [job.name.replace(f"{HOST_SIGN}{name}", "") for job in plan.away if job.host == name]
     way = (
@@ -208,7 +208,7 @@ def _format_host(plan: Plan, name: str) -> str:
 
 
 def _format_named(plan: Plan, spec: ArtifactSpec) -> str:
-    """The names that the home's config has for this TVM."""
+    """The names of this TVM in the home's config."""
     names = dict.fromkeys(job.variant for job in plan.experiments if job.tvm == spec and job.variant)
     return f", as {', '.join(names)}" if names else ""
 

@@ -1,4 +1,4 @@
-"""`try-request` and `try-comment`: a try that is asked for in a pull request on GitHub."""
+"""`try-request` and `try-comment`: tries requested in pull requests on GitHub."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a night would measure its TVMs against, and which experiments are measured alone, in sentences."""
+"""Describe which references a night would use, and which experiments are measured without one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verb that prints what was measured as Markdown."""
+"""`results`: print measurements as Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`retire`, `mute` and back: what is gone on purpose, and what is too noisy to be told of."""
+"""`retire`, `mute`, `rename` and their inverses: manage what is gone on purpose, too noisy or renamed."""
 
 from __future__ import annotations
 

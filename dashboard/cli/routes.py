@@ -1,4 +1,4 @@
-"""`routes`: who is told what, a test through each route, and what waits sent now."""
+"""`routes`: show the routes, test them, and send held messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`run`: a night."""
+"""`run`: run a night."""
 
 from __future__ import annotations
 

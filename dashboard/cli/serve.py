@@ -1,4 +1,4 @@
-"""`serve`: the home's website in a browser of this machine."""
+"""`serve`: serve the home's website."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verb that tries one experiment or subsystem: all stages, small, in a scratch home; it shows the numbers."""
+"""`smoke`: run all stages of an experiment or subsystem with small sizes in a scratch home, and show the results."""
 
 from __future__ import annotations
 

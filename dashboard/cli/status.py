@@ -1,4 +1,4 @@
-"""`status`: how the last night went, or how far tonight's is."""
+"""`status`: print the outcome of the last night, or the progress of the current one."""
 
 from __future__ import annotations
 

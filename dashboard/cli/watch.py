@@ -1,4 +1,4 @@
-"""`watch`: whether nights run as scheduled; told once where they do not, and once when they do again."""
+"""`watch`: alert once when nights stop running on schedule, and once when they run again."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _watch(arguments: argparse.Namespace) -> int:
 
 
 def _read_grace(home: Home) -> datetime.timedelta | None:
-    """What the config states, also where something else in it has a fault."""
+    """The configured grace period, even if another part of the config has an error."""
     try:
         value = common.read_json(home.config_file)
     except DashboardError:
@@ -56,7 +56,7 @@ def _read_grace(home: Home) -> datetime.timedelta | None:
 
 
 def _tell(home: Home, watched: Watched, now: datetime.datetime) -> tuple[bool, Sequence[Told]]:
-    """Whether what is seen is news, and how telling it went."""
+    """Whether the state is news, and whether sending it succeeded."""
     from tvmdash.routes import spells  # the detector's imports cost the other verbs a third of a second
     from tvmdash.routes.config import read_despite_faults
 
@@ -101,7 +101,7 @@ def _make_end(home: Home, watched: Watched, since: str) -> Spell:
 
 
 def _describe(home: Home, watched: Watched) -> list[str]:
-    """What is seen, the gist first."""
+    """Describe the state, the most important line first."""
     last = watched.last.stamp if watched.last else ""
     if not watched.is_quiet:
         text = f"Last complete night: {_format_night(last)}" if last else "No night was due yet"
@@ -116,7 +116,7 @@ def _format_grace(watched: Watched) -> str:
 
 
 def _find_reasons(home: Home, watched: Watched) -> Iterator[str]:
-    """What is known of why."""
+    """Known reasons."""
     if watched.attempt is not None:
         yield _describe_attempt(home, watched.attempt)
     if not watched.schedule.is_enabled:

@@ -1,4 +1,4 @@
-"""`backfill`: measure nights of the past now."""
+"""`backfill`: measure past nights now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands that measure outside the nights share."""
+"""Options shared by the commands that measure outside the nights."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TVM_NAMES = "pypi:VERSION, git:REVISION of the home's tvm_remote, REMOTE@REVISIO
 
 
 def add_no_rebuild(parser: argparse.ArgumentParser) -> None:
-    """Add the option that leaves the network alone."""
+    """Add the option that avoids network access."""
     parser.add_argument(
         "--no-rebuild-tvm",
         action="store_true",
@@ -42,7 +42,7 @@ def parse_percent(text: str) -> float:
 def make_request(
     arguments: argparse.Namespace, *, tvms: tuple[str, ...] = (), least_rounds: int = 1
 ) -> MeasuringRequest:
-    """What the options that these verbs share ask for; DashboardError where fewer rounds than the least are asked."""
+    """The request described by the shared options; DashboardError if fewer than `least_rounds` rounds are requested."""
     given = vars(arguments)
     rounds = given.get("rounds", 1)
     if rounds < least_rounds:

@@ -1,4 +1,4 @@
-"""`reproduce`: measure a published number again."""
+"""`reproduce`: remeasure a published number."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _reproduce(arguments: argparse.Namespace) -> int:
 
 
 def _receipt(home: Home, arguments: argparse.Namespace) -> tuple[Receipt, Drawn | None]:
-    """The receipt that is named, or one drawn by lot with the given seed or a new one."""
+    """The given receipt, or a random one drawn with the given or a new seed."""
     from dashboard.investigate import receipt
     from dashboard.investigate.calling_night import find_calling_night
     from dashboard.investigate.reproduce import pick

@@ -1,4 +1,4 @@
-"""`tries`: the queue of `try`, and what came of the tries of a home."""
+"""`tries`: manage the queue of `try` and show its results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`try`: measure a TVM in turn with another until it is known how they differ."""
+"""`try`: measure a TVM against another in turn until the difference is known."""
 
 from __future__ import annotations
 

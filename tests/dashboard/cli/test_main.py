@@ -238,7 +238,7 @@ def test_check_misses_what_serves_a_route(home: homes.HomeForTests, route: dict[
     home.experiment("good")
     home.configure(routes={"mine": route})
     place = home.path / "config/subsystem" / subsystem / "config.json"
-    fault = f"$.routes.mine: the subsystem that sends this route is not active. Set active to true in {place}."
+    fault = f"$.routes.mine: no active subsystem sends messages on this route. Set active to true in {place}."
     assert fault in home.run(verb="check").output
     home.subsystem(subsystem)
     assert fault not in home.run(verb="check").output
