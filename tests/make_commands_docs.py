@@ -29,14 +29,14 @@ PROGRAM = "python3 -m dashboard"
 PASSED_ON = {"annotate": annotations, "incidents": incidents, "records": records, "routes": routes, "traces": traces}
 """Commands whose arguments are read by a parser of their own."""
 CODES = {
-    OK_CODE: "All went well. What the night says of TVM changes this only with `--fail-on`.",
-    SOME_FAILED: "A job or an archive failed; the last words, the statuses and the page say which.",
-    USAGE: "Usage, the home's config, or something missing; one sentence says what to do.",
+    OK_CODE: "Success. The night's verdict on TVM changes the exit code only with `--fail-on`.",
+    SOME_FAILED: "A job or an archive failed; the summary, the status files and the page show which.",
+    USAGE: "A usage or config error, or a missing prerequisite; the message says what to do.",
     BUG: "Internal error: a bug in the dashboard. The message names its log.",
     CANNOT_TELL: "Inconclusive: `reproduce`, `signoff`, `try --fail-over`, and `--fail-on` without a verdict.",
-    TVM_WORSE: "TVM is worse: `signoff`, `try --fail-over`, and `--fail-on` at that level or a graver one.",
+    TVM_WORSE: "TVM is worse: `signoff`, `try --fail-over`, and `--fail-on` at that level or a worse one.",
     HELD: "Another night is using the home, another job its folder, or another worker its queue. Nothing was done.",
-    REFUSED: "`try-request`: whoever asks is not on the list.",
+    REFUSED: "`try-request`: the requester is not on the list.",
     STOPPED: "Interrupted.",
 }
 
