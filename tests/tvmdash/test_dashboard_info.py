@@ -127,3 +127,9 @@ def test_an_experiment_has_one_config_for_all_tvms_and_results_for_each(home: Ho
     assert [dashboard_info.experiment_of(name) for name in ("cnn", "cnn@release")] == ["cnn", "cnn"]
     assert [dashboard_info.variant_of(name) for name in ("cnn", "cnn@release")] == ["", "release"]
     assert home.config("subsystem", "a@b").name == "a@b"
+
+
+@pytest.mark.parametrize("text", ["", "\u00e4", "yesterday", "20260230T031500Z"])
+def test_a_damaged_stamp_beside_a_summary_is_of_no_night(tmp_path: Path, text: str) -> None:
+    (tmp_path / ".stamp").write_text(text)
+    assert Home(tmp_path).stamp_of(tmp_path) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import re
 from collections.abc import Mapping
@@ -13,14 +14,17 @@ from typing import Any
 
 from dashboard.artifacts.artifact import Artifact
 from dashboard.investigate.series_selection import WantedSeries
-from tvmdash import common
+from tvmdash import common, structured
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.machine import hardware
+from tvmdash.structured import among
 
 SCHEMA_VERSION = 1
 FOLDER = "bisections"
 BEGIN, PAIR, FAILED, BUILT = "begin", "pair", "failed", "built"
+_FRESH = "Fix it, or use --fresh to start over."
+_log = logging.getLogger("bisect")
 
 
 def path_of(home: Home, series: WantedSeries, good: Artifact, bad: Artifact) -> Path:
@@ -41,6 +45,18 @@ def facts_of(fingerprint: str, series: WantedSeries, good: Artifact, bad: Artifa
         "machine": f"{here['host']}, {here['hw_model']}",
         "fingerprint": fingerprint,
     }
+
+
+@dataclass(frozen=True)
+class _Line:
+    """What was built, measured or could not be, of a commit; good, here: of a pair."""
+
+    event: str = field(metadata=among(PAIR, FAILED, BUILT))
+    commit: str
+    seconds: float
+    good: float | None = None
+    here: float | None = None
+    why: str = ""
 
 
 @dataclass
@@ -66,20 +82,20 @@ class BisectJournal:
             path.unlink(missing_ok=True)
         path.parent.mkdir(parents=True, exist_ok=True)
         journal = cls(path)
-        lines = list(journal._lines()) if path.is_file() else []
+        lines = journal._read_lines() if path.is_file() else []
         if not lines:
             path.unlink(missing_ok=True)
             journal._append({"event": BEGIN, "schema_version": SCHEMA_VERSION, **begin})
             return journal
-        before = {name: value for name, value in lines[0].items() if name not in {"event", "schema_version"}}
+        before = journal._parse_begin(lines[0])
         other = sorted(name for name in before.keys() | begin.keys() if before.get(name) != begin.get(name))
         if other:
             raise DashboardError(
                 f"{path}: this journal was started with a different {' and '.join(other)}, so its measurements are "
                 "not comparable. Use --fresh to start over."
             )
-        for line in lines[1:]:
-            journal._count(line)
+        for number, line in enumerate(lines[1:], start=2):
+            journal._take_in(number, line)
         return journal
 
     @property
@@ -101,17 +117,25 @@ class BisectJournal:
 
     def _note(self, line: dict[str, Any]) -> None:
         self._append(line)
-        self._count(line)
+        self._count(structured.from_json(_Line, line, self.path))
 
-    def _count(self, line: Mapping[str, Any]) -> None:
-        commit = str(line["commit"])
-        self.elapsed_s += float(line["seconds"])
-        if line["event"] == PAIR:
-            self.pairs.setdefault(commit, []).append((float(line["good"]), float(line["here"])))
-        elif line["event"] == FAILED:
-            self.failed[commit] = str(line["why"])
-        else:
+    def _take_in(self, number: int, raw: bytes) -> None:
+        """Count what an earlier call noted; a line that is broken costs itself only."""
+        where = f"{self.path}:{number}"
+        try:
+            if raw.strip():
+                self._count(structured.from_json(_Line, common.parse_json(raw, where), where))
+        except DashboardError as error:
+            _log.warning("Passed over, and stays in the file: %s", error)
+
+    def _count(self, line: _Line) -> None:
+        if line.event == PAIR and line.good is not None and line.here is not None:
+            self.pairs.setdefault(line.commit, []).append((line.good, line.here))
+        elif line.event == FAILED:
+            self.failed[line.commit] = line.why
+        elif line.event == BUILT:
             self.built += 1
+        self.elapsed_s += line.seconds
 
     def _append(self, line: Mapping[str, Any]) -> None:
         with self.path.open("ab") as file:
@@ -119,13 +143,22 @@ class BisectJournal:
             file.flush()
             os.fsync(file.fileno())
 
-    def _lines(self) -> list[dict[str, Any]]:
+    def _read_lines(self) -> list[bytes]:
         """All lines; a last one that was torn by a kill is cut off."""
         raw = self.path.read_bytes()
         whole, _, torn = raw.rpartition(b"\n")
         if torn:
             os.truncate(self.path, len(raw) - len(torn))
-        lines = [common.parse_json(line, f"{self.path}:{at}") for at, line in enumerate(whole.splitlines(), 1) if line]
-        if lines and not all(isinstance(line, dict) and "event" in line for line in lines):
-            raise DashboardError(f"{self.path}: not a bisection journal. Use --fresh to start over.")
-        return lines
+        return whole.splitlines()
+
+    def _parse_begin(self, raw: bytes) -> dict[str, Any]:
+        """The facts in the first line; DashboardError where it has none: nothing then says what was measured."""
+        try:
+            line = common.parse_json(raw, f"{self.path}:1")
+        except DashboardError as error:
+            raise error.at(f"{self.path}:1", remedy=_FRESH) from error
+        if not isinstance(line, dict) or line.get("event") != BEGIN:
+            raise DashboardError(
+                "not the first line of a bisection journal.", place=f"{self.path}:1", remedy=_FRESH
+            )
+        return {name: value for name, value in line.items() if name not in {"event", "schema_version"}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import functools
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from tvmdash.redaction import redact_json
 OK, FAILED, BLOCKED, SKIPPED = "ok", "failed", "blocked", "skipped"
 """How a step ended. Blocked: something that it needs is missing. Skipped: it was not needed."""
 RUNNING, COMPLETE, INTERRUPTED = "running", "complete", "interrupted"
+_log = logging.getLogger("home")
 _NO_RECORD = "It is not a night's record. Move it away; it is told as missing."
 VARIANT_SIGN = "@"
 """Between an experiment's name and the name of the TVM, of those beside the home's own, that it is measured on."""
@@ -465,30 +467,50 @@ class Home:
         return _read_text(self.output(subsystem) / "report.json")
 
     def stamp_of(self, folder: Path) -> str | None:
-        """The night that a graph or summary folder is from."""
+        """The night that a graph or summary folder is from; None where nothing, or no stamp, says so."""
         path = folder / STAMP_FILE
-        return path.read_text(encoding="ascii").strip() if path.is_file() else None
+        stamp = path.read_text(encoding="ascii", errors="replace").strip() if path.is_file() else ""
+        return stamp if common.is_stamp(stamp) else None
+
+
+@dataclass(frozen=True)
+class _JournalLine:
+    """A note, or steps of a job, that a night has added to its record."""
+
+    note: str = ""
+    told: bool = False
+    job: JobResult | None = None
 
 
 def _with_journal(night: Night, path: Path) -> Night:
     """The night with what its journal adds; what the record already holds, and a line cut by a kill, add nothing."""
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError:
-        return night
     jobs = {(job.kind, job.name): job for job in night.jobs}
-    for line in filter(None, lines):
-        with contextlib.suppress(DashboardError):
-            entry = common.parse_json(line, str(path))
-            if "note" in entry:
-                night = night.with_note(entry["note"], told=bool(entry.get("told")))
-                continue
-            new = JobResult.from_json(entry["job"], path)
+    for line in _read_journal(path):
+        if line.note:
+            night = night.with_note(line.note, told=line.told)
+        if line.job:
+            new = line.job
             known = jobs.setdefault((new.kind, new.name), replace(new, steps=()))
             stages_known = {step.stage for step in known.steps}
             added = tuple(step for step in new.steps if step.stage not in stages_known)
             jobs[new.kind, new.name] = replace(known, steps=(*known.steps, *added))
     return replace(night, jobs=tuple(jobs.values()))
+
+
+def _read_journal(path: Path) -> Iterator[_JournalLine]:
+    """The lines of a night's journal; one that is no such line is logged and passed over."""
+    try:
+        lines = path.read_bytes().split(b"\n") if path.is_file() else []
+    except OSError:
+        return
+    for number, line in enumerate(lines, start=1):
+        if not line:
+            continue
+        where = f"{path}:{number}"
+        try:
+            yield structured.from_json(_JournalLine, redact_json(common.parse_json(line, where)), where)
+        except DashboardError as error:
+            _log.warning("This line of a night's journal is passed over: %s", error)
 
 
 STAMP_FILE = ".stamp"

@@ -142,3 +142,22 @@ def test_a_journal_that_the_record_already_holds_adds_nothing(home: Home) -> Non
     done = journal.close(COMPLETE)
     home.night_journal(STAMP).write_bytes(lines.replace(b"Once.", b"Never."))
     assert home.read_night(STAMP) == done
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["null", "5", '"x"', "[]", "{}", '{"note": 5}', '{"job": []}', '{"job": {"kind": "experiment"}}', "\x00", "["],
+)
+def test_a_foreign_line_costs_itself_only_and_is_named(home: Home, line: str, caplog: pytest.LogCaptureFixture) -> None:
+    begun(home).record(job("cnn"), step("run"))
+    with home.night_journal(STAMP).open("a") as file:
+        file.write(f"\n{line}\n" + '{"note": "after it", "told": false, "of a newer dashboard": 1}')
+    night = home.read_night(STAMP)
+    assert (night.notes, [step.stage for step in night.jobs[0].steps]) == (("after it",), ["run"])
+    assert line == "{}" or f"{home.night_journal(STAMP)}:3: " in caplog.text
+
+
+def test_a_pipe_in_place_of_a_journal_is_not_waited_for(home: Home) -> None:
+    begun(home)
+    os.mkfifo(home.night_journal(STAMP))
+    assert home.read_night(STAMP).state == RUNNING

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from tvmdash.errors import DashboardError
+from tvmdash.files import lines
 from tvmdash.incidents import annotations
 
 VERSIONS = {"20260701T031500Z": "aaaa11", "20260702T031500Z": "bbbb22", "20260704T031500Z": "bbbb22"}
@@ -119,3 +122,28 @@ def test_a_home_in_which_no_night_has_run_takes_no_annotation(
     assert run(tmp_path) == 0
     assert run(tmp_path, "add", "night", "2026-07-01", "w") == 2
     assert "Has a night run in" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "line", ['"remove"', "5", "[]", '{"remove": ["a1"]}', '{"place": 5}', '{"scope": ["cnn"]}', '{"series": {}}']
+)
+def test_a_line_whose_values_are_of_another_type_costs_itself_only(home: Path, line: str) -> None:
+    run(home, "add", "night", "2026-05-01", "gone", "--retire", "--scope", "cnn")
+    value = json.loads(line)
+    if isinstance(value, dict) and "remove" not in value:
+        value = {**asdict(annotations.read(home)[0]), "id": "a2", **value}
+    lines.append(annotations.path_of(home), [value])
+    assert annotations.list_retired_experiments(home, "20260601T031500Z") == {"cnn"}
+
+
+def test_an_annotation_of_a_newer_dashboard_is_read(home: Path) -> None:
+    lines.append(annotations.path_of(home), [{**asdict(made("night", "2026-05-01")), "colour": "red"}])
+    assert [each.place for each in annotations.read(home)] == ["20260501T000000Z"]
+
+
+def test_a_line_that_was_cut_takes_no_other_with_it(home: Path) -> None:
+    run(home, "add", "night", "2026-05-01", "first")
+    with annotations.path_of(home).open("a") as file:
+        file.write('{"id": "a1", "at": "2026')  # as a kill leaves it
+    run(home, "add", "night", "2026-05-02", "second")
+    assert [each.words for each in annotations.read(home)] == ["first", "second"]

@@ -127,6 +127,8 @@ def test_a_torn_line_costs_itself_only_and_stays(tmp_path: Path, caplog: pytest.
         '{"at": "x", "who": "a", "event": "opened", "incident": "i", "data": {"versions": [1]}}',
         '{"at": "x", "who": "a", "event": "silenced", "incident": "", "data": {}}',
         json.dumps({"at": "x", "who": "a", "event": "state", "incident": ONE, "data": {}}),
+        json.dumps({"at": "x", "who": "a", "event": "state", "incident": ONE, "data": {"state": "conquered"}}),
+        json.dumps({"at": "yesterday", "who": "a", "event": "joined", "incident": ONE, "data": {"moved": []}}),
         json.dumps({"at": "x", "who": "a", "event": "of a later dashboard", "incident": ONE, "data": {}}),
     ],
 )

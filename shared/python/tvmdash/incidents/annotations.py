@@ -18,8 +18,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tvmdash import common
+from tvmdash import common, structured
 from tvmdash.errors import DashboardError
+from tvmdash.files import lines
 
 ANNOTATIONS_FILE = "annotations.jsonl"
 _log = logging.getLogger("annotations")
@@ -60,6 +61,13 @@ class Annotation:
         return fnmatch.fnmatch(experiment, self.scope) or fnmatch.fnmatch(name, self.scope)
 
 
+@dataclass(frozen=True)
+class _Removal:
+    """The end of the annotation with that ID."""
+
+    remove: str
+
+
 def path_of(home: Path) -> Path:
     """Where a home keeps its annotations."""
     return home / "results" / ANNOTATIONS_FILE
@@ -75,12 +83,12 @@ def read(home: Path) -> list[Annotation]:
         where = f"{path}:{number}"
         try:
             value = common.parse_json(line, where)
-            if "remove" in value:
-                annotations.pop(value["remove"], None)
+            if isinstance(value, dict) and "remove" in value:
+                annotations.pop(structured.from_json(_Removal, value, where).remove, None)
             else:
-                annotation = Annotation(**value)
+                annotation = structured.from_json(Annotation, value, where)
                 annotations[annotation.id] = annotation
-        except (DashboardError, TypeError) as error:
+        except DashboardError as error:
             _log.warning("%s: invalid annotation: %s. Fix or remove the line.", where, error)
     return list(annotations.values())
 
@@ -131,10 +139,7 @@ def append(home: Path, line: Mapping[str, object]) -> None:
     path = path_of(home)
     if not path.parent.is_dir():
         raise DashboardError(f"{path.parent}: no such folder. Has a night run in {home}?")
-    with path.open("ab") as file:
-        file.write((json.dumps(line, ensure_ascii=False) + "\n").encode("utf-8", errors="replace"))
-        file.flush()
-        os.fsync(file.fileno())
+    lines.append(path, [line])
 
 
 def describe(annotation: Annotation) -> str:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
-import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from tvmdash import common, structured
 from tvmdash.errors import DashboardError
-from tvmdash.files.lock import wait_for_descriptor
+from tvmdash.files import lines
 from tvmdash.incidents.ledger import Event, check
 
 _log = logging.getLogger("incidents")
@@ -49,16 +47,4 @@ def append(path: Path, events: Sequence[Event]) -> None:
     if not events:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines = "".join(json.dumps(asdict(event), ensure_ascii=False, allow_nan=False) + "\n" for event in events)
-    with path.open("ab") as file:
-        wait_for_descriptor(file.fileno())
-        torn = file.tell() > 0 and _last_byte(path) != b"\n"  # a night that was killed while it wrote
-        file.write(b"\n" * torn + lines.encode("utf-8", errors="replace"))
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _last_byte(path: Path) -> bytes:
-    with path.open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read(1)
+    lines.append(path, map(asdict, events))

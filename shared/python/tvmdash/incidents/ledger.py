@@ -259,7 +259,11 @@ def check(event: Event) -> None:
     kind = _DATA.get(event.event)
     if kind is None:
         raise DashboardError(f"$.event: {event.event!r:.40} is not one of: {', '.join(_DATA)}.")
-    event.read(kind)
+    told: object = event.read(kind)
+    if isinstance(told, StateSet) and told.state not in STATES:
+        raise DashboardError(f"$.data.state: {told.state!r:.40} is not one of: {', '.join(STATES)}.")
+    if isinstance(told, Joined):
+        _parse_iso(event.at)
 
 
 _DATA: Mapping[str, type] = {

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
-import json
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +16,7 @@ from tvmdash import common, structured
 from tvmdash.contracts.signoff import Signoff, SignoffSeries, SignoffState, SignoffWaiver, WaiverEvent
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.files.lock import wait_for_descriptor
+from tvmdash.files import lines
 from tvmdash.text import format_list
 from tvmdash.verdict import TELL
 
@@ -49,21 +47,9 @@ def append(home: Home, events: Sequence[WaiverEvent]) -> None:
     path = path_of(home)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write(path, events)
+        lines.append(path, map(structured.to_json, events))
     except OSError as error:
         raise DashboardError(f"{path}: {error.strerror}. The waiver was not recorded.") from error
-
-
-def _write(path: Path, events: Sequence[WaiverEvent]) -> None:
-    lines = "".join(json.dumps(structured.to_json(event), ensure_ascii=False) + "\n" for event in events)
-    with path.open("a+b") as file:
-        wait_for_descriptor(file.fileno())
-        if file.seek(0, os.SEEK_END):
-            file.seek(-1, os.SEEK_END)
-            lines = lines if file.read(1) == b"\n" else f"\n{lines}"  # one that was killed while it wrote
-        file.write(lines.encode("utf-8", errors="replace"))
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def list_standing(events: Iterable[WaiverEvent], base: str) -> list[SignoffWaiver]:
