@@ -14,6 +14,7 @@ from typing import Any
 from dashboard.upkeep.finding import Finding, make_fault, make_good, make_warning
 from tvmdash import common
 from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
 from tvmdash.text import format_bytes
 
 _FILE = "disk.jsonl"
@@ -98,10 +99,10 @@ def _read_lines(home: Home) -> list[dict[str, Any]]:
     """What nights noted; a damaged line counts for nothing."""
     path = home.root / "results" / _FILE
     lines = []
-    for raw in path.read_bytes().splitlines() if path.is_file() else []:
+    for number, raw in enumerate(path.read_bytes().splitlines() if path.is_file() else [], start=1):
         try:
-            value = json.loads(raw)
-        except ValueError:
+            value = common.parse_json(raw, f"{path}:{number}")
+        except DashboardError:
             continue
         if isinstance(value, dict) and isinstance(value.get("free_bytes"), dict):
             lines.append(value)

@@ -8,8 +8,8 @@ They harm nothing where they are set aside: results/set_aside/ keeps them under 
 from __future__ import annotations
 
 import datetime
-import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +19,15 @@ from dashboard.upkeep.indexes import list_indexed, remove_index
 from tvmdash import common
 from tvmdash.dashboard_info import Home, experiment_of
 from tvmdash.errors import DashboardError
+from tvmdash.files import lines
 
 FOLDER = "set_aside"
 _AHEAD = datetime.timedelta(minutes=10)
 _MOST_AHEAD = 3
 """Where more nights are ahead of the clock, only a person can say whether it is wrong now or was then."""
 _WORDS_FILE = "why.jsonl"
+_NO_MOMENT = re.compile(r"(?:data_)?([0-9]{8}T[0-9]{6}Z)\.json")
+"""What the name of a file looks like that nobody reads where the stamp in it is of no moment."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,9 @@ def find_strays(
             yield Stray(path, f"it is dated in the future: the clock says {common.stamp_of(now)}")
         elif _is_since(path, since):
             yield from _find_in_night(path, stamp)
+    yield from _find_misnamed(home.nights, since)
     for experiment in home.experiments_with_data():
+        yield from _find_misnamed(home.data(experiment), since)
         indexed = list_indexed(home, experiment) if only_new else frozenset[str]()
         for stamp in home.data_stamps(experiment):
             path = home.data_file(experiment, stamp)
@@ -74,15 +79,23 @@ def find_strays(
                 yield from _find_in_data(path, experiment, stamp, home)
 
 
+def _find_misnamed(folder: Path, since: float) -> Iterator[Stray]:
+    """Files that are named by a moment that there is not."""
+    for path in sorted(folder.glob("*.json")):
+        match = _NO_MOMENT.fullmatch(path.name)
+        if match and not common.is_stamp(match[1]) and _is_since(path, since):
+            yield Stray(path, f"{match[1]} is not a valid time, so nothing reads it")
+
+
 def _find_last_change(home: Home, now: datetime.datetime) -> float:
     """When the record of the last night was written whole."""
     past = [stamp for stamp in home.night_stamps() if stamp <= common.stamp_of(now + _AHEAD)]
-    return home.night_file(past[-1]).stat().st_mtime if past else 0.0
+    return home.night_file(past[-1]).lstat().st_mtime if past else 0.0
 
 
 def _is_since(path: Path, since: float) -> bool:
     """Whether it came into its folder then or later; a copy may have kept its time of change."""
-    return path.stat().st_ctime >= since
+    return path.lstat().st_ctime >= since
 
 
 def _find_in_night(path: Path, stamp: str) -> Iterator[Stray]:
@@ -138,8 +151,7 @@ def set_aside(home: Home, strays: list[Stray], now: datetime.datetime) -> list[s
         target.parent.mkdir(parents=True, exist_ok=True)
         os.rename(stray.path, target)
         line = {"at": f"{now:%Y-%m-%dT%H:%M:%SZ}", "path": str(relative), "now": str(target.name), "why": stray.why}
-        with (results / FOLDER / _WORDS_FILE).open("a", encoding="utf-8", errors="replace") as file:
-            file.write(json.dumps(line) + "\n")
+        lines.append(results / FOLDER / _WORDS_FILE, [line])
         sentences.append(f"{relative} was moved aside to {target.parent} ({stray.why}).")
     if sentences:
         remove_index(home)

@@ -38,11 +38,16 @@ def test_a_stamp_is_its_moment(seconds: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "20261121", "20261321T000000Z", "20261121T250000Z", "20261121T031500Z ", "\u0661" * 8 + "T000000Z"]
-)
+    "text",
+    [
+        "", "20261121", "20261321T000000Z", "20261121T250000Z", "20261121T031500Z ", "\u0661" * 8 + "T000000Z",
+        "20260230T031500Z", "20261121T235960Z", "20261121t031500z", "00010101T000000Z", "99991231T235959Z",
+    ],
+)  # fmt: skip
 def test_what_is_no_stamp_is_refused(text: str) -> None:
     with pytest.raises(DashboardError, match="is not a stamp"):
         common.parse_stamp(text)
+    assert not common.is_stamp(text)
 
 
 @pytest.mark.parametrize(

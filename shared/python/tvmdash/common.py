@@ -21,6 +21,8 @@ from tvmdash.files import removal, sync
 
 STAMP_FORMAT = "%Y%m%dT%H%M%SZ"
 _STAMP = re.compile(r"[0-9]{8}T[0-9]{6}Z")
+_YEARS = range(1900, 9900)
+"""Of stamps: days can be added to each and taken off, and no clock was ever set to another."""
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 _MAX_DEPTH = 100
@@ -44,19 +46,33 @@ def stamp_of(moment: datetime.datetime) -> str:
 
 
 def is_stamp(text: str) -> bool:
-    """Whether `text` is written as a stamp is."""
-    return _STAMP.fullmatch(text) is not None
+    """Whether `text` is a stamp: written as one, and of a moment that there is."""
+    if _STAMP.fullmatch(text) is None:
+        return False
+    try:
+        _make_moment(text)
+    except ValueError:
+        return False
+    return True
 
 
 def parse_stamp(stamp: str) -> datetime.datetime:
     """The aware UTC moment of a stamp."""
-    if not is_stamp(stamp):
+    if _STAMP.fullmatch(stamp) is None:
         raise DashboardError(f"{stamp!r} is not a stamp (expected e.g. 20261121T031500Z, UTC).")
     try:
-        parts = (stamp[:4], stamp[4:6], stamp[6:8], stamp[9:11], stamp[11:13], stamp[13:15])
-        return datetime.datetime(*map(int, parts), tzinfo=datetime.UTC)  # type: ignore[misc,arg-type]
+        return _make_moment(stamp)
     except ValueError as error:
         raise DashboardError(f"{stamp!r} is not a stamp: {error} (expected e.g. 20261121T031500Z, UTC).") from error
+
+
+def _make_moment(stamp: str) -> datetime.datetime:
+    """The moment of a text that is written as a stamp is; ValueError where there is no such moment."""
+    year, month, day = int(stamp[:4]), int(stamp[4:6]), int(stamp[6:8])
+    if year not in _YEARS:
+        raise ValueError(f"year must be in {_YEARS[0]}..{_YEARS[-1]}")
+    hour, minute, second = int(stamp[9:11]), int(stamp[11:13]), int(stamp[13:15])
+    return datetime.datetime(year, month, day, hour, minute, second, tzinfo=datetime.UTC)
 
 
 def read_json(path: Path, *, max_bytes: int = 256 << 20) -> Json:

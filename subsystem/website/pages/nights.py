@@ -79,7 +79,7 @@ class _Page:
 def write_nights(context: SiteContext, results: NightResults, new: Path) -> Written:
     """Fill `new`/nights, carrying over from the old site what has not changed."""
     (new / "nights").mkdir()
-    stamps = [stamp for stamp in context.home.night_stamps() if _is_stamp(stamp)]
+    stamps = context.home.night_stamps()
     names = sorted({stamp[:4] for stamp in stamps}, reverse=True)
     frame = context.lasting_frame("nights", "../")
     years = {year: _read_catalogue(context.old / "nights" / f"{year}.json", frame) for year in names}
@@ -124,13 +124,6 @@ def _write_index(context: SiteContext, done: Written, new: Path, gone: Mapping[s
         years=[(year, sum(stamp.startswith(year) for stamp in done.rows)) for year in done.years],
     )
     (new / "nights" / "index.html").write_text(text, encoding="utf-8")
-
-
-def _is_stamp(text: str) -> bool:
-    with contextlib.suppress(DashboardError):  # a stray file in the folder of nights is no night
-        common.parse_stamp(text)
-        return True
-    return False
 
 
 def _carried(name: str, old: Path, new: Path) -> bool:

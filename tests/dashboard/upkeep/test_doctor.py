@@ -216,7 +216,9 @@ def test_a_disk_says_in_how_many_nights_it_is_full(home: HomeForTests) -> None:
     assert disk.Growth(home.path, (50, 60, 70, 80)).count_nights_left(50, 10) is None
     assert disk.Growth(home.path, (50, 40)).count_nights_left(50, 10) is None
     lines = [{"night": f"n{at}", "free_bytes": {str(home.path): (60 - at) * 10**12}} for at in range(6)]
-    (home.path / "results" / "disk.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines) + "damaged\n")
+    (home.path / "results" / "disk.jsonl").write_text(
+        "".join(f"{json.dumps(line)}\n" for line in lines) + "damaged\n" + "[" * 5000 + "\n"
+    )
     (told,) = disk.examine(home.home, [], 0)
     assert told.severity == "fault"
     assert "1.00 TB a night: full in 0 nights" in told.text
@@ -261,3 +263,21 @@ def test_without_a_schedule_and_with_a_bad_config_the_rest_is_told(home: HomeFor
     assert "$.timeouts.rum" in about(lines, "config")[0]
     assert about(lines, "schedule")[0].startswith("warning")
     assert about(lines, "history")
+
+
+def test_a_link_that_leads_nowhere_and_a_moment_that_there_is_not_are_told_and_set_aside(home: HomeForTests) -> None:
+    home.night()
+    data, stamps = home.home.data("good"), home.stamps()
+    (data / "data_20260101T000000Z.json").symlink_to("nowhere")
+    (home.home.nights / "20260102T000000Z.json").symlink_to("20260102T000000Z.json")
+    shutil.copy2(home.home.data_file("good", stamps[0]), data / "data_20260230T000000Z.json")
+    code, lines = doctor(home)
+    assert code == 1
+    assert len(about(lines, "history")) == 3
+    assert any("20260230T000000Z is no moment" in line for line in lines)
+    assert doctor(home, "--fix")[0] == 0
+    aside = home.path / "results" / "set_aside"
+    assert (aside / "experiments" / "data" / "good" / "data_20260230T000000Z.json").is_file()
+    assert os.path.lexists(aside / "nights" / "20260102T000000Z.json")
+    assert home.home.data_stamps("good") == stamps
+    home.night()
