@@ -170,11 +170,17 @@ def _parse(value: Json, checksum: str) -> Manifest:
         removed=tuple(_path(path) for path in value["removed"]),
         skipped=tuple(map(str, value["skipped"])),
         complete=value["complete"] is True,
-        parent=value["parent"],
-        parent_identity=value["parent_identity"],
+        parent=_text(value["parent"]),
+        parent_identity=_text(value["parent_identity"]),
         squashed=tuple(map(str, value["squashed"])),
-        identity=value["identity"] or checksum,
+        identity=_text(value["identity"]) or checksum,
     )
+
+
+def _text(value: Json) -> str | None:
+    if value is not None and type(value) is not str:
+        raise ValueError(f"{value!r} is not a text")
+    return value
 
 
 def _path(path: str) -> str:

@@ -163,7 +163,7 @@ def summarize_status(home: Home, night: Night) -> str:
     stages = list(dict.fromkeys(step.stage for job in night.jobs for step in job.steps))
     rows = [["", *stages, "time"]]
     for job in night.jobs:
-        states = {step.stage: _WORDS[step.state] for step in job.steps}
+        states = {step.stage: _WORDS.get(step.state, step.state) for step in job.steps}
         rows.append(
             [f"{job.kind} {job.name}", *(states.get(stage, "-") for stage in stages), format_duration(job.elapsed_s)]
         )

@@ -11,7 +11,7 @@ from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, add_home_verb, 
 from dashboard.night import lock
 from dashboard.plan.home_config import read_home_config
 from dashboard.schedule.schedule import find_schedule
-from dashboard.schedule.watch import Watched, watch
+from dashboard.schedule.watch import Watched, make_grace, watch
 from tvmdash import common
 from tvmdash.dashboard_info import INTERRUPTED, RUNNING, Home, Night
 from tvmdash.errors import DashboardError
@@ -52,7 +52,7 @@ def _read_grace(home: Home) -> datetime.timedelta | None:
     except DashboardError:
         return None
     minutes = value.get("watch_grace_minutes") if isinstance(value, dict) else None
-    return datetime.timedelta(minutes=minutes) if isinstance(minutes, (int, float)) and minutes > 0 else None
+    return make_grace(minutes * 60) if isinstance(minutes, (int, float)) and minutes > 0 else None
 
 
 def _tell(home: Home, watched: Watched, now: datetime.datetime) -> tuple[bool, Sequence[Told]]:

@@ -57,7 +57,7 @@ class Deadlines:
         if len(seconds) < _LEAST:
             return Deadline(stated or stage.timeout_s)
         longest = max(seconds)
-        learned = min(max(round(longest * TIMES), FLOOR_S), stage.timeout_s * CAP_TIMES)
+        learned = round(min(max(longest * TIMES, FLOOR_S), stage.timeout_s * CAP_TIMES))
         return Deadline(stated or learned, statistics.median(seconds), longest, len(seconds))
 
     @functools.cached_property

@@ -14,6 +14,7 @@ _USUAL = 14
 """Complete nights whose longest says how long one takes."""
 _TIMES, _SPARE = 1.5, datetime.timedelta(hours=1)
 _WITHOUT_NIGHTS = datetime.timedelta(hours=12)
+_LONGEST = datetime.timedelta(days=365)
 _EARLY = datetime.timedelta(minutes=2)
 AHEAD = datetime.timedelta(minutes=10)
 """How far ahead of the clock a night may be dated that still counts: clocks are set."""
@@ -57,7 +58,12 @@ def watch(home: Home, schedule: Schedule, now: datetime.datetime, grace: datetim
 def _learn_grace(complete: list[Night]) -> datetime.timedelta:
     """Half as much again as the longest of the last nights, and an hour."""
     usual = [night.elapsed_s for night in complete[:_USUAL]]
-    return datetime.timedelta(seconds=max(usual) * _TIMES) + _SPARE if usual else _WITHOUT_NIGHTS
+    return make_grace(max(usual) * _TIMES) + _SPARE if usual else _WITHOUT_NIGHTS
+
+
+def make_grace(seconds: float) -> datetime.timedelta:
+    """So many seconds, which may stand in a file that is damaged: between none and a year."""
+    return datetime.timedelta(seconds=min(max(seconds, 0.0), _LONGEST.total_seconds()))
 
 
 def _find_begin(home: Home) -> datetime.datetime:

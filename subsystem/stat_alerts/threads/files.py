@@ -18,6 +18,7 @@ from tvmdash.structured import Stamp
 FOLDER = "threads"
 _FILE, _MEMORY, _SHARED = "thread.json", "threads.json", "night-"
 _NAME = re.compile(r"i[0-9A-Za-z]+-[0-9A-Za-z]+")
+_FOLDERS_NAME = re.compile(r"[0-9A-Za-z-]{1,80}")
 
 
 @dataclass(frozen=True)
@@ -99,13 +100,15 @@ def moment(iso: str) -> float:
 
 def read(folder: Path, ledger: Ledger, memory: Memory | None) -> Iterator[Thread]:
     """The threads there are. Of one whose file is lost, it is known whose it was, and not what it said."""
+    places = memory.placed if memory else {}
+    places = {incident: name for incident, name in places.items() if _FOLDERS_NAME.fullmatch(name)}
     lost: dict[str, list[str]] = {}
     for incident in ledger.incidents:
         name = name_of(incident)
-        placed = memory.placed.get(incident) if memory else None
+        placed = places.get(incident)
         lost.setdefault(placed or name, []).append(incident)
     names = {path.name for path in folder.iterdir() if path.is_dir()} if folder.is_dir() else set()
-    for name in sorted(names | (set(memory.placed.values()) if memory else set())):
+    for name in sorted(names | set(places.values())):
         thread = _read(folder / name)
         if thread is None and name in lost:
             shared = name.startswith(_SHARED)

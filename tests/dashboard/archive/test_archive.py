@@ -455,6 +455,15 @@ def test_a_changed_file_of_known_but_damaged_content_is_stored_anew(home: Path, 
     verify(backup)
 
 
+@pytest.mark.parametrize("name", ["parent", "parent_identity", "identity"])
+def test_a_manifest_whose_parent_is_no_name_is_broken(home: Path, backup: Path, name: str) -> None:
+    for night in range(2):
+        write(home / "config/config.json", f"night {night}")
+        save(home, backup, f"{night}-after")
+    forge(backup / "archives/1-after.json", lambda value: value.update({name: ["0-after"]}))
+    assert [(info.name, bool(info.broken)) for info in archives(backup)] == [("0-after", False), ("1-after", True)]
+
+
 def test_a_broken_manifest_breaks_what_follows_and_nothing_before(home: Path, backup: Path) -> None:
     expected = {}
     for night in range(4):

@@ -50,3 +50,9 @@ def test_whether_the_log_holds_a_failure_as_well_is_not_looked_for_in_its_words(
 def test_the_end_of_the_log_is_told_with_the_place_of_a_python_failure(log: str, end: str) -> None:
     told = failure_told("run.sh exited with status 1. It wrote no status.json.", log)
     assert told.endswith(f"It wrote no status.json. Last line of output: {end}")
+
+
+def test_a_state_that_only_a_newer_dashboard_knows_stands_in_the_table_as_it_is() -> None:
+    steps = (StepResult("run", "postponed", "", STAMP),)
+    night = Night(STAMP, COMPLETE, jobs=(JobResult("experiment", "cnn", "CNN", "", steps),))
+    assert "postponed" in night_summary.summarize_status(Home(Path("/nowhere")), night)

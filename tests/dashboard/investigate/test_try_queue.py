@@ -210,6 +210,14 @@ def test_no_id_is_given_twice_also_within_one_second_and_after_its_request_has_g
     assert given == sorted(given)
 
 
+@pytest.mark.parametrize("last", [b"\xff\xfe", b"99991231T235959Z", b"", b"yesterday"])
+def test_ids_are_given_whatever_the_note_of_the_last_one_says(home: Home, last: bytes) -> None:
+    files.add(home, REQUEST)
+    (files.queue_of(home) / ".last").write_bytes(last)
+    files.add(home, REQUEST)
+    assert len(read_queue(home)) == 2
+
+
 def test_a_second_worker_leaves_the_queue_to_the_first(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     files.add(home, REQUEST)
     held = lock.take(files.queue_of(home) / ".worker", "since noon")

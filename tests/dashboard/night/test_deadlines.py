@@ -104,3 +104,9 @@ def test_a_stage_that_is_stuck_is_told_with_what_it_usually_takes(home: HomeForT
 def test_a_home_without_nights_has_the_protocol_s_deadlines(home: HomeForTests) -> None:
     home.subsystem("page", run=f"{BEGIN}exit 0\n")
     assert find(home) == (RUN.timeout_s, None)
+
+
+def test_a_record_with_an_impossible_duration_stops_no_night(home: HomeForTests) -> None:
+    for day in range(1, 7):
+        leave(home, day, 1e308)
+    assert find(home)[0] == RUN.timeout_s * CAP_TIMES

@@ -192,3 +192,20 @@ def test_a_real_night_ends_a_spell(home: Watching) -> None:
     home.made.night()
     assert home.watch().output.startswith("Nights are running on schedule\n")
     assert home.events == ["quiet", "runs_again"]
+
+
+@pytest.mark.parametrize("elapsed_s", [1e308, -5.0])
+def test_a_record_with_an_impossible_duration_does_not_silence_it(home: Watching, elapsed_s: float) -> None:
+    home.made.configure(watch_grace_minutes=None)
+    stamp = home.leave(30)
+    common.write_json(home.made.home.night_file(stamp), Night(stamp, COMPLETE, elapsed_s=elapsed_s).to_json())
+    assert home.watch("--verbose").code in {0, 1}
+
+
+def test_a_spell_whose_note_is_damaged_is_told_anew_and_does_not_stop_it(home: Watching) -> None:
+    home.leave(30)
+    assert home.watch().code == 1
+    note = home.made.home.output("routes") / "watch" / "current.json"
+    common.write_json(note, {"schema_version": 1, "night": "20260504T031500Z", "last": "yesterday"})
+    home.leave(0.1)
+    assert home.watch().code == 0

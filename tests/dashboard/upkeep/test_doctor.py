@@ -274,7 +274,7 @@ def test_a_link_that_leads_nowhere_and_a_moment_that_there_is_not_are_told_and_s
     code, lines = doctor(home)
     assert code == 1
     assert len(about(lines, "history")) == 3
-    assert any("20260230T000000Z is no moment" in line for line in lines)
+    assert any("20260230T000000Z is not a valid time" in line for line in lines)
     assert doctor(home, "--fix")[0] == 0
     aside = home.path / "results" / "set_aside"
     assert (aside / "experiments" / "data" / "good" / "data_20260230T000000Z.json").is_file()

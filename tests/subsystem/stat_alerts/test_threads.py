@@ -300,7 +300,7 @@ def test_a_first_message_without_an_answer_is_looked_up_before_it_is_said_again(
     assert (len(home.heads()), home.replies()) == (1, ["Fixed by ann"])
 
 
-@pytest.mark.parametrize("lost", ["thread.json", "slack.json", "both", "folder", "threads.json", "torn"])
+@pytest.mark.parametrize("lost", ["thread.json", "slack.json", "both", "folder", "threads.json", "torn", "misplaced"])
 def test_a_lost_file_makes_nothing_be_said_twice(home: Home, lost: str) -> None:
     home.opens(10)
     home.tell(10)
@@ -315,6 +315,9 @@ def test_a_lost_file_makes_nothing_be_said_twice(home: Home, lost: str) -> None:
         (folder.parent / lost).unlink()
     elif lost == "torn":
         (folder / "slack.json").write_text('{"messages": [{"st')
+    elif lost == "misplaced":
+        memory = json.loads((folder.parent / "threads.json").read_text())
+        (folder.parent / "threads.json").write_text(json.dumps({**memory, "placed": {"i20260501-00aa": "x" * 3000}}))
     home.tell(11)
     home.tell(12)
     assert (len(home.heads()), home.replies()) == (1, ["Acknowledged by ann"])

@@ -102,9 +102,10 @@ def _hold(home: Home) -> Iterator[Path]:
 def _read_current(folder: Path) -> _Current | None:
     """None where nights run, or what was kept of them is damaged: the spell counts as new then."""
     try:
-        return structured.read(_Current, folder / _CURRENT, max_bytes=1 << 16)
+        current = structured.read(_Current, folder / _CURRENT, max_bytes=1 << 16)
     except DashboardError:
         return None
+    return None if current is not None and current.last and not common.is_stamp(current.last) else current
 
 
 def list_watching(home: Home, routing: Routing) -> list[Route]:

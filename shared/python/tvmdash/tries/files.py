@@ -173,7 +173,8 @@ def make_id(home: Home) -> str:
 def _make_id(home: Home) -> str:
     last, moment = queue_of(home) / ".last", common.utc_now()
     with contextlib.suppress(OSError, DashboardError):  # of the first there is no last
-        moment = max(moment, common.parse_stamp(last.read_text(encoding="utf-8")) + datetime.timedelta(seconds=1))
+        text = last.read_text(encoding="ascii", errors="replace") if last.is_file() else ""
+        moment = max(moment, common.parse_stamp(text) + datetime.timedelta(seconds=1))
     while any((folder / f"{common.stamp_of(moment)}.json").exists() for folder in (home.tries, queue_of(home))):
         moment += datetime.timedelta(seconds=1)
     common.write_text(last, common.stamp_of(moment), durable=False)
