@@ -48,6 +48,10 @@ def record(**changes: Any) -> dict[str, Any]:
     }
 
 
+def with_info(**more: Any) -> dict[str, Any]:
+    return record(additional_info={**record()["additional_info"], **more})
+
+
 def data(*found: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"schema_version": 1, "tvm_hash": "abc", "records": list(found), **more}
 
@@ -109,6 +113,8 @@ def test_a_series_is_named_for_ever() -> None:
         (data(record(additional_info={})), r"\$\.records\[0\]\.additional_info"),
         (data(record(execution_elapsed_ms_std=-1)), "execution_elapsed_ms_std"),
         (data(record(execution_elapsed_ms_mean="2")), "execution_elapsed_ms_mean"),
+        (data(with_info(samples=2**31)), r"\$\.records\[0\]\.additional_info\.samples"),
+        (data(with_info(alike={"code_size": 10**20})), r"additional_info\.alike\.code_size"),
         (data(record(more=1)), "more"),
         (data({k: v for k, v in record().items() if k != "target"}), "target"),
         (data(failures=[{"workload": "a.b"}]), r"\$\.failures\[0\]"),
@@ -205,6 +211,13 @@ def test_numbers_under_the_name_metrics_are_series_as_they_always_were(tmp_path:
 def test_a_kept_file_with_a_declaration_that_is_none_is_read_all_the_same(tmp_path: Path) -> None:
     night = read(tmp_path, {"metrics": {"a": "x", "b": {"direction": "up", "unit": "ms"}}, "a": 1, "b": 2})
     assert [(point.unit, point.direction) for point in night.values()] == [("", "none"), ("ms", "none")]
+
+
+@pytest.mark.parametrize("end", [[1.0], "x", None, {}])
+def test_a_kept_ratio_whose_interval_is_none_is_read_without_it(tmp_path: Path, end: Any) -> None:
+    ratio = {"ratio": 1.1, "log_ratios": [0.1, 0.2], "low": end, "high": 1.2}
+    night = read(tmp_path, {"a": 1.0, "night": {"paired": {"ratios": {"$.a": ratio}}}})
+    assert [(point.value, point.low, point.high) for point in night.values()] == [(1.0, None, None), (1.1, None, 1.2)]
 
 
 @pytest.mark.parametrize(

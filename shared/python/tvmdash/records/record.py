@@ -367,7 +367,11 @@ def _ratios(paired: Mapping[str, common.Json]) -> Iterator[tuple[str, Mapping[st
         if isinstance(compared, dict) and _is_positive(compared.get("ratio")):
             logs = compared.get("log_ratios")
             if isinstance(logs, list) and logs and all(isinstance(log, float) and math.isfinite(log) for log in logs):
-                yield path, compared
+                yield path, {**compared, **{end: _finite(compared.get(end)) for end in ("low", "high")}}
+
+
+def _finite(value: common.Json) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
 
 
 def _is_positive(value: common.Json) -> bool:
