@@ -213,6 +213,13 @@ def test_a_kept_file_with_a_declaration_that_is_none_is_read_all_the_same(tmp_pa
     assert [(point.unit, point.direction) for point in night.values()] == [("", "none"), ("ms", "none")]
 
 
+def test_numbers_of_any_size_are_floats_in_the_index(tmp_path: Path) -> None:
+    info = with_info(execution_elapsed_ms_low=2, execution_elapsed_ms_high=10**299)["additional_info"]
+    night = read(tmp_path, data(record(additional_info=info, execution_elapsed_ms_std=10**20)))
+    (point,) = (point for point in night.values() if point.key.metric == "run_time")
+    assert [type(value) for value in (point.low, point.high, point.std)] == [float, float, float]
+
+
 @pytest.mark.parametrize("end", [[1.0], "x", None, {}])
 def test_a_kept_ratio_whose_interval_is_none_is_read_without_it(tmp_path: Path, end: Any) -> None:
     ratio = {"ratio": 1.1, "log_ratios": [0.1, 0.2], "low": end, "high": 1.2}

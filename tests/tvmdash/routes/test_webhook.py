@@ -15,9 +15,11 @@ import pytest
 from tests.tvmdash.routes.route_homes import NIGHTS, ONE, SITE, RouteHome, moved
 from tests.webhook import server
 from tests.webhook.server import SECRET, Fault, State
-from tvmdash import time_budget
+from tvmdash import common, time_budget
 from tvmdash.contracts.routes import format_fault, read_states
+from tvmdash.dashboard_info import COMPLETE, Night
 from tvmdash.routes import budget, command
+from tvmdash.routes.service import tell_routes
 from tvmdash.verdict import Level
 
 REPO = Path(__file__).resolve().parents[3]
@@ -337,6 +339,36 @@ def test_a_file_that_was_damaged_is_set_aside_and_the_route_goes_on(home: RouteH
     assert home.tell(11).state.fault == ""
     assert [event for event, _ in told(state)] == ["opened", "opened"]
     assert path.with_suffix(".broken.json").is_file()
+
+
+def test_what_is_whole_in_a_damaged_file_is_not_told_again(home: RouteHome, state: State) -> None:
+    home.opens(10)
+    home.tell(10)
+    path = home.home.output("routes") / "hook.json"
+    for _ in range(2):
+        known = common.read_json(path)
+        common.write_json(path, {**known, "hushed": [5], "entries": [*known["entries"], {"key": "x"}, None]})
+        assert home.tell(11).state.fault == ""
+    assert told(state) == [("opened", TITLE)]
+    assert sorted(each.name for each in path.parent.glob("*broken*")) == ["hook.broken.json", "hook.broken2.json"]
+
+
+def test_a_night_by_a_clock_that_is_decades_ahead_makes_nothing_be_told_twice(home: RouteHome, state: State) -> None:
+    home.opens(10)
+    home.tell(10)
+    ahead = "20990101T000000Z"
+    common.write_json(home.home.night_file(ahead), Night(ahead, COMPLETE).to_json())
+    tell_routes(home.home, ahead, common.parse_stamp(ahead))
+    home.tell(11)
+    assert told(state) == [("opened", TITLE)]
+
+
+def test_a_route_that_began_by_a_clock_that_was_ahead_tells_what_is_found_later(home: RouteHome, state: State) -> None:
+    home.configure()
+    tell_routes(home.home, "20990101T000000Z", common.parse_stamp("20990101T000000Z"))
+    home.opens(10)
+    home.tell(10)
+    assert told(state) == [("opened", TITLE)]
 
 
 @pytest.mark.parametrize("taken", [False, True])

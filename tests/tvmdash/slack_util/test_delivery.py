@@ -16,6 +16,7 @@ import pytest
 
 from tests.slack import server
 from tests.slack.server import CHANNEL, TOKEN, Fault, State
+from tvmdash import common
 from tvmdash.errors import DashboardError
 from tvmdash.slack_util import Slack, delivery
 from tvmdash.slack_util.delivery import Attachment, attach, tell
@@ -237,6 +238,18 @@ def test_a_lost_ledger_is_set_aside_and_the_message_looked_up(state: State, tmp_
     assert (tmp_path / "slack.broken.json").exists()
 
 
+def test_what_is_whole_in_a_damaged_ledger_is_not_said_again(state: State, tmp_path: Path) -> None:
+    tell(bot(state), tmp_path, TONIGHT, words("one"))
+    known = common.read_json(tmp_path / "slack.json")
+    for _ in range(2):
+        common.write_json(
+            tmp_path / "slack.json", {**known, "messages": [*known["messages"], {"stamp": "yesterday"}, 5]}
+        )
+        tell(bot(state), tmp_path, TONIGHT, words("one"))
+    assert (heads(state), state.calls.count("conversations.history")) == (["one"], 0)
+    assert sorted(path.name for path in tmp_path.glob("slack.broken*")) == ["slack.broken.json", "slack.broken2.json"]
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -306,3 +319,12 @@ def test_the_ledger_forgets_the_oldest_nights(tmp_path: Path, state: State) -> N
     for number in range(70):
         ledger.put(delivery.Entry(f"2026{number // 28 + 1:02d}{number % 28 + 1:02d}T000000Z", "k", 0.0))
     assert len(Ledger(tmp_path).entries) == 60
+
+
+def test_a_night_before_all_others_by_a_clock_that_was_turned_back_is_remembered(tmp_path: Path, state: State) -> None:
+    ledger = Ledger(tmp_path)
+    for number in range(60):
+        ledger.put(delivery.Entry(f"2026{number // 28 + 1:02d}{number % 28 + 1:02d}T000000Z", "k", 0.0))
+    tell(bot(state), tmp_path, "19700101T000010Z", words("one"))
+    assert "already" in tell(bot(state), tmp_path, "19700101T000010Z", words("one"))
+    assert heads(state) == ["one"]

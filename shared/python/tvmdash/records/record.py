@@ -367,11 +367,12 @@ def _ratios(paired: Mapping[str, common.Json]) -> Iterator[tuple[str, Mapping[st
         if isinstance(compared, dict) and _is_positive(compared.get("ratio")):
             logs = compared.get("log_ratios")
             if isinstance(logs, list) and logs and all(isinstance(log, float) and math.isfinite(log) for log in logs):
-                yield path, {**compared, **{end: _finite(compared.get(end)) for end in ("low", "high")}}
+                yield path, compared
 
 
-def _finite(value: common.Json) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
+def _number(value: common.Json) -> float | None:
+    """A number of any size as a float; None for what is none."""
+    return float(value) if isinstance(value, (int, float)) else None
 
 
 def _is_positive(value: common.Json) -> bool:
@@ -392,9 +393,9 @@ _MACHINE_FACTS = {
 
 def _timed(record: Record, info: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "std": record.execution_elapsed_ms_std,
-        "low": info.get("execution_elapsed_ms_low"),
-        "high": info.get("execution_elapsed_ms_high"),
+        "std": _number(record.execution_elapsed_ms_std),
+        "low": _number(info.get("execution_elapsed_ms_low")),
+        "high": _number(info.get("execution_elapsed_ms_high")),
         "samples": info.get("samples"),
         "code": info.get("module_hash"),
         "content": common.object_in(info, "content").get("hash"),
@@ -411,7 +412,7 @@ def _compared(ratio: Mapping[str, Any]) -> dict[str, Any]:
     """std: of the logarithms, from one pair of processes to the next; samples: how many pairs there were."""
     logs = [float(value) for value in ratio["log_ratios"]]
     std = statistics.stdev(logs) if len(logs) > 1 else None
-    return {"std": std, "low": ratio.get("low"), "high": ratio.get("high"), "samples": len(logs)}
+    return {"std": std, "low": _number(ratio.get("low")), "high": _number(ratio.get("high")), "samples": len(logs)}
 
 
 def _machine(environment: common.Json, name: str = "") -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,12 +11,15 @@ from typing import Any
 
 from tvmdash import common, structured
 from tvmdash.errors import DashboardError
+from tvmdash.files import broken
 from tvmdash.routes.message import Event, Message
 from tvmdash.structured import Stamp
 
 _MAX_BYTES = 64 << 20
 _KEPT_DAYS = 400
 """An incident that changes later than so long after it was told is not followed any more."""
+_KEPT_LEAST = 1000
+"""So many of the last messages stay known however old they seem: the clock may be wrong for a night."""
 LATE_DAYS = 7
 """How old what was not taken may be to be sent, and an incident to be told as new."""
 
@@ -68,7 +71,7 @@ class Record:
     def __init__(self, path: Path, night: str) -> None:
         self._path = path
         kept = _read(path) or Kept(night)
-        self.since, self.hushed = kept.since, kept.hushed
+        self.since, self.hushed = min(kept.since, night), kept.hushed  # the clock may have been ahead at first
         self._entries = {entry.key: entry for entry in kept.entries}
 
     def __iter__(self) -> Iterator[Entry]:
@@ -101,10 +104,11 @@ class Record:
         """
         new, notes = {entry.key: entry for entry in due}, list[str]()
         kept = dict[str, Entry]()
+        last = {entry.key for entry in [entry for entry in self if entry.state is not State.WAITING][-_KEPT_LEAST:]}
         for entry in self:
             days = _count_days(entry.night, night)
             if entry.state is not State.WAITING:
-                if days <= _KEPT_DAYS:
+                if days <= _KEPT_DAYS or entry.key in last:
                     kept[entry.key] = entry
             elif entry.key in new:
                 continue
@@ -129,12 +133,28 @@ class Record:
 
 
 def _read(path: Path) -> Kept | None:
-    """None where there is none, or one that was damaged and is set aside: the route begins anew then."""
+    """None where there is none, or one that was damaged: it is set aside, and what is intact in it goes on."""
     try:
         return structured.read(Kept, path, max_bytes=_MAX_BYTES)
     except DashboardError:
-        os.replace(path, path.with_suffix(".broken.json"))
+        intact = _read_intact(path)
+        broken.set_aside(path)
+        return intact
+
+
+def _read_intact(path: Path) -> Kept | None:
+    """What is left of a file that is not whole; None where nothing says since when the route tells."""
+    try:
+        value = common.read_json(path, max_bytes=_MAX_BYTES)
+        kept = structured.from_json(Kept, {**value, "hushed": [], "entries": []}, path)
+    except (DashboardError, TypeError):
         return None
+    hushed, items = (value[name] if isinstance(value.get(name), list) else [] for name in ("hushed", "entries"))
+    entries = list[Entry]()
+    for item in items:
+        with contextlib.suppress(DashboardError):
+            entries.append(structured.from_json(Entry, item, path))
+    return replace(kept, hushed=tuple(name for name in hushed if isinstance(name, str)), entries=tuple(entries))
 
 
 def _count_days(first: str, last: str) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 from tvmdash import common, structured
 from tvmdash.errors import DashboardError
-from tvmdash.files import lock
+from tvmdash.files import broken, lock
 from tvmdash.slack_util.payloads import Message
 from tvmdash.structured import Stamp
 
@@ -88,7 +87,7 @@ class _Messages:
 
 
 class Ledger:
-    """The entries by stamp. `was_broken`: the file could not be read and was set aside; what it knew is lost."""
+    """The entries by stamp. `was_broken`: the file was set aside, and of what it knew only what was whole is here."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
@@ -100,8 +99,8 @@ class Ledger:
     def put(self, entry: Entry) -> Entry:
         """Write `entry` down, for good; DashboardError where that fails, and then nothing may be sent."""
         self.entries[entry.stamp] = entry
-        kept = sorted(self.entries)[-_KEPT:]
-        self.entries = {stamp: self.entries[stamp] for stamp in kept}
+        kept = {*sorted(self.entries)[-_KEPT:], entry.stamp}  # tonight's, also by a clock that was turned back
+        self.entries = {stamp: self.entries[stamp] for stamp in sorted(kept)}
         value = {"schema_version": 1, **structured.to_json(_Messages(tuple(self.entries.values())))}
         try:
             common.write_json(self._path, value)
@@ -118,11 +117,23 @@ class Ledger:
 
     def _read(self) -> None:
         try:
-            stored = structured.from_json(_Messages, common.read_json(self._path), self._path)
-            self.entries = {entry.stamp: _of_today(entry) for entry in stored.messages}
+            messages = structured.from_json(_Messages, common.read_json(self._path), self._path).messages
         except DashboardError:
             self.was_broken = True
-            os.replace(self._path, self._path.with_suffix(".broken.json"))
+            messages = tuple(_read_intact(self._path))
+            broken.set_aside(self._path)
+        self.entries = {entry.stamp: _of_today(entry) for entry in messages}
+
+
+def _read_intact(path: Path) -> Iterator[Entry]:
+    """The messages that are whole in a file that is not."""
+    value: common.Json = None
+    with contextlib.suppress(DashboardError):
+        value = common.read_json(path)
+    items = value.get("messages") if isinstance(value, dict) else None
+    for item in items if isinstance(items, list) else ():
+        with contextlib.suppress(DashboardError):
+            yield structured.from_json(Entry, item, path)
 
 
 def _of_today(entry: Entry) -> Entry:
