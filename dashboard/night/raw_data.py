@@ -35,7 +35,7 @@ def keep_raw(context: Context, job: Job, raw: Path) -> None:
     common.remove_unfinished(folder)
     sealed = any(raw.rglob("raw_*.db")) and ((folder / name).is_dir() or _seal(context, job, raw, folder / name))
     _zip([path for path in _files(raw) if not (sealed and path.match("raw_*.db*"))], raw, whole)
-    _prune(folder, context.plan.config.keep_raw_nights)
+    _prune(folder, context.plan.config.keep_raw_nights, context.stamp)
 
 
 def _files(raw: Path) -> list[Path]:
@@ -74,9 +74,13 @@ def _zip(files: list[Path], raw: Path, whole: Path) -> None:
     sync_folder(whole.parent)
 
 
-def _prune(folder: Path, nights: int) -> None:
-    """Remove the oldest nights beyond `nights`, the zip and the sealed run of each."""
-    stamps = sorted({path.name.removeprefix("raw_").removesuffix(".zip") for path in folder.glob("raw_*")})
+def _prune(folder: Path, nights: int, tonight: str) -> None:
+    """Remove the oldest nights beyond `nights`, the zip and the sealed run of each; tonight's goes last by any clock.
+
+    What is not named by a night is somebody else's.
+    """
+    names = {path.name.removeprefix("raw_").removesuffix(".zip") for path in folder.glob("raw_*")}
+    stamps = sorted(filter(common.is_stamp, names), key=lambda stamp: (stamp == tonight, stamp))
     for stamp in stamps[: max(0, len(stamps) - nights)]:
         shutil.rmtree(folder / f"raw_{stamp}", ignore_errors=True)
         (folder / f"raw_{stamp}.zip").unlink(missing_ok=True)

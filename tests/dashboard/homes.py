@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -31,6 +31,7 @@ WORK = {
     "subsystem": 'echo "page of $TVMDASH_NIGHT" > "$2/.new"; mv "$2/.new" "$2/index.html"',
 }
 DEADLINE_S = 180.0
+_AT_CLOCK = Path(__file__).parent / "at_clock.py"
 _WITHOUT_CODE = frozenset(("mute", "rebuild", "rename", "retire", "status", "unmute", "unretire", "watch"))
 _PARTS = ("archive.archive", "authoring.smoke", "cli.main", "night.night")
 _INVESTIGATIONS = ("bisect.bisect", "compare.compare", "remeasure.remeasure", "reproduce.reproduce", "tries.tries")
@@ -133,6 +134,10 @@ class HomeForTests:
         """Run a verb (a night, which does not build TVM) to its end."""
         return _run(self._words(verb, *_unbuilt(verb), *options))
 
+    def run_at(self, clock: Sequence[float], *options: str, verb: str = "run") -> Finished:
+        """The same by a clock that is so many seconds wrong: at each look by the next of these, then by the last."""
+        return _run(self._words(verb, *_unbuilt(verb), *options), [str(_AT_CLOCK), json.dumps(list(clock))])
+
     def run_with(self, env: dict[str, str], *options: str, verb: str = "run") -> Finished:
         """The same in a Python of its own, started with these variables as well."""
         begun = time.monotonic()
@@ -188,8 +193,8 @@ def _unbuilt(verb: str) -> list[str]:
     return ["--no-rebuild-tvm"] if verb == "run" else []
 
 
-def _run(words: list[str]) -> Finished:
-    begun, order = time.monotonic(), Order(["-m", "dashboard", *words], environment(), "/")
+def _run(words: list[str], program: Sequence[str] = ("-m", "dashboard")) -> Finished:
+    begun, order = time.monotonic(), Order([*program, *words], environment(), "/")
     with tempfile.TemporaryFile() as file:
         try:
             code = _WARM.run(order, file, timeout_s=DEADLINE_S)

@@ -56,6 +56,19 @@ def test_the_oldest_nights_beyond_the_limit_are_removed_whole(place):
     assert kept(place) == sorted(name for stamp in newest for name in (f"raw_{stamp}", f"raw_{stamp}.zip"))
 
 
+def test_tonights_are_kept_by_a_clock_that_was_turned_back_and_what_no_night_named_is_left_alone(place):
+    place.configure(keep_raw_nights=2)
+    place.experiment(run=homes.good("run", DATABASE))
+    for _ in range(4):
+        place.night()
+    of_somebody = place.root / "tmp" / "raw" / "good" / "raw_0_notes"
+    of_somebody.mkdir()
+    assert place.run_at([-3650 * 86400.0]).code == 0
+    tonight = place.stamps()[0]
+    assert {f"raw_{tonight}", f"raw_{tonight}.zip", of_somebody.name} < set(kept(place))
+    assert len(kept(place)) == 5
+
+
 def test_a_run_that_failed_keeps_what_it_had_measured(place):
     place.experiment(run=f"{homes.BEGIN}{DATABASE}\n{homes.says('run', 'too hot', success=False)}\n")
     assert place.run().code == 1
