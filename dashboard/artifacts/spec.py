@@ -38,8 +38,7 @@ def check_spec(spec: ArtifactSpec) -> None:
         check_options(dict(spec.options))
     elif spec.branch != LATEST and not VERSION.fullmatch(spec.branch):
         raise ArtifactError(
-            f'tvm_branch: {spec.branch!r} is neither "{LATEST}" nor a version of apache-tvm. Write it like '
-            '"0.27.0.post1".'
+            f'tvm_branch: {spec.branch!r} is neither "{LATEST}" nor a version of apache-tvm. Use e.g. "0.27.0.post1".'
         )
 
 

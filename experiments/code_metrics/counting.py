@@ -57,7 +57,7 @@ def count(executable: Any, inputs: Sequence[Array]) -> Counted:
         by_processor, _, fault = _run(call).stdout.splitlines()[-1].partition(" ")
         counted = read_counts(counts.read_text(encoding="utf-8", errors="replace").splitlines(), str(library))
         if int(by_processor) < 0:
-            return Counted(counted, None, f"the processor's counter of instructions cannot be had: {fault}.")
+            return Counted(counted, None, f"could not open the CPU's instruction counter: {fault}.")
         return Counted(counted, int(by_processor))
 
 
@@ -95,7 +95,7 @@ def _packed(array: Array) -> bytes:
 
 def _find_valgrind() -> str:
     if platform.machine() != "x86_64":
-        raise NotCountedError("this machine is no x86-64, and so cannot execute the code.")
+        raise NotCountedError("this machine is not x86-64, so it cannot execute the code.")
     found = shutil.which("valgrind")
     if found is None:
         raise NotCountedError("valgrind is not installed: `apt-get install valgrind`.")

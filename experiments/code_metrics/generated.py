@@ -137,7 +137,7 @@ def _generated_text(executable: Any, target: str, objects: list[bytes]) -> tuple
     wanted = {"llvm": {"llvm"}, "rocm": {"hip", "rocm"}}.get(TARGETS[target]["kind"], {TARGETS[target]["kind"]})
     modules = [module for module in _walk(executable.mod) if module.kind in wanted]
     if not modules:
-        raise DashboardError(f"the module for {target} holds no generated code of kind {' or '.join(wanted)}.")
+        raise DashboardError(f"the module for {target} contains no generated code of kind {' or '.join(wanted)}.")
     kind = modules[0].kind
     form = {"llvm": "s", "hip": "asm", "rocm": "asm"}.get(kind, "")
     text = "\n".join(str(module.inspect_source(form)) for module in modules)

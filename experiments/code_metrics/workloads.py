@@ -75,7 +75,7 @@ def find(name: str, args: Mapping[str, Any]) -> Workload:
     for workload in found:
         if workload.args == args:
             return workload
-    raise DashboardError(f"there is no workload {name} with {dict(args)}.")
+    raise DashboardError(f"unknown workload {name} with {dict(args)}.")
 
 
 def _network(name: str, seed: int) -> tuple[Any, Sequence[Array]]:

@@ -42,7 +42,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {"tracker_port": (int,), "target": (str
 def devices(value: Mapping[str, Mapping[str, Any]], own_target: Mapping[str, Any], own_key: str) -> dict[str, Device]:
     """The config's `devices` by their names; this machine has `own_key`, and `own_target` unless another is given."""
     if not value:
-        raise DashboardError('$.devices: there is none. Name one, as in {"sim": {}}.')
+        raise DashboardError('$.devices: no device given. Add one, e.g. {"sim": {}}.')
     return {name: _device(name, given, own_target, own_key) for name, given in value.items()}
 
 
@@ -55,10 +55,12 @@ def _device(name: str, given: Mapping[str, Any], own_target: Mapping[str, Any], 
         wanted = _TYPES.get(field, (str,))
         if not isinstance(item, wanted) or isinstance(item, bool) or item == "":
             names = " or ".join(kind.__name__ for kind in wanted)
-            raise DashboardError(f"{json_path}.{field}: {item!r} is no {names}. Write one, or leave the field out.")
+            raise DashboardError(
+                f"{json_path}.{field}: {item!r} is not a valid {names}. Use one, or leave the field out."
+            )
     here = "tracker_host" not in given
     if not here and "target" not in given:
-        raise DashboardError(f"{json_path}.target: it is missing. Say what TVM compiles for, as in {EXAMPLE}.")
+        raise DashboardError(f"{json_path}.target: required field is missing. Give the TVM target, e.g. {EXAMPLE}.")
     target = given.get("target", own_target)
     key = own_key if here else given.get("key", name)
     return Device(**{**given, "name": name, "key": key, "target": json.dumps(target, sort_keys=True)})

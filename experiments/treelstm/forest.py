@@ -64,7 +64,10 @@ def read(count: int, file: Path = FILE) -> Forest:
         roots.append(first + below[0][0] if below[0] else first)
         forest = Forest(tuple(words), tuple(children), tuple(roots))
         if len(tree["words"]) != len(heads) or heads.count(0) != 1 or len(forest.below(roots[-1])) != len(heads):
-            raise DashboardError(f"{file}: $.trees[{number - 1}] is no tree. Give each word one head, and one word 0.")
+            raise DashboardError(
+                f"{file}: $.trees[{number - 1}] is not a tree. Give each word one head, and exactly "
+                "one word the head 0."
+            )
     return Forest(tuple(words), tuple(children), tuple(roots))
 
 

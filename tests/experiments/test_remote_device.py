@@ -195,15 +195,15 @@ def test_a_device_has_defaults_and_this_machine_its_own() -> None:
     ("device", "words"),
     [
         ({"tracker_hots": "a"}, r"\$\.devices\.pi\.tracker_hots: unknown field"),
-        ({"tracker_host": "a", "target": "llvm", "tracker_port": "9190"}, "'9190' is no int"),
-        ({"tracker_host": ""}, "'' is no str"),
-        ({"tracker_host": "a"}, r"\$\.devices\.pi\.target: it is missing"),
+        ({"tracker_host": "a", "target": "llvm", "tracker_port": "9190"}, "'9190' is not a valid int"),
+        ({"tracker_host": ""}, "'' is not a valid str"),
+        ({"tracker_host": "a"}, r"\$\.devices\.pi\.target: required field is missing"),
     ],
 )
 def test_a_wrong_device_is_named_with_its_field(device: dict[str, object], words: str) -> None:
     with pytest.raises(DashboardError, match=words):
         parsed(pi=device)
-    with pytest.raises(DashboardError, match=r"\$\.devices: there is none"):
+    with pytest.raises(DashboardError, match=r"\$\.devices: no device given"):
         parsed()
 
 

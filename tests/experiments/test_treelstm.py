@@ -80,7 +80,7 @@ def test_what_is_no_tree_is_refused(tmp_path: Path, heads: list[int]) -> None:
     good = {"words": ["birds", "sing"], "heads": [2, 0]}
     file.write_text(json.dumps({"trees": [good, {"words": ["a", "b"], "heads": heads}]}))
     assert OWN.forest.read(1, file).children == ((), (0,))
-    with pytest.raises(DashboardError, match=r"\$\.trees\[1\] is no tree"):
+    with pytest.raises(DashboardError, match=r"\$\.trees\[1\] is not a tree"):
         OWN.forest.read(2, file)
 
 

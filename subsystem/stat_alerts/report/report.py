@@ -218,11 +218,13 @@ def _format_false_positive_rate(rates: Mapping[str, Rate]) -> Iterable[str]:
 
 
 def _format_sensitivity(seen: Sensitivity | None) -> Iterable[str]:
-    """What would have been told tonight of steps put into copies."""
+    """What would have been reported tonight of steps put into copies."""
     steps = [step for step in seen.tonight if step.series] if seen else []
     if steps:
         first, *others = steps
-        text = f"Of {first.series} series beside the reference, a step of {100 * first.step:g} % would have been told"
+        text = (
+            f"Of {first.series} series beside the reference, a step of {100 * first.step:g} % would have been reported"
+        )
         more = [f"of {100 * step.step:g} % in {_format_told(step)}" for step in others]
         yield ", ".join([f"{text} tonight in {_format_told(first)}", *more]) + "."
 

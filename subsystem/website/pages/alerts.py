@@ -60,31 +60,31 @@ def _planted(verdict: NightVerdict | None) -> list[tuple[str, str]]:
     chance = verdict.by_chance if verdict is not None else None
     rows = []
     if chance is not None:
-        words = f"told by chance on at most {100 * chance.of_any:.2g} % of nights, {chance.series} series together"
+        words = f"reported by chance on at most {100 * chance.of_any:.2g} % of nights, over {chance.series} series"
         rows.append(("nothing changed", words))
     if seen is None:
         return rows
     for tonight, lately in zip(seen.tonight, seen.lately, strict=True):
-        again = f", and {tonight.again} more perhaps after measuring again" if tonight.again else ""
-        words = f"told in {tonight.told} of {tonight.series} series tonight{again}"
+        again = f", and {tonight.again} more possibly after remeasuring" if tonight.again else ""
+        words = f"reported in {tonight.told} of {tonight.series} series tonight{again}"
         if seen.nights > 1:
             words += f"; in {lately.told} of {lately.series} on the last {seen.nights} nights"
         rows.append((f"a step of {100 * tonight.step:g} %", words))
     if seen.at_most_per_1000 is not None:
-        words = f"told in {seen.false} of {seen.unchanged} series-nights"
+        words = f"reported in {seen.false} of {seen.unchanged} series-nights"
         words += f"; with 95 % confidence below {three_digits(seen.at_most_per_1000)} per 1000"
-        rows.append(("the same TVM as the night before, taken for a new one", words))
+        rows.append(("the same TVM as the night before, treated as a new one", words))
     return rows
 
 
 def _rate(rate: Rate, target: float | None) -> RateView:
     name = _KINDS.get(rate.kind, rate.kind)
     if rate.rate is None:
-        return RateView(name, "nothing to measure it on yet", "absent")
+        return RateView(name, "no data to measure it on yet", "absent")
     text = f"{three_digits(rate.rate)} false alerts per 1000 series-nights ({rate.alerts} in {rate.nights}"
     text += f"; with 95 % confidence below {three_digits(rate.at_most)})" if rate.at_most is not None else ")"
     if target is None:
         return RateView(name, text, "absent")
     if rate.at_most is not None and rate.rate <= target < rate.at_most:
-        return RateView(name, f"{text}: too few nights yet to say that it is below the target", "absent")
+        return RateView(name, f"{text}: too few nights yet to show that it is below the target", "absent")
     return RateView(name, text, "partial" if rate.rate > target else "ok")

@@ -70,7 +70,7 @@ def test_a_real_step_is_named_though_the_rounds_differ_by_more(tmp_path: Path) -
     ("experiment", "rounds", "said"),
     [
         ("relax_opt", 6, ["None of 4 steps is real.", "| flat (", "a smaller change would not be seen here"]),
-        ("relax_opt", 1, ["Nothing can be said: none of 4 steps was measured in three rounds or more.", "not judged"]),
+        ("relax_opt", 1, ["No conclusion: none of the 4 steps was measured in three rounds or more.", "not judged"]),
         ("canary", 6, ["## The control", "Of its 4 steps none are called real"]),
     ],
     ids=["flat", "one round", "the control"],
@@ -124,7 +124,7 @@ def test_what_could_not_be_had_or_measured_is_told_until_it_was(tmp_path: Path) 
         account(made, stamp, unbuilt=unbuilt, failed=failed)
     assert history(made).partition("## Failed\n\n")[2].splitlines() == [
         "- relax_opt on 20261121: it crashed",
-        f"- every experiment on {'c' * 12}: could not be had: cmake failed",
+        f"- every experiment on {'c' * 12}: could not be built: cmake failed",
         "- relax_opt on 20261122: it crashed",
         f"- relax_opt on 0.10.0: in {later}",
     ]
@@ -170,7 +170,7 @@ def test_where_no_night_can_be_read_the_files_are_named(tmp_path: Path, capsys: 
     assert "data_20261121T050000Z.json: not JSON" in capsys.readouterr().err
     account(Home(tmp_path), "20261122T000000Z", unbuilt={"0.9.0": "no wheel"})
     assert cli.main(["results", str(tmp_path), "--history"]) == USAGE
-    assert "0.9.0, every experiment: could not be had: no wheel." in capsys.readouterr().err
+    assert "0.9.0, every experiment: could not be built: no wheel." in capsys.readouterr().err
 
 
 def test_what_an_old_tvm_could_not_do_is_told(tmp_path: Path) -> None:

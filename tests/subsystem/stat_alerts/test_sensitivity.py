@@ -98,7 +98,7 @@ def test_the_page_of_alerts_says_what_would_have_been_told(tmp_path: Path) -> No
     said = [said_of(home, night) for night in range(1, 3)][-1]
     site.publish_here(judged(home, 2).night)
     words = site.page("alerts.html").words
-    assert f"a step of 5 % told in {said.tonight[1].told} of 8 series tonight" in words
+    assert f"a step of 5 % reported in {said.tonight[1].told} of 8 series tonight" in words
     assert f"in {said.lately[1].told} of 16 on the last 2 nights" in words
 
 
@@ -118,4 +118,4 @@ def test_the_verdict_states_how_often_such_a_night_tells_something_by_chance(tmp
     assert stated == ByChance(8, 1e-4, pytest.approx(8e-4))
     site = Site(home.home)
     site.publish_here(judged(home, 1).night)
-    assert "told by chance on at most 0.08 % of nights, 8 series together" in site.page("alerts.html").words
+    assert "reported by chance on at most 0.08 % of nights, over 8 series" in site.page("alerts.html").words

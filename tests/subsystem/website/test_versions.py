@@ -140,7 +140,7 @@ def test_of_many_tvms_all_values_can_be_unfolded(site: Site) -> None:
     assert "On each of the 30 TVMs" in page.words
     assert len(spots(page)) == 30
     assert page.texts["text"] == ["0.0.0", "0.29.0"], "there is no room for the others"
-    assert "Nothing can be said" in page.words
+    assert "No conclusion" in page.words
 
 
 def test_the_control_speaks_for_the_machine(site: Site) -> None:
@@ -169,7 +169,7 @@ def test_the_page_is_carried_over_until_backfill_has_measured_again(site: Site) 
     site.home.backfills.mkdir()
     account = site.home.backfills / "20261122T000000Z.json"
     common.write_json(account, {"unbuilt": {"0.8.0": "no wheel"}})
-    assert "every experiment 0.8.0 ✗could not be had: no wheel" in versions_page(site).words
+    assert "every experiment 0.8.0 ✗could not be built: no wheel" in versions_page(site).words
     experiment = site.home.backfills / "20261123T000000Z.json"
     common.write_json(experiment, {"failed": {"cnn on 0.11.0": "it crashed"}})
     assert "Networks" in versions_page(site).words
@@ -182,7 +182,7 @@ def test_what_could_not_be_built_is_told_where_nothing_was_measured(site: Site) 
     common.write_json(account, {"unbuilt": {HOSTILE[0]: HOSTILE[1]}})
     words = versions_page(site).words
     assert "No TVM of the past has been measured here" in words
-    assert f"could not be had: {HOSTILE[1]}" in words
+    assert f"could not be built: {HOSTILE[1]}" in words
 
 
 def test_hostile_names_stay_text(site: Site) -> None:
@@ -207,7 +207,7 @@ def test_one_tvm_alone_has_its_name_and_value(site: Site) -> None:
     page = versions_page(site)
     assert spots(page) == [120.0]
     assert [len(name) for name in page.texts["text"]] == [18]
-    assert "Nothing can be said" in page.words
+    assert "No conclusion" in page.words
 
 
 def test_only_unreadable_files_are_told_as_such(site: Site) -> None:

@@ -189,7 +189,7 @@ def test_an_incident_is_found_by_the_beginning_of_its_id() -> None:
     assert ledger.find("i20260704-b").id == TWO
     with pytest.raises(DashboardError, match=f"may be {ONE}, {TWO}"):
         ledger.find("i2026")
-    with pytest.raises(DashboardError, match="is no incident"):
+    with pytest.raises(DashboardError, match="is not an incident"):
         Ledger().find("x")
 
 
@@ -247,7 +247,7 @@ def test_a_silence_is_ended_by_its_pattern_and_the_ledger_knows_who_did(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("show", "nope"), "is no incident"),
+        (("show", "nope"), "is not an incident"),
         (("unsilence", "*"), "no silence has the pattern '*'. In force: none."),
         (("silence", "*", "--days", "0"), "a silence must end"),
         (("silence", "*", "--days", "1000"), "a silence must end"),

@@ -78,11 +78,11 @@ def format_verdict(history: History) -> Iterator[str]:
     real = sum(step.found.real for step in judged)
     possible = len(history.courses) * len(history.pairs())
     if not judged:
-        yield f"Nothing can be said: none of {possible} steps was measured in three rounds or more."
+        yield f"No conclusion: none of the {possible} steps was measured in three rounds or more."
         return
     yield f"{real} of {len(judged)} steps are real." if real else f"None of {len(judged)} steps is real."
     if possible > len(judged):
-        yield f"{possible - len(judged)} more could not be judged: too few rounds measured both TVMs."
+        yield f"{possible - len(judged)} more could not be judged because too few rounds measured both TVMs."
     for kind, units in (("times", False), ("sizes", True)):
         quiet = [step.found for step in judged if not step.found.real and (step.course.series.unit == "bytes") == units]
         if quiet:
@@ -171,5 +171,5 @@ def list_failures(history: History) -> Iterator[tuple[str, str, str]]:
         yield (
             unmeasured.experiment or "every experiment",
             unmeasured.tvm,
-            reason if unmeasured.experiment else f"could not be had: {reason}",
+            reason if unmeasured.experiment else f"could not be built: {reason}",
         )

@@ -95,7 +95,7 @@ class _Sets:
     def add(self, guid: str) -> None:
         """Make the tables of another writer."""
         if not re.fullmatch(r"[\w-]+", guid):
-            raise DashboardError(f"{guid!r:.60} is no guid of a writer of RocPD. Leave its traces out.")
+            raise DashboardError(f"{guid!r:.60} is not a guid that RocPD writers use. Leave its traces out.")
         suffix = self._suffixes[guid] = "_" + guid.replace("-", "_")
         for statement in make_tables(suffix, guid):
             self._database.execute(statement)

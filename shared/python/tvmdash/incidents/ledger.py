@@ -215,7 +215,7 @@ class Ledger:
         matches = matches or [incident for key, incident in self.incidents.items() if key.startswith(name)]
         if len(matches) != 1:
             known = ", ".join(list(self.incidents)[-5:]) or "none yet"
-            what = "is no incident" if not matches else f"may be {', '.join(incident.id for incident in matches)}"
+            what = "is not an incident" if not matches else f"may be {', '.join(incident.id for incident in matches)}"
             raise DashboardError(f"{name!r} {what}. The last ones: {known}.")
         return matches[0]
 

@@ -99,7 +99,7 @@ def _explain_exact(name: str, value: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {format_night(stamp)}: {format_exact(number, '')} ({agreed})."
     rests_on = list(zip(value["values"], value.get("functions", [0] * len(value["values"])), strict=True))
     same = len(rests_on) > 1 and rests_on[-1] == rests_on[-2]
-    yield f"  What is exact has no noise; any other value than before is told: {'NOT ' * same}the same decision."
+    yield f"  Exact numbers have no noise, so any change is reported: {'NOT ' * same}the same decision."
 
 
 def keep_ratios(decision: RatioDecision) -> dict[str, Any]:
@@ -131,7 +131,10 @@ def _explain_series(name: str, value: Mapping[str, Any]) -> Iterator[str]:
     stored, again = value["decision"], replay_decision(value)
     yield f"{name}:"
     if again.kind == "quiet" or again.z is None or again.nights is None:
-        yield f"  Replayed: {again.kind}, {format_reason(again)}. It was told as {stored['kind']}, {stored['reason']}."
+        yield (
+            f"  Replayed: {again.kind}, {format_reason(again)}. It was reported as {stored['kind']}, "
+            f"{stored['reason']}."
+        )
         return
     same = again.kind in (stored["kind"], "alert") and again.cut == stored["cut"] and again.effect == stored["effect"]
     which = "the same decision" if same else "NOT the same decision"
@@ -150,7 +153,7 @@ def _explain_series(name: str, value: Mapping[str, Any]) -> Iterator[str]:
         least = value["settings"]["least_effect"]
         yield (
             f"  The shift is {format_percent(again.effect)}, 95 %: {format_percent(again.effect_low)} to "
-            f"{format_percent(again.effect_high)}; at least {100 * least:g} % is told."
+            f"{format_percent(again.effect_high)}; shifts of at least {100 * least:g} % are reported."
         )
     if not again.reruns:
         why = "it is beyond any run that the level before shows by itself, and no drift"
@@ -189,7 +192,7 @@ def _explain_fleet(value: Mapping[str, Any]) -> Iterator[str]:
     )
     cause = again.cause
     if cause.controls_shift is None:
-        yield "There is no control that could say whether it is the machine or all of TVM."
+        yield "No control can show whether this is the machine or all of TVM."
     else:
         yield f"The {cause.controls} controls moved by {format_percent(cause.controls_shift)}: {cause.blame}."
 

@@ -47,7 +47,7 @@ class SummaryRow:
 def summary(traces: Connection, *, by: str | None = None) -> Iterator[SummaryRow]:
     """The rows, the longest total first; `by` is None, "process" or "host"."""
     if by is not None and by not in GROUPS:
-        raise DashboardError(f"{by!r:.40} is not what a summary can be told apart by. Use {' or '.join(GROUPS)}.")
+        raise DashboardError(f"cannot group a summary by {by!r:.40}. Use {' or '.join(GROUPS)}.")
     shown, join = "CAST(NULL AS VARCHAR)", ""
     if by:
         groups = f"SELECT guid, process, {GROUPS[by]} AS grp FROM processes"  # noqa: S608 - our own words

@@ -111,7 +111,7 @@ def list_packaged(folder: Path) -> list[Path]:
             raise DashboardError(f"{index}: files: {name!r:.80} lies outside of the package. Give that file itself.")
         if not (root / name).is_file():
             raise DashboardError(
-                f"{index}: files: there is no {name!r:.80}. Restore it, or give the others themselves."
+                f"{index}: files: {name!r:.80} does not exist. Restore it, or give the other files directly."
             )
     return [folder / name for name in names]
 

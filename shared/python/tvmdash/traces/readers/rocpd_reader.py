@@ -123,8 +123,8 @@ def _check_version(path: Path, version: str) -> None:
         raise DashboardError(f"{path}: RocPD schema version {version!r:.40} is unknown. Leave it out.")
     if int(major) > SCHEMA_VERSION:
         raise DashboardError(
-            f"{path}: RocPD schema version {version!r:.40} is newer than {SCHEMA_VERSION}, whose tables are read. Have "
-            f"the profiler write version {SCHEMA_VERSION}, or update the dashboard where it reads the newer one."
+            f"{path}: RocPD schema version {version!r:.40} is newer than {SCHEMA_VERSION}, the newest supported "
+            f"version. Have the profiler write version {SCHEMA_VERSION}, or update the dashboard."
         )
 
 
