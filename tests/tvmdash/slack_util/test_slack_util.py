@@ -194,7 +194,7 @@ def test_no_connection_is_tried_again_and_then_told(state: State) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/api/"
-        with pytest.raises(BusyError, match="cannot be reached"):
+        with pytest.raises(BusyError, match="Slack could not be reached"):
             Slack(Secrets(bot_token=TOKEN), CHANNEL, Patience(1.2), api_url=url).post(HELLO, KEY, 0)
 
 
@@ -278,7 +278,7 @@ def test_a_request_that_broke_off_while_it_was_sent_was_certainly_not_taken() ->
         thread = threading.Thread(target=cut_off)
         thread.start()
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/upload"
-        with pytest.raises(BusyError, match="cannot be reached"):
+        with pytest.raises(BusyError, match="Slack could not be reached"):
             transport.post(url, bytes(50_000_000), {}, 20.0)
         thread.join()
 
@@ -309,7 +309,7 @@ def test_the_proxy_of_the_environment_is_asked_for_others(monkeypatch: pytest.Mo
         monkeypatch.delenv("NO_PROXY", raising=False)
         thread = threading.Thread(target=lambda: asked.append(heard_by(proxy)))
         thread.start()
-        with pytest.raises(BusyError, match="cannot be reached"):
+        with pytest.raises(BusyError, match="Slack could not be reached"):
             transport.post("https://slack.invalid/api/auth.test", b"a=1", {"Authorization": "secret"}, 10.0)
         thread.join()
     assert asked[0].startswith(b"CONNECT slack.invalid:443 ")
