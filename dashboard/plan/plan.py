@@ -200,7 +200,7 @@ def _find_script_fault(job: Job, stage: Stage) -> Iterator[str]:
     script = job.folder / stage.script
     if not script.is_file():
         if script.is_symlink() and not script.exists():
-            yield (f"{script}: broken link to {os.readlink(script)}. Copy the original folder again with cp -rL.")
+            yield f"{script}: broken link to {os.readlink(script)}. Copy the original folder again with cp -rL."
         elif script.exists() or not stage.optional:
             yield f"{script}: no such script. Every {job.kind} needs a {stage.script}."
         return

@@ -57,7 +57,7 @@ def run_in_turn(
             ended = (
                 _fault_of(perform, half, left_s)
                 if fits
-                else (f"the stage's time limit of {limit_s:g} s was nearly reached")
+                else f"the stage's time limit of {limit_s:g} s was nearly reached"
             )
         longest_s = max(longest_s, time.monotonic() - started)
     assert result is not None

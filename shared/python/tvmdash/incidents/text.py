@@ -97,7 +97,7 @@ def format_bisection(result: BisectionAnswer) -> str:
         return f"Bisected: it came with {named[0]}, {size}; {how}."
     several = format_list(named, 3)
     return (
-        f"Bisected: it came with one of {result.count} commits that could not be distinguished: {several}; {size}; "
+        f"Bisected: it came with one of {result.count} builds that could not be distinguished: {several}; {size}; "
         f"{how}."
     )
 
