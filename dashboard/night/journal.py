@@ -76,7 +76,11 @@ class Journal:
             new = JobResult(job.kind, job.name, job.title, job.description, ())
             before = self._jobs.get((job.kind, job.name), new)
             self._jobs[job.kind, job.name] = dataclasses.replace(before, steps=(*before.steps, result))
-            self._write_status(job, result, log)
+            try:
+                self._write_status(job, result, log)
+            except OSError as error:  # something lies where it should; the night's record knows the status as well
+                where = error.filename2 or error.filename or self._home.status(job.kind, job.name)
+                self.note(f"{where}: cannot be written: {error.strerror}. Move away what lies there.")
             self._add({"job": dataclasses.replace(before, steps=(result,)).to_json()})
 
     def _add(self, entry: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ import dataclasses
 import datetime
 import hashlib
 import logging
+import os
 import socket
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from pathlib import Path
 from tvmdash import common, records
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.files import broken
 from tvmdash.machine import hardware, identity
 from tvmdash.machine.identity import UNNAMED, MachineChange, MachineIdentity
 
@@ -40,14 +42,21 @@ def keep(home: Home, env_name: str, moment: datetime.datetime) -> tuple[MachineI
     machine_id, hw_model = _read_machine_id(), hardware.hw_model()
     kept = _read_kept(home)
     if kept is None:
-        home.machine_file.unlink(missing_ok=True)  # a damaged one: whoever reads data would stumble over it
+        _set_aside(home.machine_file)  # a damaged one: whoever reads data would stumble over it
         former = _find_former_name(home, env_name)
         kept = MachineIdentity(env_name, common.stamp_of(moment), machine_id, hw_model, former)
     changes = tuple(_find_changes(kept, env_name, machine_id, hw_model))
     now = dataclasses.replace(kept, machine_id=machine_id or kept.machine_id, hw_model=hw_model)
     home.machine_file.parent.mkdir(parents=True, exist_ok=True)
+    if not home.machine_file.is_file():
+        _set_aside(home.machine_file)
     identity.write(home.machine_file, now)
     return now, changes
+
+
+def _set_aside(path: Path) -> None:
+    if os.path.lexists(path):
+        _log.warning("%s: was set aside as %s.", path, broken.set_aside(path).name)
 
 
 def _read_kept(home: Home) -> MachineIdentity | None:

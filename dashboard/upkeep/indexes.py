@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.files import broken
 from tvmdash.records import data_stamps
 
 _DERIVED = ("stat_alerts/state.json", "score/scores.json")
@@ -14,9 +15,13 @@ _DERIVED = ("stat_alerts/state.json", "score/scores.json")
 
 
 def remove_index(home: Home) -> None:
-    """Remove the index of series: the next that writes it makes it anew."""
+    """Remove the index of series: the next that writes it makes it anew. A folder in its place is kept beside."""
     for suffix in ("", "-wal", "-shm"):
-        Path(f"{home.store_file}{suffix}").unlink(missing_ok=True)
+        path = Path(f"{home.store_file}{suffix}")
+        if path.is_dir() and not path.is_symlink():
+            broken.set_aside(path)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def list_indexed(home: Home, experiment: str) -> frozenset[str]:

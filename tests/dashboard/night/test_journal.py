@@ -161,3 +161,17 @@ def test_a_pipe_in_place_of_a_journal_is_not_waited_for(home: Home) -> None:
     begun(home)
     os.mkfifo(home.night_journal(STAMP))
     assert home.read_night(STAMP).state == RUNNING
+
+
+@pytest.mark.parametrize("place", ["run.json", "run.log", ""])
+def test_a_status_that_cannot_be_written_is_told_and_stops_no_night(home: Home, tmp_path: Path, place: str) -> None:
+    taken = home.status("experiment", "cnn") / place
+    taken.parent.mkdir(parents=True)
+    (taken / "x").mkdir(parents=True) if place else taken.write_text("x")
+    journal = begun(home)
+    journal.record(job("cnn"), step("run"))
+    journal.record(job("cnn"), step("analyze"))
+    night = home.read_night(STAMP)
+    assert [each.stage for each in night.jobs[0].steps] == ["run", "analyze"]
+    assert str(taken) in night.notes[0]
+    assert night.notes[0].endswith("Move away what lies there.")

@@ -198,13 +198,15 @@ def test_a_restored_home_keeps_its_name(home: homes.HomeForTests) -> None:
     assert read_home_config(restored).env_name == "rack3"
 
 
-@pytest.mark.parametrize("damage", [None, "{", '{"schema_version": 1, "name": 3}', '{"schema_version": 9}'])
+@pytest.mark.parametrize("damage", [None, "{", '{"schema_version": 1, "name": 3}', '{"schema_version": 9}', "folder"])
 def test_a_lost_or_damaged_file_is_mended_from_the_last_nights_record(tmp_path: Path, damage: str | None) -> None:
     home = homes.make_home(tmp_path, tmp_path / "artifacts").home
     kept = MachineIdentity("lab7", "20260101T000000Z", "0123456789abcdef", "Other CPU x 4", formerly="default")
     night = {"stamp": NIGHTS[0], "state": "complete", "notes": [], "artifacts": [], "jobs": []}
     homes.write(home.night_file(NIGHTS[0]), {**night, "machine": structured.to_json(kept)})
-    if damage is not None:
+    if damage == "folder":
+        home.machine_file.mkdir()
+    elif damage is not None:
         home.machine_file.write_text(damage)
     assert read_home_config(home).env_name == "lab7"
     mended, _ = home_machine.keep(home, "lab7", TONIGHT)
