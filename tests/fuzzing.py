@@ -9,12 +9,14 @@ from __future__ import annotations
 import copy
 import json
 import math
+import os
 import random
 import string
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 
 from tests.thorough import examples
@@ -32,8 +34,11 @@ GARBAGE = (
 
 
 def the_same_each_time(few: int, many: int) -> settings:
-    """The settings of a property that is tried with the same cases in each run, many of them by `run.sh --slow`."""
-    return settings(examples(few, many), derandomize=True, database=None)
+    """The settings of a property that is tried with the same cases in each run, many of them by `run.sh --slow`.
+
+    Cases are not shrunk: no number is simpler than another.
+    """
+    return settings(examples(few, many), derandomize=True, database=None, phases=(Phase.explicit, Phase.generate))
 
 
 def cases(make: Callable[[random.Random], Any]) -> st.SearchStrategy[Any]:
@@ -172,3 +177,21 @@ def damage(chance: random.Random, raw: bytes) -> bytes:
 
 def _make_garbage(chance: random.Random) -> bytes:
     return chance.choice(GARBAGE) if chance.random() < 0.6 else chance.randbytes(chance.randint(0, 30))
+
+
+KINDS = ("folder", "full folder", "pipe", "loop", "nowhere", "device", "nothing")
+
+
+def put_something_else(chance: random.Random, path: Path, what: str = "") -> str:
+    """In place of the file a folder, a pipe, a link that leads nowhere, to itself or to a device, or nothing; which."""
+    what = what or chance.choice(KINDS)
+    path.unlink()
+    if what in {"folder", "full folder"}:
+        path.mkdir()
+    if what == "full folder":
+        (path / "x").write_text("x")
+    elif what == "pipe":
+        os.mkfifo(path)
+    elif what in {"loop", "nowhere", "device"}:
+        path.symlink_to({"loop": path.name, "nowhere": "nowhere", "device": "/dev/zero"}[what])
+    return what
