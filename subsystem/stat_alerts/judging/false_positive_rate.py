@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -29,8 +29,10 @@ from tvmdash.errors import DashboardError
 from tvmdash.structured import Stamp
 
 HONESTY_FILE = "honesty.json"
-VERSION = 2
-"""Version 1 counted a night as often as its series was tested; a file of it is not gone on with."""
+VERSION = 3
+"""Version 1 counted a night as often as its series was tested; a file of it is not gone on with. Version 2 had its
+counts under `nights`, where a dashboard that knows only version 1 took them for its own and failed. It does not find
+`tests`, so a home can go back to it."""
 TARGET = 0.2
 KEPT_NIGHTS = 90
 LEAST = 60
@@ -70,12 +72,16 @@ class _Count:
     alerts: int
 
 
+_Counts = tuple[Literal["shuffled", "unchanged"], str, Stamp, int, int]
+
+
 @dataclass(frozen=True)
 class _Kept:
-    """What the file holds: the counts of each night, in the order of their fields."""
+    """What the file holds: the counts of each night, in the order of their fields; in version 2, `nights`."""
 
     version: int
-    nights: Mapping[Stamp, tuple[tuple[Literal["shuffled", "unchanged"], str, Stamp, int, int], ...]]
+    tests: Mapping[Stamp, tuple[_Counts, ...]] = field(default_factory=dict)
+    nights: Mapping[Stamp, tuple[_Counts, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -112,8 +118,8 @@ def measured(output: Path, table: Table, judged: Judged, options: Options, count
     tests = dict(sorted((stamp, test) for stamp, test in _read(path).items() if stamp < tonight)[1 - KEPT_NIGHTS :])
     counted = {(count.kind, count.series): count.until for test in tests.values() for count in test}
     tests[tonight] = list(_tonight(table, judged, options, count, counted))
-    nights = {stamp: [astuple(count) for count in test] for stamp, test in tests.items()}
-    common.write_json(path, {"version": VERSION, "nights": nights}, durable=False)
+    written = {stamp: [astuple(count) for count in test] for stamp, test in tests.items()}
+    common.write_json(path, {"version": VERSION, "tests": written}, durable=False)
     return {kind: _sum(tests, kind) for kind in (SHUFFLED, UNCHANGED)}
 
 
@@ -123,9 +129,10 @@ def _read(path: Path) -> dict[str, list[_Count]]:
         kept = structured.read(_Kept, path)
     except DashboardError:
         return {}
-    if kept is None or kept.version != VERSION:
+    if kept is None or kept.version not in {2, VERSION}:
         return {}
-    return {stamp: [_Count(*count) for count in test] for stamp, test in kept.nights.items()}
+    tests = kept.tests if kept.version == VERSION else kept.nights
+    return {stamp: [_Count(*count) for count in test] for stamp, test in tests.items()}
 
 
 def _sum(tests: Mapping[str, list[_Count]], kind: str) -> Rate:

@@ -201,6 +201,22 @@ def test_a_file_that_counted_nights_again_and_again_is_not_gone_on_with(tmp_path
     assert rates["shuffled"].nights == 16 * (70 - 17)
 
 
+def test_a_home_can_go_back_to_a_dashboard_that_counts_nights_in_the_older_way(tmp_path: Path) -> None:
+    home = home_of(tmp_path, of_one_version(70))
+    own_test(home, 69, SUBSYSTEM.Settings())
+    file = json.loads((home.output / "honesty.json").read_text())
+    assert "nights" not in file  # which the older one takes for its own counts
+    assert list(file["tests"]) == [stamp_of(69)]
+
+
+def test_counts_that_were_kept_under_their_former_name_are_gone_on_with(tmp_path: Path) -> None:
+    home = home_of(tmp_path, of_one_version(71))
+    first = own_test(home, 69, SUBSYSTEM.Settings())
+    path = home.output / "honesty.json"
+    path.write_text(json.dumps({"version": 2, "nights": json.loads(path.read_text())["tests"]}))
+    assert own_test(home, 70, SUBSYSTEM.Settings())["shuffled"].nights == first["shuffled"].nights + 16
+
+
 def test_the_detectors_test_of_itself_takes_out_what_the_whole_machine_did_as_judging_does(tmp_path: Path) -> None:
     truth = of_one_version(110, canaries=5)
     truth.code_of = {(name, level): np.ones(110) for name in truth.workloads for level in (0, 3)}
