@@ -23,7 +23,7 @@ _FORM = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:/[A-Za-z0-9._/-]{1,
 _OBJECTS, _ARCHIVES = "objects", "archives"
 _SETTINGS = {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 3, "mode": "standard"}}
 _PART_BYTES = 16 << 20
-REQUIREMENTS = "requirements-s3.txt"
+REQUIREMENTS = "requirements-s3-hashes.txt"
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class RemoteBackup:
             import s3fs
         except ImportError as error:
             problem = f"object storage needs s3fs, which is not installed ({error})."
-            remedy = f"pip install --no-deps -r {REQUIREMENTS}"
+            remedy = f"pip install --no-deps --require-hashes -r {REQUIREMENTS}"
             raise DashboardError(problem, place=self.url, remedy=remedy) from error
         options = {"config_kwargs": _SETTINGS, "use_listings_cache": False, "skip_instance_cache": True}
         self._files: Any = s3fs.S3FileSystem(**options)

@@ -23,7 +23,7 @@ from tvmdash.errors import DashboardError
 
 OWN = "own"
 """The folder of the code that holds the experiments which are not of this repository."""
-_PARTS = ("dashboard", "experiments", "shared", "requirements.txt")
+_PARTS = ("dashboard", "experiments", "shared", "requirements.txt", "requirements-hashes.txt")
 _LEFT_OUT = {"__pycache__", ".git", ".venv", "setup"}
 _SENT = (
     "hosts", "tvm_options", "randomize", "timeouts", "artifact_timeout_s", "max_artifacts_gb", "parallel_stages",

@@ -7,6 +7,9 @@
 # requirements files. KEY/ is complete when KEY/.complete is there, KEY.log is the log of its set-up, and KEY.lock is
 # locked: exclusively while somebody sets it up or removes it, shared by whoever runs in it, through an open file that
 # `exec` passes on. The date of KEY.lock is the last use.
+#
+# Beside each FILE.txt of pins is FILE-hashes.txt, the same pins with the hashes of their packages, from which pip installs;
+# with TVMDASH_REQUIRE_HASHES=0 from the pins.
 
 OLDEST_PYTHON=311 NEWEST_PYTHON=314 # what requirements.txt has pins for: 100 * major + minor
 UNUSED_DAYS=30
@@ -120,12 +123,16 @@ python_candidates() {
 
 set_up_environment() { # REQUIREMENTS...
   local log=$VENV.log file arguments=() status=0 started=$SECONDS
+  case ${TVMDASH_REQUIRE_HASHES:-1} in
+    0) for file in "$@"; do arguments+=(-r "$file"); done ;;
+    1) for file in "$@"; do check_hashes "$file" && arguments+=(--require-hashes -r "${file%.txt}-hashes.txt"); done ;;
+    *) fail "TVMDASH_REQUIRE_HASHES: ${TVMDASH_REQUIRE_HASHES@Q} is neither 0 nor 1." ;;
+  esac
   [ "$PYTHON_STATE" = complete ] ||
     fail "$PYTHON ($PYTHON_VERSION) lacks the modules ensurepip and venv, which are needed to create virtual environments." \
       "Install them (Debian, Ubuntu: apt install python${PYTHON_VERSION%.*}-venv), or set TVMDASH_PYTHON to another Python."
   [ ! -d "$VENV" ] || say "an earlier set-up of $VENV was interrupted; starting over."
   say "setting up the Python packages in $VENV (once; a minute or so)."
-  for file in "$@"; do arguments+=(-r "$file"); done
   trap 'stop_progress; exit 130' INT # pip answers an interrupt with an exit status of its own
   start_progress "$log"
   install_packages "$log" "${arguments[@]}" || status=$?
@@ -133,6 +140,18 @@ set_up_environment() { # REQUIREMENTS...
   trap - INT
   [ "$status" = 0 ] || explain_failure "$log" "$status"
   say "the Python packages are ready after $((SECONDS - started)) s."
+}
+
+# That the hashes are those of the pins: who edits one and not the other would get the other.
+check_hashes() { # REQUIREMENTS
+  local hashes=${1%.txt}-hashes.txt differ remedy="Run tests/make_hashes.sh, or go without with TVMDASH_REQUIRE_HASHES=0."
+  [ -f "$hashes" ] || fail "$hashes is missing. $remedy"
+  differ=$(comm -3 <(list_pins "$1") <(list_pins "$hashes") | tr -s '\t\n' ' ')
+  [ -z "$differ" ] || fail "$1 and $hashes differ:$differ. $remedy"
+}
+
+list_pins() { # FILE
+  sed -nE 's/^([A-Za-z0-9._-]+==[^ ;\\]+).*/ \1/p' -- "$1" | tr 'A-Z_' 'a-z-' | LC_ALL=C sort
 }
 
 install_packages() { # LOG PIP_ARGUMENTS...
@@ -169,13 +188,18 @@ stop_progress() {
 }
 
 explain_failure() { # LOG STATUS
-  local tail free_kb
+  local tail free_kb changed
   tail=$(tail -n 12 -- "$1")
   free_kb=$(df -Pk -- "${1%/*}" | awk 'NR == 2 { print $4 }') # ensurepip does not say why it fails
   printf '%s\n' "$tail" | sed 's/^/    /' >&2
   if [[ $tail == *"No space left on device"* || $tail == *"Disk quota exceeded"* || $free_kb -lt 4096 ]]; then
     fail "the disk with $VENV is full (log: $1). Free 1 GB on it, or set TVMDASH_VENV_DIR to a folder on another disk."
   fi
+  changed=$(awk '/DO NOT MATCH THE HASHES/ { getline; print $1; exit }' "$1")
+  [ -z "$changed" ] ||
+    fail "$changed: the package index served a file whose hash is not in the list, so nothing was installed (log: $1)." \
+      "If the download was cut short or pip's cache is damaged, try again with PIP_NO_CACHE_DIR=1. If your index builds" \
+      "its own wheels, TVMDASH_REQUIRE_HASHES=0 installs without hashes. Otherwise the file may have been tampered with."
   fail "could not install the Python packages: the last step exited with status $2; its last lines are above, its" \
     "log is $1. Check the network, the proxy and the package index (PIP_INDEX_URL, pip.conf), then try again."
 }

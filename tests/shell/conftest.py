@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -17,6 +18,7 @@ import pytest
 
 REPO = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 180.0
+WHEEL = "tvmdash_probe-1.0-py3-none-any.whl"
 
 _DASHBOARD = """
 import json, locale, os, subprocess, sys, tvmdash_probe
@@ -86,7 +88,7 @@ def finish(process: subprocess.Popen[str]) -> Start:
 
 def _write_wheel(folder: Path) -> None:
     about = "tvmdash_probe-1.0.dist-info"
-    with zipfile.ZipFile(folder / "tvmdash_probe-1.0-py3-none-any.whl", "w") as wheel:
+    with zipfile.ZipFile(folder / WHEEL, "w") as wheel:
         wheel.writestr("tvmdash_probe.py", "")
         wheel.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\nName: tvmdash-probe\nVersion: 1.0\n")
         wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
@@ -101,13 +103,19 @@ def make_mini_repo(folder: Path) -> MiniRepo:
         path.mkdir(parents=True)
     for name in ("run_dashboard.sh", "shared/bash/common.sh"):
         shutil.copy2(REPO / name, repo / name)
-    (repo / "requirements.txt").write_text("tvmdash-probe==1.0\n")
     (repo / "dashboard" / "__init__.py").touch()
     (repo / "dashboard" / "__main__.py").write_text(_DASHBOARD)
     _write_wheel(wheels)
+    write_pins(repo, hashlib.sha256((wheels / WHEEL).read_bytes()).hexdigest())
     (programs / "python3").symlink_to(real_python())
     pip = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PIP_CONFIG_FILE": os.devnull, "PIP_RETRIES": "0"}
     return MiniRepo(repo, {"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(folder), **pip})
+
+
+def write_pins(repo: Path, digest: str) -> None:
+    """Pin the probe, whose wheel has this SHA-256."""
+    (repo / "requirements.txt").write_text("tvmdash-probe==1.0\n")
+    (repo / "requirements-hashes.txt").write_text(f"tvmdash-probe==1.0 \\\n    --hash=sha256:{digest}\n")
 
 
 def real_python() -> str:

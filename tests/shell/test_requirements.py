@@ -27,6 +27,22 @@ def pins(path: Path, python: str | None = None) -> list[Requirement]:
     return [requirement for requirement in found if not requirement.marker or requirement.marker.evaluate(env)]
 
 
+def hashed(path: Path) -> dict[str, int]:
+    """The pins in a file of hashes, each with its marker as pip reads it, and how many hashes it has."""
+    found: dict[str, int] = {}
+    for line in path.read_text().replace("\\\n", " ").splitlines():
+        if line and not line.lstrip().startswith("#"):
+            pin, *hashes = re.split(r"\s+--hash=", line.strip())
+            assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", text) for text in hashes)
+            found[_plain(Requirement(pin))] = len(hashes)
+    return found
+
+
+def _plain(pin: Requirement) -> str:
+    marker = str(pin.marker or "").replace("python_full_version", "python_version")
+    return f"{normal(pin.name)}{pin.specifier} {marker}".strip()
+
+
 def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
@@ -40,6 +56,15 @@ def test_every_requirement_is_one_exact_pin(path: Path, python: str) -> None:
         assert re.fullmatch(r"==\d+(\.\w+)*", str(requirement.specifier)), requirement
     names = [normal(requirement.name) for requirement in found]
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("path", [*FILES, OPTIONAL[0]], ids=["dashboard", "tests", "s3"])
+def test_every_pin_has_its_hashes_beside_it(path: Path) -> None:
+    lines = (line.split(" #")[0].strip() for line in path.read_text().splitlines())
+    wanted = {_plain(Requirement(line)) for line in lines if line and not line.startswith("#")}
+    found = hashed(path.with_name(f"{path.stem}-hashes.txt"))
+    assert set(found) == wanted, "run tests/make_hashes.sh"
+    assert all(found.values())
 
 
 @pytest.mark.skipif(not (Path(sys.prefix) / ".complete").exists(), reason="not the environment of tests/run.sh")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import shutil
 import signal
 import socket
@@ -78,6 +79,47 @@ def test_an_index_that_cannot_be_reached_is_said_with_the_end_of_pips_log(repo: 
     assert "Check the network" in started.stderr
     (log,) = repo.path.glob(".venv/*.log")
     assert str(log) in started.stderr
+
+
+def change_hash(repo: Any) -> None:
+    hashes = repo.path / "requirements-hashes.txt"
+    hashes.write_text(re.sub(r"sha256:\w+", f"sha256:{'0' * 64}", hashes.read_text()))
+
+
+def test_a_package_whose_hash_is_another_is_not_installed_and_is_named(repo: Any) -> None:
+    change_hash(repo)
+    started = repo.start("home")
+    assert started.exit_code == 2
+    assert "tvmdash-probe==1.0: the package index gave another file" in started.stderr
+    assert "PIP_NO_CACHE_DIR=1" in started.stderr
+    assert repo.environments == []
+
+
+def test_hashes_can_be_switched_off_for_an_index_that_builds_its_own_wheels(repo: Any) -> None:
+    change_hash(repo)
+    started = repo.start("home", TVMDASH_REQUIRE_HASHES="0")
+    assert started.exit_code == 0, started.stderr
+
+
+def test_a_pin_that_was_changed_without_its_hashes_is_named(repo: Any) -> None:
+    (repo.path / "requirements.txt").write_text("tvmdash-probe==1.0\nTvmdash_more==2.1; python_version < '4'\n")
+    started = repo.start("home")
+    assert started.exit_code == 2
+    assert "requirements-hashes.txt differ: tvmdash-more==2.1 . Run tests/make_hashes.sh" in started.stderr
+    assert repo.environments == []
+
+
+def test_a_missing_list_of_hashes_is_said(repo: Any) -> None:
+    (repo.path / "requirements-hashes.txt").unlink()
+    started = repo.start("home")
+    assert started.exit_code == 2
+    assert "requirements-hashes.txt is missing" in started.stderr
+
+
+def test_an_unknown_setting_for_hashes_is_refused(repo: Any) -> None:
+    started = repo.start("home", TVMDASH_REQUIRE_HASHES="no")
+    assert started.exit_code == 2
+    assert "'no' is neither 0 nor 1" in started.stderr
 
 
 def test_a_folder_that_cannot_be_written_is_said_with_the_setting_that_moves_it(repo: Any, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_without_s3fs_a_night_keeps_its_archive_and_says_what_to_install(home: H
     home.configure(backup_copy="s3://bucket/home")
     done = home.run()
     assert done.code == 1
-    assert "pip install --no-deps -r requirements-s3.txt" in done.output
+    assert "pip install --no-deps --require-hashes -r requirements-s3-hashes.txt" in done.output
     assert len(list((home.root / "backup" / "archives").glob("*.json"))) == 2
     with pytest.raises(DashboardError, match="object storage needs s3fs"):
         RemoteBackup("s3://bucket/home")
