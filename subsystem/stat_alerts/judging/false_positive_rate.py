@@ -119,7 +119,7 @@ def measured(output: Path, table: Table, judged: Judged, options: Options, count
     counted = {(count.kind, count.series): count.until for test in tests.values() for count in test}
     tests[tonight] = list(_tonight(table, judged, options, count, counted))
     written = {stamp: [astuple(count) for count in test] for stamp, test in tests.items()}
-    common.write_json(path, {"version": VERSION, "tests": written}, durable=False)
+    common.write_json(path, {"version": VERSION, "tests": written})
     return {kind: _sum(tests, kind) for kind in (SHUFFLED, UNCHANGED)}
 
 

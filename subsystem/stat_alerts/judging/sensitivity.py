@@ -70,7 +70,7 @@ def measured(output: Path, table: Table, judged: Judged) -> Sensitivity | None:
     nights = dict(list(nights.items())[-KEPT_NIGHTS:])
     if not nights:
         return None
-    common.write_json(path, structured.to_json(_Kept(VERSION, nights)), durable=False)
+    common.write_json(path, structured.to_json(_Kept(VERSION, nights)))
     every = list(nights.values())
     false = Rate(sum(night.unchanged for night in every), sum(night.false for night in every))
     lately = tuple(_add([night.steps[at] for night in every]) for at in range(len(STEPS)))
