@@ -158,7 +158,5 @@ class BisectJournal:
         except DashboardError as error:
             raise error.at(f"{self.path}:1", remedy=_FRESH) from error
         if not isinstance(line, dict) or line.get("event") != BEGIN:
-            raise DashboardError(
-                "not the first line of a bisection journal.", place=f"{self.path}:1", remedy=_FRESH
-            )
+            raise DashboardError("not the first line of a bisection journal.", place=f"{self.path}:1", remedy=_FRESH)
         return {name: value for name, value in line.items() if name not in {"event", "schema_version"}}
