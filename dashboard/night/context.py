@@ -106,12 +106,19 @@ class Context:
     def _deadlines(self) -> Deadlines:
         return Deadlines(self.home, self.plan.config)
 
-    def make_sandbox(self, workspace: Workspace, *written: Path) -> Sandbox | None:
+    def find_guest(self, job: Job) -> Guest | None:
+        """How the job's stages are run where their code is not trusted; None if it is."""
+        if self.guest is None and job.is_sandboxed:
+            return Guest(is_sealed=True, visible=(self.plan.config.artifacts, self.home.data(job.name)))
+        return self.guest
+
+    def make_sandbox(self, job: Job, *written: Path) -> Sandbox | None:
         """Where a stage of the job is run that writes to these folders (a reader of SQLite does); None if trusted."""
-        if self.guest is None:
+        guest, workspace = self.find_guest(job), self.workspace(job)
+        if guest is None:
             return None
         visible = (REPOSITORY / "shared", workspace.root, self.plan.config.setup)
-        return self.guest.make_sandbox(visible, (workspace.code, workspace.scratch, *written))
+        return guest.make_sandbox(visible, (workspace.code, workspace.scratch, *written))
 
     def artifact(self, job: Job) -> Artifact | None:
         """The job's TVM, where it has one."""

@@ -122,7 +122,7 @@ def _run(context: Context, job: Job, stage: Stage, destination: Path) -> StepRes
             env={**_environment(context, job, workspace), **_name_reference(context, job, stage)},
             timeout_s=timeout_s,
             log=workspace.log(stage.name),
-            sandbox=context.make_sandbox(workspace, left_in, paths["raw"]),
+            sandbox=context.make_sandbox(job, left_in, paths["raw"]),
         )
     try:
         message = judge(outcome, left_in, stage, timeout_s, usual=deadline.text) + _compare(
@@ -175,7 +175,7 @@ def _perform_half(context: Context, job: Job, stage: Stage, half: Half, timeout_
         env=_environment(context, job, workspace),
         timeout_s=timeout_s,
         log=half.log(stage.name),
-        sandbox=context.make_sandbox(workspace, paths["destination"], paths["raw"]),
+        sandbox=context.make_sandbox(job, paths["destination"], paths["raw"]),
     )
     judge(outcome, paths["destination"], stage, timeout_s)
 
@@ -206,7 +206,7 @@ def _environment(context: Context, job: Job, workspace: Workspace) -> dict[str, 
     environment["TVMDASH_TUNING"] = str(config.setup / ".tuning")
     environment["TVMDASH_CODE"] = str(config.setup / ".code")
     environment[devices.VARIABLE] = devices.format_devices(config.devices)
-    if context.guest:
+    if context.find_guest(job):
         environment = make_guests_environment(environment, workspace.scratch)
     return {**environment, MARK: f"{context.mark}/{next(context.numbers)}"}
 

@@ -12,7 +12,7 @@ from dashboard.artifacts.artifact import ArtifactSpec, read_artifact
 from dashboard.night import engine, folders, publish, raw_data, recovery_text
 from dashboard.night.context import Context, is_mark_of
 from dashboard.night.recovery_text import Saved
-from dashboard.plan.job import Job
+from dashboard.plan.job import OF_THE_JOB, Job
 from dashboard.plan.night_plan import Plan
 from dashboard.process import watchdog
 from tvmdash import common
@@ -148,7 +148,9 @@ def _partial(context: Context, name: str) -> PartialData | None:
 
 def _job(context: Context, folder: Path) -> Job:
     """The experiment of that night, on the artifact that it was measured with where that is still there."""
-    job = Job("experiment", _name(folder), folder / "code", folder / "config", _config(folder), tvm=None)
+    config, is_sandboxed = _read_config(folder)
+    code, name = folder / "code", _name(folder)
+    job = Job("experiment", name, code, folder / "config", config, tvm=None, is_sandboxed=is_sandboxed)
     with contextlib.suppress(OSError, DashboardError):
         key = context.workspace(job).artifact.read_text(encoding="utf-8")
         spec = ArtifactSpec("recovered", key)
@@ -157,9 +159,11 @@ def _job(context: Context, folder: Path) -> Job:
     return job
 
 
-def _config(folder: Path) -> dict[str, object]:
+def _read_config(folder: Path) -> tuple[dict[str, object], bool]:
+    """The experiment's config without what the plan takes out of it, and whether it asks for a sandbox."""
     with contextlib.suppress(DashboardError):  # it was checked when the night began; without it, defaults serve
         value = common.read_json(folder / "config" / "config.json")
         if isinstance(value, dict):
-            return {field: item for field, item in value.items() if field != "tvms"}  # as the plan leaves it out
-    return {}
+            kept = {field: item for field, item in value.items() if field not in OF_THE_JOB}
+            return kept, value.get("sandbox") is True
+    return {}, False

@@ -15,6 +15,8 @@ from tvmdash.dashboard_info import experiment_of, host_of, make_title, variant_o
 from tvmdash.stages import EXPERIMENT, SUBSYSTEM, Pipeline, Stage, pipeline
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+OF_THE_JOB = ("tvms", "hosts", "sandbox")
+"""Fields of an experiment's config that say nothing of how its points are measured: they stand in the job instead."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class Job:
     Without needs_tvm the night does not get that TVM for it; where another job does, its results name it.
     beside: how it can be measured beside a reference, where it says so.
     hosts: the machines that measure it, each in a job of its own; the home's own is the empty name.
+    is_sandboxed: its scripts see little of this machine, as its config asks.
     """
 
     kind: str
@@ -70,6 +73,7 @@ class Job:
     needs_tvm: bool = True
     beside: Beside | None = None
     hosts: tuple[str, ...] = ("",)
+    is_sandboxed: bool = False
 
     @property
     def experiment(self) -> str:

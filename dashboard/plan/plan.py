@@ -15,8 +15,9 @@ from dashboard.plan import devices, job_config, tvm_matrix
 from dashboard.plan.home_config import find_env_faults, find_spec_faults, find_timeout_faults, read_home_config
 from dashboard.plan.hosts import Host, choose
 from dashboard.plan.hosts import find_faults as find_host_faults
-from dashboard.plan.job import CodeFolders, Job
+from dashboard.plan.job import OF_THE_JOB, CodeFolders, Job
 from dashboard.plan.night_plan import Plan
+from dashboard.process.sandbox import find_obstacle
 from tvmdash import config_util
 from tvmdash.common import stamp_of, utc_now
 from tvmdash.config_util import ConfigError
@@ -170,9 +171,14 @@ def _job(home: Home, known: _Known, code: CodeFolders, row: Pipeline, path: Path
     ]
     others = tvm_matrix.read_wanted(values, tvms or {})
     hosts = choose(values["hosts"], known.hosts or {})
-    for name in ("tvms", "hosts"):  # what they say is in `others` and `hosts`, and nothing about how each is measured
+    is_sandboxed = values["sandbox"]
+    for name in OF_THE_JOB:
         del values[name]
-    job = replace(job, config=values, tvm=spec, others=others, needs_tvm=needs_tvm, beside=beside, hosts=hosts)
+    job = replace(
+        job, config=values, tvm=spec, others=others, needs_tvm=needs_tvm, beside=beside, hosts=hosts,
+        is_sandboxed=is_sandboxed,
+    )  # fmt: skip
+    tvm_faults += _find_sandbox_fault(job, shown)
     return replace(job, faults=(*tvm_faults, *_find_value_faults(job, values, shown), *_find_script_faults(job)))
 
 
@@ -183,6 +189,11 @@ def _format_path(home: Home, path: Path) -> str:
 def _find_value_faults(job: Job, values: Mapping[str, Any], shown: str) -> list[str]:
     names = [stage.name for stage in pipeline(job.kind).stages]
     return [*find_env_faults(values["env"], shown), *find_timeout_faults(values["timeouts"], names, shown)]
+
+
+def _find_sandbox_fault(job: Job, shown: str) -> list[str]:
+    obstacle = find_obstacle() if job.is_sandboxed and "" in job.hosts else ""
+    return [f"{shown}: $.sandbox: {obstacle}."] if obstacle else []
 
 
 def _find_script_faults(job: Job) -> list[str]:

@@ -133,6 +133,12 @@ EXPERIMENT_FIELDS: Fields = {
     ),
     **OF_A_SIZE,
     "rerun_setup": Field("bool", "Run setup.sh every night, even if nothing changed.", default=False),
+    "sandbox": Field(
+        "bool",
+        "Run its scripts in bubblewrap, without network (setup.sh too), other processes, and files beyond the system's, "
+        "its own and the home's TVMs. Without bubblewrap the experiment is rejected.",
+        default=False,
+    ),
 }
 SUBSYSTEM_FIELDS: Fields = JOB_FIELDS
 HOME_FIELDS: Fields = {
