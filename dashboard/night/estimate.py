@@ -108,7 +108,7 @@ def _find_alike(home: Home, job: Job, name: str) -> list[str]:
 def is_shortened(value: common.Json) -> bool:
     """Whether points of that night were measured with one pair, as what they ran was unchanged."""
     records = value.get("records") if isinstance(value, dict) else None
-    infos = [common.object_in(record, "additional_info") for record in records or () if isinstance(records, list)]
+    infos = (common.object_in(record, "additional_info") for record in (records if isinstance(records, list) else ()))
     return any(info.get("ended_by") == UNCHANGED for info in infos)
 
 

@@ -142,8 +142,9 @@ def _partial(context: Context, name: str) -> PartialData | None:
     value = common.read_json(context.home.data_file(name, context.stamp))
     if common.object_in(value, "night").get("partial") is not True:
         return None
-    measured = len(value["records"])
-    return PartialData(name, measured, measured + len(value.get("failures", ())))
+    lists = (value.get("records"), value.get("failures"))
+    measured, failed = (len(part) if isinstance(part, list) else 0 for part in lists)
+    return PartialData(name, measured, measured + failed)
 
 
 def _job(context: Context, folder: Path) -> Job:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dashboard.night import estimate
 from tests.dashboard import homes
 
 
@@ -119,3 +120,8 @@ def test_plan_goes_by_a_short_night_where_no_other_is_known(home: homes.HomeForT
             home, fingerprint=fingerprint_now(home), stamp=f"2026010{day}T000000Z", seconds=14, ended_by="unchanged"
         )
     assert "cnn (nightly): 14 s, as on 20260103T000000Z\n" in plan_of(home)
+
+
+@pytest.mark.parametrize("records", [5, "x", {}, None, [5], [{"additional_info": 5}]])
+def test_data_whose_records_are_none_is_of_no_shortened_night(records: object) -> None:
+    assert not estimate.is_shortened({"records": records})
