@@ -19,7 +19,7 @@ TURNS = (0.0, 0.0, 1.0, -1.0, -3600.0, 7 * DAY_S, -400 * DAY_S, 3650 * DAY_S, -1
 CLOCKS = st.lists(st.lists(st.sampled_from(TURNS), min_size=1, max_size=6), min_size=4, max_size=4)
 
 
-@the_same_each_time(2, 60)
+@the_same_each_time(1, 25)
 @given(CLOCKS)
 def test_nights_by_any_clock_lose_nothing(
     tmp_path_factory: pytest.TempPathFactory, tvm_artifact_folder: Path, clocks: list[list[float]]

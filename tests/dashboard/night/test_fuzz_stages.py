@@ -44,7 +44,7 @@ OF_EACH = 3
 """So many experiments leave something odd in each of these files in one night."""
 
 
-@the_same_each_time(300, 5000)
+@the_same_each_time(100, 5000)
 @given(files_like(STATUS))
 def test_a_status_is_read_or_refused_in_words(tmp_path_factory: pytest.TempPathFactory, raw: bytes) -> None:
     folder = tmp_path_factory.getbasetemp()

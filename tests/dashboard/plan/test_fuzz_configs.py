@@ -58,7 +58,7 @@ def home(tmp_path: Path) -> Home:
     return made
 
 
-@the_same_each_time(60, 10_000)
+@the_same_each_time(40, 10_000)
 @given(files_like(TOP))
 def test_a_homes_config_is_read_or_refused_with_its_name(tmp_path_factory: pytest.TempPathFactory, raw: bytes) -> None:
     home = Home(tmp_path_factory.getbasetemp() / "top")

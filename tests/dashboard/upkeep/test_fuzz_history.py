@@ -51,7 +51,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, tvm_artifact_folder: Path) ->
     return home, home.root / "kept"
 
 
-@the_same_each_time(4, 250)
+@the_same_each_time(3, 50)
 @given(fuzzing.cases(lambda chance: chance))
 def test_commands_and_the_next_night_lose_nothing(made: tuple[homes.HomeForTests, Path], chance: random.Random) -> None:
     home, kept = made
