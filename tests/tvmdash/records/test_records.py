@@ -213,6 +213,13 @@ def test_a_kept_file_with_a_declaration_that_is_none_is_read_all_the_same(tmp_pa
     assert [(point.unit, point.direction) for point in night.values()] == [("", "none"), ("ms", "none")]
 
 
+def test_counts_that_are_written_as_floats_are_counts_in_the_index(tmp_path: Path) -> None:
+    night = read(tmp_path, data(with_info(samples=10.0, code_size=300, alike={"code_size": 3.0})))
+    counts = {point.key.metric: (point.samples, point.alike) for point in night.values()}
+    assert (counts["run_time"], counts["code_size"]) == ((10, None), (None, 3))
+    assert [type(count) for count in (counts["run_time"][0], counts["code_size"][1])] == [int, int]
+
+
 def test_numbers_of_any_size_are_floats_in_the_index(tmp_path: Path) -> None:
     info = with_info(execution_elapsed_ms_low=2, execution_elapsed_ms_high=10**299)["additional_info"]
     night = read(tmp_path, data(record(additional_info=info, execution_elapsed_ms_std=10**20)))

@@ -228,7 +228,7 @@ class NightData:
                 elif metric.name == RUN_TIME_RATIO:
                     yield replace(point, **_compared(info["paired"]["ratios"][RUN_TIME]))
                 else:
-                    alike = info.get("alike", {}).get(metric.place[-1])
+                    alike = _count(info.get("alike", {}).get(metric.place[-1]))
                     functions = read_functions(info, metric.place[-1])
                     yield replace(
                         point,
@@ -375,6 +375,11 @@ def _number(value: common.Json) -> float | None:
     return float(value) if isinstance(value, (int, float)) else None
 
 
+def _count(value: common.Json) -> int | None:
+    """A count, which JSON may write as 10.0; None for what is none."""
+    return int(value) if isinstance(value, (int, float)) else None
+
+
 def _is_positive(value: common.Json) -> bool:
     return isinstance(value, float) and math.isfinite(value) and value > 0
 
@@ -396,7 +401,7 @@ def _timed(record: Record, info: Mapping[str, Any]) -> dict[str, Any]:
         "std": _number(record.execution_elapsed_ms_std),
         "low": _number(info.get("execution_elapsed_ms_low")),
         "high": _number(info.get("execution_elapsed_ms_high")),
-        "samples": info.get("samples"),
+        "samples": _count(info.get("samples")),
         "code": info.get("module_hash"),
         "content": common.object_in(info, "content").get("hash"),
     }
