@@ -229,7 +229,7 @@ def test_a_slack_that_is_down_fails_nothing_and_the_message_goes_out_the_next_ni
     state.fail("*", *[Fault("status", status=503)] * 20)
     done = home.run(NAME, night(job("a")), slack=state.url, channel=CHANNEL, slack_seconds=1)
     assert (done.code, done.success) == (0, True)
-    assert "waits in slack.json" in done.report
+    assert "is queued in slack.json" in done.report
     state.faults.clear()
     home.run(NAME, night(job("a"), stamp="20261122T031500Z"), slack=state.url, channel=CHANNEL)
     assert len(state.channel()) == 2

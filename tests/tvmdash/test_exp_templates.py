@@ -147,7 +147,7 @@ def test_a_crash_costs_the_points_it_did_not_come_to_and_is_said(tmp_path: Path)
     assert "killed during the measurement" in failures[21]
     measured = {record.workload_args["size"] for record in night.records}
     assert {10, 11} <= measured
-    assert 20 in measured or failures[20] == "not begun: its process was killed by SIGSEGV"
+    assert 20 in measured or failures[20] == "not started: its process was killed by SIGSEGV"
 
 
 def test_an_engine_that_is_missing_fails_the_stage_with_its_reason(tmp_path: Path) -> None:
@@ -199,7 +199,9 @@ def test_a_run_asked_for_some_points_plans_and_measures_these_alone(tmp_path: Pa
     assert data["failures"] == []
 
 
-@pytest.mark.parametrize(("text", "words"), [("[]", "none of its 0 points"), ("{}", "not a list"), ("[{}]", "not a")])
+@pytest.mark.parametrize(
+    ("text", "words"), [("[]", "none of its 0 points"), ("{}", "expected a list"), ("[{}]", "expected a list")]
+)
 def test_a_run_asked_for_no_point_of_its_own_says_so(tmp_path: Path, text: str, words: str) -> None:
     asked = tmp_path / "points.json"
     asked.write_text(text)

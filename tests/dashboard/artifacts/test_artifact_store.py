@@ -38,7 +38,7 @@ def put_artifact(folder: Path, key: str, *, used_at_s: float = 1.0) -> Artifact:
         pythonpath=(site,),
         library_path=(site,),
         facts={"tvm_ffi": "0.1"},
-        refused={"apache-tvm-ffi 0.2": "in step import: ended by SIGSEGV"},
+        refused={"apache-tvm-ffi 0.2": "in step import: killed by SIGSEGV"},
         sizes_bytes=library_sizes(path, (site,)),
     )
     write_manifest(artifact)

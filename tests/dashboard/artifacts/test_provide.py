@@ -265,7 +265,7 @@ def newest_ffi(tmp_path: Path) -> Path:
 
 def test_the_pair_that_a_plain_install_gives_is_refused_with_its_signal(built: Artifact, newest_ffi: Path) -> None:
     scratch = newest_ffi.parent
-    with pytest.raises(ArtifactError, match="in step save_json: ended by SIGSEGV"):
+    with pytest.raises(ArtifactError, match="in step save_json: killed by SIGSEGV"):
         proof.prove(
             (built.path / "site", newest_ffi), (), scratch=scratch, log=scratch / "health.log", deadline=Deadline(300)
         )
@@ -277,7 +277,7 @@ def test_a_pair_that_nobody_knows_is_searched_newest_first(tmp_path: Path, monke
     with ask(EXACT, tmp_path / "artifacts") as provided:
         artifact = provided.artifact
     assert artifact.facts["tvm_ffi"] == "0.1.14.post1"
-    assert "ended by SIGSEGV" in artifact.refused["apache-tvm-ffi 0.1.15.post2"]
+    assert "killed by SIGSEGV" in artifact.refused["apache-tvm-ffi 0.1.15.post2"]
     assert "apache-tvm-ffi 0.1.14.post0" not in artifact.refused
 
 
@@ -292,7 +292,7 @@ def put_tvm(folder: Path, content: str) -> Path:
     ("content", "words"),
     [
         ("raise OSError('undefined symbol: _ZN3tvm')", "in step import: exit status 1: OSError: undefined symbol"),
-        ("import os; os.abort()", "in step import: ended by SIGABRT"),
+        ("import os; os.abort()", "in step import: killed by SIGABRT"),
         ("import time; time.sleep(60)", "in step import: timed out after"),
         ("import os; os._exit(0)", "the check succeeded but wrote no readable result"),
         ("print('{}', flush=True); import os; os._exit(0)", "the check succeeded but wrote no readable result"),

@@ -184,7 +184,7 @@ def test_where_it_must_be_isolated_and_cannot_be_only_the_homes_own_is_measured(
     words, poor = ("--against", f"git:{den.own}", "--no-rebuild-tvm"), {"PATH": str(tmp_path / "bin")}
     own = den.home.run_with(poor, f"git:{den.own}", *words, verb="try")
     assert own.code == 1, own.output
-    assert "Every value" in own.output
+    assert "All values" in own.output
     (den.home.path / "results" / "tries" / own.output.split()[-1].rpartition("/")[2]).unlink()
     done = den.home.run_with(poor, "git:pull/7", *words, verb="try")
     assert done.code == 2, done.output

@@ -99,7 +99,7 @@ def test_a_reference_that_cannot_run_it_costs_only_the_comparison(lab: Lab, brok
         assert (done.code, run["state"]) == (1, "failed")
         return
     assert done.code == 0, done.output
-    assert "beside the reference until the reference's run in pair 1 failed: run.sh exited with 1" in str(run)
+    assert "beside the reference until the reference's run in pair 1 failed: run.sh exited with status 1" in str(run)
     assert "paired" not in night_of(lab)
     assert built(lab).count(lab.state["new"]) == 1
 

@@ -45,7 +45,7 @@ def test_a_job_that_failed_is_told_with_the_end_of_its_log_and_no_secret(home: H
     started, failed = state.pings
     assert (failed.event, failed.run) == ("fail", started.run)
     assert f"Run {home.stamps()[-1]}" in failed.text
-    assert "subsystem broken FAILED: run: run.sh exited with 3" in failed.text
+    assert "subsystem broken FAILED: run: run.sh exited with status 3" in failed.text
     assert failed.text.rstrip().endswith("the last line")
     assert SECRET not in failed.text
 

@@ -81,7 +81,7 @@ def test_of_a_run_that_was_killed_the_finished_points_are_kept_as_partial_data(
     assert data["night"]["partial"] is True
     records.check_data(data)
     assert (len(data["records"]), len(data["failures"])) == (measured, 3 - measured)
-    assert all(failure["error"].startswith("not begun: the run was stopped earlier") for failure in data["failures"])
+    assert all(failure["error"].startswith("not started: the run was stopped earlier") for failure in data["failures"])
     ends = {record["additional_info"]["ended_by"] for record in data["records"]}
     assert ends <= {"the run was ended in the middle", "max_processes", "interval"}
     (partial,) = home.home.read_night(killed).partial

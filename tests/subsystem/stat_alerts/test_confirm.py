@@ -83,7 +83,7 @@ def test_a_slower_artifact_is_told_and_confirmed_the_same_night(confirmed: Confi
     lab, report, confirmation = confirmed.lab, confirmed.report, confirmed.confirmation
     (incident,) = confirmed.incidents
     assert report["title"].startswith("TVM got slower: speed net.mlp run time +")
-    assert "measured again the same night" in report["value"]
+    assert "remeasured the same night" in report["value"]
     assert incident["state"] == "confirmed"
     assert incident["begin"] == lab.home.stamps()[-1]
     (moved,) = incident["moved"]
@@ -260,7 +260,7 @@ def test_switched_off_nothing_is_measured_and_the_page_says_why(lab: Lab) -> Non
     report, confirmation, incidents = told(lab)
     assert (incidents, runs_again(lab)) == ([], [])
     assert confirmation["off"] == "confirm_seconds is 0"
-    assert "easured again" not in report["value"]
+    assert "emeasured" not in report["value"]
 
 
 def test_an_experiment_that_is_inactive_tonight_is_not_suspected(lab: Lab) -> None:

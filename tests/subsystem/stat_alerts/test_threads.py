@@ -258,7 +258,7 @@ def test_replies_that_wait_go_out_later_in_their_order(home: Home) -> None:
     home.tell(10)
     down(home.state)
     home.changes(11, "acknowledged", who="ann")
-    assert "waits" in home.tell(11, seconds=0.4).value
+    assert "is queued" in home.tell(11, seconds=0.4).value
     home.changes(12, "fixed", who="ann")
     home.tell(12, seconds=0.4)
     up(home.state)

@@ -82,7 +82,7 @@ def test_an_installation_that_was_interrupted_does_not_count(tmp_path: Path) -> 
     place = Path(install(tmp_path, engine)["fast"].path)
     (place / ".complete").unlink()
     (place / "fastlib.py").unlink()
-    assert "is gone" in engine_store.find(tmp_path / "setup" / "experiment" / "a", engine).reason
+    assert "no longer exists" in engine_store.find(tmp_path / "setup" / "experiment" / "a", engine).reason
     assert (Path(install(tmp_path, engine)["fast"].path) / "fastlib.py").exists()
 
 
