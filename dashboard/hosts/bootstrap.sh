@@ -14,7 +14,7 @@ else
   trap 'rm -rf -- "$new"' EXIT
   if ! said=$(mkdir -- "$new" && head -c "$size" | tar -xf - -C "$new" 2>&1); then
     printf '%s\n' "$said" | head -n 1 >&2
-    echo "$1: the dashboard's code cannot be unpacked there, with $(df -Pm . | awk 'NR == 2 { print $4 }') MB free. Make room." >&2
+    echo "$1: could not unpack the dashboard's code; $(df -Pm . | awk 'NR == 2 { print $4 }') MB are free. Free some space." >&2
     exit 1
   fi
   [ "$(cat "$new/hash")" = "$2" ]

@@ -77,7 +77,7 @@ def test_a_night_repeats_an_old_number_on_its_own_tvm_with_its_own_seed_and_publ
     assert {line["verdict"] for line in check["series"]} == {HOLDS}
     title, value = told(lab)
     assert title == "History holds"
-    assert f"Holds: {NAME} of the night {first}, TVM 0.27.0, drawn among 1, measured again 4 times" in value
+    assert f"Holds: {NAME} of the night {first}, TVM 0.27.0, drawn from 1 candidates, remeasured 4 times" in value
     assert value.endswith("1 check: 1 held, 0 did not, 0 inconclusive.")
 
 

@@ -381,7 +381,7 @@ BAD: list[tuple[Any, str]] = [
     ({**SPEEDUP, "tresholt": 2}, "$.scores[1].tresholt: unknown field. Did you mean 'threshold'?"),
     ({**SPEEDUP, "contender": {"build_confg.variant": 1}}, "Did you mean 'build_config'?"),
     ({**SPEEDUP, "contender": ["zero"]}, "$.scores[1].contender: ['zero'] is not an object"),
-    ({**SPEEDUP, "threshold": 2}, "$.scores[1].threshold: only share_reaching has one"),
+    ({**SPEEDUP, "threshold": 2}, "$.scores[1].threshold: allowed for share_reaching only"),
     ({**SPEEDUP, "kind": "share_reaching"}, "$.scores[1].threshold: None is not a speed-up above 0"),
     ({**SPEEDUP, "kind": "geomean_time"}, "$.scores[1].baseline: a geomean_time has no baseline"),
     ({**SPEEDUP, "workloads": []}, "$.scores[1].workloads: [] is neither"),

@@ -128,7 +128,7 @@ def test_without_rebuild_and_without_an_artifact_the_remedy_is_said(copied: Path
 def test_where_the_index_is_out_of_reach_latest_is_the_newest_at_hand_and_that_is_said(copied: Path) -> None:
     with ask(LATEST, copied) as provided:
         assert provided.artifact.version == VERSION
-        assert f"so {VERSION} was taken: pip index apache-tvm: No matching distribution" in provided.note
+        assert f"measured {VERSION} instead: pip index apache-tvm: No matching distribution" in provided.note
 
 
 @pytest.mark.usefixtures("no_index")

@@ -94,7 +94,7 @@ def test_a_disk_that_is_full_before_the_night_is_named_with_the_host(home: HomeF
         assert not list((there / "code").iterdir())
     assert read_host(home)["state"] == "away"
     assert read_message(home, "run").startswith("box: connection closed. Last output: tar: ")
-    words = f"{there}: the dashboard's code cannot be unpacked there, with 0 MB free. Make room."
+    words = f"{there}: could not unpack the dashboard's code; 0 MB are free. Free some space."
     assert words in read_message(home, "run")
 
 
@@ -142,7 +142,7 @@ def test_results_that_the_home_cannot_take_are_set_aside_and_named(home: HomeFor
     (aside,) = (home.root / "tmp" / "hosts").glob("refused-box-*.tar")
     words = "it contains an unexpected entry, 'data/other/data_{stamp}.json'. The archive is kept as {aside}."
     assert read_host(home)["state"] == "damaged"
-    assert read_message(home, "run").startswith("box: the parcel ")
+    assert read_message(home, "run").startswith("box: could not import the result archive ")
     assert read_message(home, "run").endswith(words.format(stamp=home.stamps()[0], aside=aside))
     assert aside.stat().st_size > 0
 

@@ -118,7 +118,7 @@ def test_what_no_host_sends_is_refused_and_nothing_of_the_parcel_is_taken(
     with pytest.raises(DashboardError) as caught:
         parcels.take_in(file, "box", STAMP, home, tmp_path / "tmp")
     assert words in str(caught.value)
-    assert "box: the parcel" in str(caught.value)
+    assert "box: could not import the result archive" in str(caught.value)
     assert not home.root.exists()
     assert not any(path.is_file() for path in (tmp_path / "tmp").rglob("*"))
     assert not (tmp_path / "evil").exists()

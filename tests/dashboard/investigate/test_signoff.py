@@ -277,8 +277,10 @@ def test_a_tvm_is_named_by_commit_artifact_night_or_annotated_release(
 def test_an_unknown_name_says_what_the_home_has_and_one_name_of_several_which(call: Callable[..., Called]) -> None:
     code, output = call(ends=("0.26.0", B.commit))
     assert code == USAGE
-    assert "0.26.0: nothing in " in output
-    assert "It has: TVM 0.27.dev0 cccccccccccc (3 nights), TVM 0.27.dev0 aaaaaaaaaaaa (1 nights and 4 nights" in output
+    assert "0.26.0: not measured in " in output
+    assert (
+        "which has: TVM 0.27.dev0 cccccccccccc (3 nights), TVM 0.27.dev0 aaaaaaaaaaaa (1 nights and 4 nights" in output
+    )
     code, output = call(ends=("0.27.dev0", B.commit))
     assert code == USAGE
     assert "0.27.dev0: may be TVM 0.27.dev0 aaaaaaaaaaaa" in output

@@ -68,7 +68,7 @@ def test_a_folder_of_code_may_begin_with_the_users_home(
     ("folders", "words"),
     [
         (["../absent"], r"\$\.experiment_dirs\[0\]: .*/absent is not a folder\. Give the folder"),
-        (["x\0y"], r"\$\.experiment_dirs\[0\]: holds a NUL"),
+        (["x\0y"], r"\$\.experiment_dirs\[0\]: contains a NUL character"),
         ("../absent", r"\$\.experiment_dirs: '../absent' is not a list"),
     ],
 )

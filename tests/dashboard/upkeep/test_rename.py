@@ -104,7 +104,7 @@ def test_two_experiments_are_not_made_one(home: HomeForTests) -> None:
 @pytest.mark.parametrize(
     ("before", "now", "said"),
     [
-        ("nobody", "better", "the home has no experiment 'nobody'"),
+        ("nobody", "better", "this home has no experiment 'nobody'"),
         ("good", "../x", "'../x' is not a valid experiment name"),
         ("good", "good", "'good' is already its name"),
     ],

@@ -209,7 +209,7 @@ def test_a_call_that_fails_is_told_and_costs_nothing_else(tmp_path: Path) -> Non
     judged = lab.looped(measure=fails)
     assert {one.outcome for one in judged.confirmation.outcomes} == {"unmeasured"}
     words = "\n".join(CONFIRMING.outcomes.lines(judged.confirmation))
-    assert "ended with 75" in words
+    assert "exited with status 75" in words
 
 
 def test_a_night_of_the_past_is_not_measured_again(tmp_path: Path) -> None:

@@ -83,12 +83,12 @@ def test_nights_of_one_pair_because_nothing_changed_do_not_say_what_a_change_wou
     assert [item.tonight[0].series for item in said] == [8, 0, 0]
     assert [item.lately[0].series for item in said] == [8, 8, 8]
     assert [item.unchanged for item in said] == [8, 16, 24]
-    assert "would have been told tonight" not in home.run(3)["value"]
+    assert "would have been reported tonight" not in home.run(3)["value"]
 
 
 def test_the_report_says_what_would_have_been_told(tmp_path: Path) -> None:
     home = Nights(3, scatter=0.005).fill(tmp_path)
-    said = "Of 8 series beside the reference, a step of 3 % would have been told tonight in 8, of 5 % in 8."
+    said = "Of 8 series beside the reference, a step of 3 % would have been reported tonight in 8, of 5 % in 8."
     assert said in home.run(2)["value"]
 
 

@@ -506,7 +506,7 @@ def test_explain_makes_the_decision_again_from_what_was_kept(tmp_path: Path) -> 
     home.home.store_file.unlink()
     done = home.command("incidents", "explain", incident["id"][:9])
     assert done.returncode == 0, done.stderr
-    for part in ("the same decision", "standard errors", "scatters by", "0.5 % is told", "z +"):
+    for part in ("the same decision", "standard errors", "scatters by", "shifts of at least 0.5 % are reported", "z +"):
         assert part in done.stdout
 
 

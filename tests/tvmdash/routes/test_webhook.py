@@ -306,7 +306,7 @@ def test_secrets_reach_neither_files_nor_faults(home: RouteHome, state: State) -
     [
         ([], 0o600, "must contain exactly one signing key"),
         (["short"], 0o600, "the key is shorter than 16 bytes"),
-        (["whsec_%%%"], 0o600, "what follows whsec_ is not base64"),
+        (["whsec_%%%"], 0o600, "the text after whsec_ is not base64"),
         ([SECRET], 0o640, "other users can read the key (mode 640)"),
         ([SECRET, "http://hooks.example.org"], 0o600, "the URL does not start with https://"),
     ],
