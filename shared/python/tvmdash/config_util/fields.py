@@ -135,8 +135,8 @@ EXPERIMENT_FIELDS: Fields = {
     "rerun_setup": Field("bool", "Run setup.sh every night, even if nothing changed.", default=False),
     "sandbox": Field(
         "bool",
-        "Run its scripts in bubblewrap, without network (setup.sh too), other processes, and files beyond the system's, "
-        "its own and the home's TVMs. Without bubblewrap the experiment is rejected.",
+        "Run its scripts in bubblewrap, without network (setup.sh too), other processes, and files beyond the "
+        "system's, its own and the home's TVMs. Without bubblewrap the experiment is rejected.",
         default=False,
     ),
 }
