@@ -74,7 +74,7 @@ ROOMS: dict[str, str] = {
     "importing": "",
     "upkeep": "archive",
     "artifacts": "process",
-    "plan": "archive artifacts",
+    "plan": "archive artifacts process",
     "report": "plan",
     "schedule": "",
     "hosts": "artifacts plan process",
