@@ -153,21 +153,21 @@ def _mounted(image: Path, place: Path, filesystem: str) -> Iterator[None]:
     shown = subprocess.run(["losetup", "-f", "--show", image], check=True, capture_output=True, text=True)
     device = shown.stdout.strip()
     try:
-        mount = ["mount", "-t", filesystem, "-o", MOUNT[filesystem], device, str(place)]
-        subprocess.run(mount, check=True)
+        _retry(["mount", "-t", filesystem, "-o", MOUNT[filesystem], device, str(place)])
         try:
             yield
         finally:
-            _unmount(place)
+            _retry(["umount", str(place)])
     finally:
         subprocess.run(["losetup", "-d", device], check=True)
 
 
-def _unmount(place: Path) -> None:
+def _retry(argv: list[str]) -> None:
+    """A filesystem stays busy while a process of a night is there, and known while another's namespace has it."""
     end = time.monotonic() + _DEADLINE_S
-    while subprocess.run(["umount", str(place)], check=False, stderr=subprocess.DEVNULL).returncode != 0:
-        assert time.monotonic() < end, f"{place} stays busy: something that a night started is still there"
-        time.sleep(0.05)
+    while (done := subprocess.run(argv, check=False, capture_output=True, text=True)).returncode != 0:
+        assert time.monotonic() < end, f"{' '.join(argv)}: {done.stderr}"
+        time.sleep(0.1)
 
 
 def _wait_for(path: Path) -> None:
