@@ -87,7 +87,7 @@ def test_the_configs_time_zone_is_for_dates_that_name_none() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({}, "$.deadlines.x.date: is missing"),
+        ({}, "$.deadlines.x.date: required field is missing"),
         ("2027-01-15", "$.deadlines.x: '2027-01-15' is not an object"),
         ({"date": "01/15/2027"}, "$.deadlines.x.date: '01/15/2027' is not a date (use e.g. 2027-01-15"),
         ({"date": "2027-02-30"}, "$.deadlines.x.date: '2027-02-30': day is out of range for month"),

@@ -397,7 +397,7 @@ def test_a_bad_definition_costs_that_score_only_and_is_said(tmp_path: Path, bad:
     home.after(NIGHTS[0])
     assert [score["title"] for score in home.page()["scores"]] == [SPEEDUP["title"], "third"]
     assert words in home.report()
-    assert "1 cannot be used" in read(home.output / "report.json")["title"]
+    assert "1 not usable" in read(home.output / "report.json")["title"]
 
 
 def test_without_any_data_it_is_blocked_with_the_reason(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def test_an_artifact_with_a_broken_manifest_is_built_anew(tmp_path: Path, monkey
 
 
 def test_a_version_that_the_index_lacks_is_told_with_the_newest_that_it_has(tmp_path: Path) -> None:
-    words = r"^ 0\.999\.0 is not available for Python 3\.\d+ on \w+\. The newest versions are \d.*\d\.$"
+    words = r"^apache-tvm 0\.999\.0 is not available for Python 3\.\d+ on \w+\. The newest versions are \d.*\d\.$"
     with pytest.raises(ArtifactError, match=words) as told:
         ask(ArtifactSpec("pypi", "0.999.0"), tmp_path / "artifacts")
     assert VERSION in str(told.value)

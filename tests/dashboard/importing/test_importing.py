@@ -146,7 +146,7 @@ def test_an_archive_of_raw_csv_is_one_night_of_records(
     assert by_engine["pt", "network.resnet-18"].execution_elapsed_ms_mean == pytest.approx(37.0)
     assert origin["left_out"] == ["1 rows without a time"]
     _, again = take(home, archive, capsys)
-    assert again[-1].startswith("0 nights taken, 1 in already")
+    assert again[-1].startswith("0 nights taken, 1 already imported")
 
 
 def test_asv_results_become_records_of_the_commit(home: Home, capsys: pytest.CaptureFixture[str]) -> None:

@@ -111,7 +111,7 @@ def test_what_a_route_did_not_take_is_told_when_it_works_again(home: Watching) -
     home.leave(72)
     home.hook.faults += [webhook.Fault(status=400)]
     failed = home.watch()
-    assert "Route hook: its server refuses (400)" in failed.output
+    assert "Route hook: its server rejected the request (400)" in failed.output
     assert (home.events, len(home.issues.issues)) == ([], 1)
     assert home.watch().output == ""
     assert home.events == ["quiet"]

@@ -285,7 +285,7 @@ def test_only_nights_that_changed_are_rendered(site: Site) -> None:
     after = site.inodes()
     new = {name for name in after if before.get(name) != after[name]}
     assert new == {f"{STAMP}.html", f"{stamp(1)}.html", "2026.html", "2026.json", "2026.js", "index.html"}
-    assert "2 of 401 nights" in site.home.read_report("website")[1]
+    assert "2 of 401 night pages" in site.home.read_report("website")[1]
     assert "The night is complete." in site.page(f"nights/{stamp(1)}.html").words
     assert_whole(site)
 

@@ -90,7 +90,7 @@ def test_an_incident_is_told_once_in_plain_words(home: RouteHome, service: Servi
 @pytest.mark.parametrize(
     ("fault", "says", "told_next_night"),
     [
-        (400, "its server refuses (400)", True),
+        (400, "its server rejected the request (400)", True),
         (429, "its server asked to wait (429)", True),
         (500, "", False),
         ("reset", "", False),

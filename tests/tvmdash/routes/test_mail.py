@@ -165,8 +165,8 @@ def test_after_a_failure_that_passes_the_mail_is_there_once(
     ("step", "code", "says"),
     [
         ("AUTH", 535, "localhost rejected the login (535); check user, secret_file and security"),
-        ("MAIL", 550, "localhost refuses a recipient (550)"),
-        ("END", 554, "localhost refuses the message (554)"),
+        ("MAIL", 550, "localhost rejected a recipient (550)"),
+        ("END", 554, "localhost rejected the message (554)"),
     ],
 )
 def test_a_refusal_is_told_with_its_code_alone_and_tried_the_next_night(
@@ -211,7 +211,7 @@ def test_a_certificate_that_nobody_trusts_is_refused(
 ) -> None:
     monkeypatch.delenv("SSL_CERT_FILE")
     home.opens(10)
-    assert "the certificate of localhost does not hold" in home.tell(10).state.fault
+    assert "the certificate of localhost is invalid" in home.tell(10).state.fault
     assert "AUTH" not in state.commands
 
 

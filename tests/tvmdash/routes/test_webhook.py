@@ -129,8 +129,8 @@ def test_after_a_failure_that_passes_each_thing_is_there_once(home: RouteHome, s
     ("fault", "says"),
     [
         (Fault("redirect"), "its server redirects (302); redirects are not followed"),
-        (Fault(status=401), "its server refuses (401)"),
-        (Fault(status=410), "its server refuses (410)"),
+        (Fault(status=401), "its server rejected the request (401)"),
+        (Fault(status=410), "its server rejected the request (410)"),
     ],
 )
 def test_a_refusal_is_not_asked_again_that_night_and_is_told(
