@@ -50,7 +50,8 @@ def test_a_route_that_fails_is_told_and_fails_nothing(home: RouteHome, state: St
     done = run(home)
     assert (done.code, done.success, done.message) == (0, True, "1 of 1 routes failed")
     assert done.report == (
-        "Route hook (webhook) does not work: its server rejected the request (403). 1 message will be tried again the next night."
+        "Route hook (webhook) does not work: its server rejected the request (403). "
+        "1 message will be tried again the next night."
     )
 
 
