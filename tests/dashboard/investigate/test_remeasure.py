@@ -93,7 +93,7 @@ def test_a_removed_artifact_is_told_as_gone_and_the_other_rounds_go_on(lab: Lab)
     assert done.code == 1
     assert (rounds[0]["state"], rounds[0]["artifact"]) == ("gone", old)
     assert rounds[1]["state"] == "measured"
-    assert "gone" in rounds[0]["error"]
+    assert "no longer exists" in rounds[0]["error"]
     assert len(lab.runs()) == 3, "nothing was run for it"
 
 

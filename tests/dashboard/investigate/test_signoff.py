@@ -193,7 +193,7 @@ def make_equal(root: Path, change: float = 1.0) -> PlantedHome:
 def test_of_two_equal_releases_nothing_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert sign_off(make_equal(tmp_path)) == OK_CODE
     output = capsys.readouterr().out
-    assert "No real change: 9 of 9 series; 1 have no noise and 8 by pairs of A and B.\n" in output
+    assert "No real change: 9 of 9 series; 1 exact and 8 by pairs of A and B.\n" in output
     assert output.endswith(f"{'a' * 12} → {'c' * 12}: nothing got worse.\n")
     assert " since" not in output
 
@@ -283,7 +283,7 @@ def test_an_unknown_name_says_what_the_home_has_and_one_name_of_several_which(ca
     )
     code, output = call(ends=("0.27.dev0", B.commit))
     assert code == USAGE
-    assert "0.27.dev0: may be TVM 0.27.dev0 aaaaaaaaaaaa" in output
+    assert "0.27.dev0: ambiguous, could be TVM 0.27.dev0 aaaaaaaaaaaa" in output
     assert call(ends=("aaaa", A.commit))[1].startswith(f"aaaa and {A.commit} are the same TVM")
 
 

@@ -48,7 +48,7 @@ _DOUBTS = {
 }
 _EVIDENCE = {
     SignoffEvidence.SAME_CODE: "{} ran the same code, byte for byte",
-    SignoffEvidence.EXACT: "{} are exact",
+    SignoffEvidence.EXACT: "{} exact",
     SignoffEvidence.PAIRED: "{} by pairs of A and B",
     SignoffEvidence.CHAIN: "{} by pairs with other TVMs that connect them",
     SignoffEvidence.COMPARED: "{} by rounds of compare",
