@@ -42,7 +42,7 @@ def calling(server: socket.socket) -> dict[str, str]:
 def test_a_missing_python_is_said_with_its_remedy(repo: Any) -> None:
     started = repo.start("home", TVMDASH_PYTHON="/nowhere/python3")
     assert started.exit_code == 2
-    assert "/nowhere/python3 is not there" in started.stderr
+    assert "/nowhere/python3 was not found" in started.stderr
     assert "apt install python3 python3-venv" in started.stderr
     assert len(started.stderr.splitlines()) == 1
 

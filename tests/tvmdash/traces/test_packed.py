@@ -90,7 +90,7 @@ def test_a_broken_zip_is_named(archive: Path, damage: str) -> None:
 def test_what_has_no_room_is_not_unpacked(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     full = shutil.disk_usage(archive)._replace(free=5)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: full)
-    with pytest.raises(DashboardError, match=r"has room for 5\. Make room"):
+    with pytest.raises(DashboardError, match=r"has only 5 bytes free\. Free some space"):
         connect(archive)
 
 

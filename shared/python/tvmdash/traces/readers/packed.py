@@ -52,7 +52,7 @@ def unpack(path: Path, archive: Path, folder: Path) -> Path:
             size = _find_member(opened, archive, member).file_size
             free = shutil.disk_usage(folder).free
             if size > free:
-                room = f"{folder} has room for {free}"
+                room = f"{folder} has only {free} bytes free"
                 raise DashboardError(f"{path}: has {size} bytes, but {room}. Free some space, or set TMPDIR.")
             copied = folder / f"unpacked.db{member.removeprefix(name)}"
             with opened.open(member) as source, copied.open("wb") as target:
