@@ -30,7 +30,7 @@ _WRITE, _FLUSH = b"W", b"F"
 _DISK = "disk"
 _DEADLINE_S = 20.0
 NEEDED = ("fusermount3", "losetup", "mount")
-MOUNT = {"ext4": "noauto_da_alloc", "xfs": "noatime", "btrfs": "noatime"}
+MOUNT = {"ext4": "noauto_da_alloc", "xfs": "noatime", "btrfs": "noatime,nodiscard"}
 """Options by filesystem. ext4 by default saves programs that forget to fsync before a rename; here it does not."""
 
 
@@ -86,7 +86,7 @@ class LoggedDisk:
                     yield
             finally:
                 subprocess.run(["fusermount3", "-u", "-z", str(served)], check=False)
-                server.wait(_DEADLINE_S)
+                server.kill()
 
     @contextlib.contextmanager
     def after_cut(self, image: Path) -> Iterator[Path]:
