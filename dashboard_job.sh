@@ -70,19 +70,22 @@ claim_folder() { # FOLDER
 }
 
 # Bring FOLDER/source to the newest commit; where that fails, back to the last good one, and TVMDASH_NOTE says so.
-update() { # SOURCE
+# A damaged checkout, as a power cut may leave it, is fetched anew at its place: timers may start programs in it.
+update() { # SOURCE [anew]
   # The paths are given, so that a damaged checkout inside another repository cannot become that one.
   local git=(git -C "$1" "--git-dir=$1/.git" "--work-tree=$1" -c core.hooksPath=/dev/null -c init.defaultBranch=main
-    -c gc.autoDetach=false -c maintenance.autoDetach=false) error good
+    -c gc.autoDetach=false -c maintenance.autoDetach=false -c core.fsync=all) error good
   mkdir -p -- "$1/.git"
   find "$1/.git" -name '*.lock' -delete # of a git that was killed: nobody else works here
-  "${git[@]}" init -q || fail "could not make a git checkout in $1."
+  "${git[@]}" init -q || { fetch_anew "$@" && return; } || fail "could not make a git checkout in $1."
   good=$("${git[@]}" rev-parse -q --verify "HEAD^{commit}") || good=""
   if ! error=$({ timeout -k 10 900 "${git[@]}" fetch -q --no-tags -- "${settings[REMOTE]}" \
     "+refs/heads/${settings[BRANCH]}:refs/job/newest" && "${git[@]}" reset -q --hard refs/job/newest; } 2>&1 </dev/null); then
     error=$(tail -n 3 <<<"$error" | tr '\n' ' ')
-    [ -n "$good" ] || fail "could not fetch branch ${settings[BRANCH]} of ${settings[REMOTE]}: $error"
-    "${git[@]}" reset -q --hard "$good" || fail "could not reset $1 to $good. Remove $1; the next run fetches it again."
+    [ -n "$good" ] || { fetch_anew "$@" && return; } ||
+      fail "could not fetch branch ${settings[BRANCH]} of ${settings[REMOTE]}: $error"
+    "${git[@]}" reset -q --hard "$good" || { fetch_anew "$@" && return; } ||
+      fail "could not reset $1 to $good. Check the disk of $1."
     export TVMDASH_NOTE="The dashboard could not update itself and ran from its last good commit ${good:0:12}: $error"
     if [[ $error == *"couldn't find remote ref"* ]]; then
       NO_BRANCH=1
@@ -91,6 +94,15 @@ update() { # SOURCE
     say "$TVMDASH_NOTE"
   fi
   "${git[@]}" clean -fdq
+  sync -f -- "$1" || fail "could not write $1 to the disk."
+}
+
+# Once: only .git is removed, as what lies beside it (environments) is expensive. Fails where that was tried already.
+fetch_anew() { # SOURCE [anew]
+  [ "${2:-}" != anew ] || return 1
+  say "$1: the git checkout is damaged or empty; fetching it anew."
+  rm -rf -- "$1/.git"
+  update "$1" anew
 }
 
 # Run the night as a child that gets the signals that come here; NIGHT_CODE is its exit code.

@@ -12,7 +12,8 @@ from pathlib import Path
 from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, add_home_verb, find_code, find_home
 from dashboard.cli.check import find_faults
 from dashboard.cli.devices import survey_devices
-from dashboard.night.lock import night_lock
+from dashboard.cli.watch import read_grace
+from dashboard.night.lock import is_held, night_lock
 from dashboard.plan.home_config import read_home_config
 from dashboard.plan.job import CodeFolders
 from dashboard.plan.plan import make_plan
@@ -151,14 +152,19 @@ def _find_in_schedule(home: Home, now: datetime.datetime) -> Iterator[Finding]:
             f"{schedule.origin} is not enabled.",
             f"systemctl --user enable --now {Path(schedule.origin).name}",
         )
-    watched = watch(home, schedule, now, None)
-    if watched.is_quiet:
+    watched = watch(home, schedule, now, read_grace(home), is_running=is_held(home))
+    if watched.is_broken_off and watched.attempt is not None:
+        text = f"the night {watched.attempt.stamp} was killed or lost power."
+        yield make_fault("schedule", text, "The next night saves what it had measured.")
+    elif watched.is_quiet:
         last = watched.last.stamp if watched.last else "none so far"
         text = (
             f"the schedule is {schedule}, but no night has completed since the last one was due (last complete "
             f"night: {last})."
         )
         yield make_fault("schedule", text, "Check cron's mail or journalctl --user -u dashboard, and `status`.")
+    elif watched.last is None:
+        yield make_good("schedule", f"no night was due yet: {schedule}.")
     else:
         yield make_good("schedule", f"nights run on schedule: {schedule}.")
 
@@ -192,7 +198,9 @@ def _find_in_routes(home: Home) -> Iterator[Finding]:
     states = list(read_states(home))
     faults = list(filter(None, map(format_fault, states)))
     yield from (make_fault("routes", text, f"python3 -m dashboard routes {home.root} --test") for text in faults)
-    if not faults:
+    if not states:
+        yield make_good("routes", "no night has sent anything on a route yet.")
+    elif not faults:
         yield make_good("routes", f"{len(states)} route{'s' * (len(states) != 1)}, no faults as of the last night.")
 
 

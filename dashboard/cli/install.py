@@ -75,7 +75,8 @@ def _install(arguments: argparse.Namespace) -> int:
         if _is_wanted(is_sure=arguments.yes):
             starters.write_units(units)
             print("Units written and started. `systemctl --user list-timers` shows when the next night starts.")
-            print("User timers run only while you are logged in; `loginctl enable-linger` keeps them running.")
+            if not starters.does_linger():
+                print("User timers run only while you are logged in; `loginctl enable-linger` keeps them running.")
     return OK_CODE
 
 

@@ -41,7 +41,8 @@ _WORDS = {OK: "ok", SKIPPED: "kept", FAILED: "FAILED", BLOCKED: "blocked"}
 
 def summarize_night(home: Home, night: Night) -> str:
     """Summarize a night: what happened, what failed and why, which TVM was measured, where the page is."""
-    lines = [f"{_format_headline(home, night)} It took {format_duration(night.elapsed_s)}."]
+    took = f" It took {format_duration(night.elapsed_s)}." if night.elapsed_s else ""
+    lines = [f"{_format_headline(home, night)}{took}"]
     if night.state == RUNNING:
         lines = [_format_headline(home, night), *_summarize_running(home, night)]
     lines += [f"  {line}" for line in _list_failures(night)]
@@ -50,8 +51,8 @@ def summarize_night(home: Home, night: Night) -> str:
         lines.append(f"Measured TVM: {format_list([_format_artifact(item, night) for item in night.artifacts], 5)}.")
     if night.hosts:
         lines.append(f"Hosts: {', '.join(_format_host_night(host, night) for host in night.hosts)}.")
-    if night.jobs:
-        lines.append("Longest: " + format_list([_format_longest(job) for job in _sort_by_time(night)[:3]], 3) + ".")
+    if longest := [job for job in _sort_by_time(night)[:3] if job.elapsed_s]:
+        lines.append(f"Longest: {format_list(list(map(_format_longest, longest)), 3)}.")
     lines += filter(None, map(format_fault, read_states(home)))
     page = home.page()
     lines.append(

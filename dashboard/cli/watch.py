@@ -37,7 +37,7 @@ def _watch(arguments: argparse.Namespace) -> int:
         remedy = 'Set "schedule": "0 3 * * *" there, or start the nights from cron or a systemd timer.'
         problem = "no schedule found, neither there nor in this user's crontab or systemd timers."
         raise DashboardError(problem, place=home.config_file, remedy=remedy)
-    watched = watch(home, schedule, now, _read_grace(home))
+    watched = watch(home, schedule, now, read_grace(home), is_running=lock.is_held(home))
     is_new, told = _tell(home, watched, now)
     lines = _describe(home, watched) if is_new or arguments.verbose else []
     lines += [f"Route {each.state.name}: {each.state.fault}" for each in told if each.state.fault]
@@ -45,7 +45,7 @@ def _watch(arguments: argparse.Namespace) -> int:
     return SOME_FAILED if watched.is_quiet or any(each.state.fault for each in told) else OK_CODE
 
 
-def _read_grace(home: Home) -> datetime.timedelta | None:
+def read_grace(home: Home) -> datetime.timedelta | None:
     """The configured grace period, even if another part of the config has an error."""
     try:
         value = common.read_json(home.config_file)
@@ -76,14 +76,14 @@ def _make_spell(home: Home, watched: Watched) -> Spell:
     from tvmdash.routes.spells import Spell
 
     title, *lines = _describe(home, watched)
-    assert watched.due is not None
+    night = common.stamp_of(watched.due) if watched.due else watched.attempt.stamp if watched.attempt else ""
     commands = (
         ("How the last night went", f"python3 -m dashboard status {home.root}"),
         ("What is wrong with the home", f"python3 -m dashboard doctor {home.root}"),
         ("Run a night now", f"./run_dashboard.sh {home.root}"),
     )
     last = watched.last.stamp if watched.last else ""
-    return Spell(common.stamp_of(watched.due), last, title, (Item("", tuple(lines), "", commands),))
+    return Spell(night, last, title, (Item("", tuple(lines), "", commands),))
 
 
 def _make_end(home: Home, watched: Watched, since: str) -> Spell:
@@ -107,8 +107,13 @@ def _describe(home: Home, watched: Watched) -> list[str]:
         text = f"Last complete night: {_format_night(last)}" if last else "No night was due yet"
         return ["Nights are running on schedule", f"{text}. Schedule: {watched.schedule}."]
     title = f"No night has completed since {_format_night(last)}" if last else "No night has ever completed"
-    due = f"A night was due on {watched.due:%Y-%m-%d at %H:%M} UTC and had {_format_grace(watched)} to complete."
-    return [title, f"{due} Schedule: {watched.schedule}.", *_find_reasons(home, watched)]
+    due = f"Schedule: {watched.schedule}."
+    if watched.due is not None and watched.is_overdue:
+        was = f"A night was due on {watched.due:%Y-%m-%d at %H:%M} UTC and had {_format_grace(watched)} to complete."
+        due = f"{was} {due}"
+    elif watched.attempt is not None:
+        title = f"The night of {_format_night(watched.attempt.stamp)} was killed or lost power"
+    return [title, due, *_find_reasons(home, watched)]
 
 
 def _format_grace(watched: Watched) -> str:
@@ -119,7 +124,7 @@ def _find_reasons(home: Home, watched: Watched) -> Iterator[str]:
     """Known reasons."""
     if watched.attempt is not None:
         yield _describe_attempt(home, watched.attempt)
-    if not watched.schedule.is_enabled:
+    if not watched.schedule.is_enabled and watched.is_overdue:
         yield "Its systemd timer is not enabled. Run systemctl --user enable --now NAME.timer"
     try:
         read_home_config(home)
@@ -130,7 +135,9 @@ def _find_reasons(home: Home, watched: Watched) -> Iterator[str]:
 def _describe_attempt(home: Home, night: Night) -> str:
     if night.state == RUNNING and lock.is_held(home):
         return f"The night of {_format_night(night.stamp)} is still running; `status` shows what it is doing."
-    if night.state in (RUNNING, INTERRUPTED):
+    if night.state == RUNNING:
+        return f"The night of {_format_night(night.stamp)} broke off. The next one saves what it had measured."
+    if night.state == INTERRUPTED:
         return f"The night of {_format_night(night.stamp)} started but was interrupted."
     return f"The night of {_format_night(night.stamp)} is {night.state}."
 

@@ -42,11 +42,15 @@ class Times(Protocol):
 
 @dataclass(frozen=True)
 class Schedule:
-    """When a home's nights should begin. origin: where that stands; is_enabled: whether anything starts them."""
+    """When a home's nights should begin.
+
+    origin: where that stands. is_enabled: whether anything starts them. since: from when on, where that is known.
+    """
 
     times: Times
     origin: str
     is_enabled: bool = True
+    since: datetime.datetime | None = None
 
     def __str__(self) -> str:
         return f"{self.times.text} ({self.origin})"
@@ -88,7 +92,8 @@ def find_started(home: Home) -> Iterator[Schedule]:
     for timer in timers.find_timers():
         commands = [command.lstrip("@-:+!") for command in timer.service.get("ExecStart", ())]
         if any(runs_nights(command.replace("%%", "%").replace("$$", "$"), home) for command in commands):
-            yield Schedule(timer, str(timer.path), timer.is_enabled)
+            since = datetime.datetime.fromtimestamp(timer.path.stat().st_mtime, datetime.UTC)
+            yield Schedule(timer, str(timer.path), timer.is_enabled, since)
 
 
 def _parse_line(when: str, zone: datetime.tzinfo | None, origin: str) -> CronLine:

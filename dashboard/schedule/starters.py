@@ -5,6 +5,7 @@ Everything of one home is marked with its path, so that it can be replaced and r
 
 from __future__ import annotations
 
+import getpass
 import hashlib
 import os
 import re
@@ -141,7 +142,13 @@ def write_crontab(lines: Sequence[str]) -> None:
 
 
 def write_units(units: Mapping[str, str]) -> None:
-    """Write units and start their timers, now and with each session of the user."""
+    """Write units and start their timers, now and with each session of the user; DashboardError where that fails."""
+    if not has_user_systemd():
+        raise DashboardError(
+            "systemctl --user: no systemd of this user answers.",
+            remedy="Install libpam-systemd and dbus-user-session, run `sudo loginctl enable-linger $USER` and log in "
+            "again; or use --with cron.",
+        )
     folder = Path(UNITS).expanduser()
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in units.items():
@@ -160,12 +167,22 @@ def list_units(home: Path) -> list[Path]:
 
 
 def remove_units(home: Path) -> None:
-    """Stop this home's timers and remove its units; a night that runs goes on."""
-    paths = list_units(home)
+    """Stop this home's timers and remove its units; DashboardError while a night of them runs: it would be ended."""
+    paths, service = list_units(home), f"{name_units(home)}.service"
+    if _call(["systemctl", "--user", "is-active", service]).stdout.strip() in {"activating", "active"}:
+        raise DashboardError(
+            f"{service}: a night is running, and removing its unit would end it.",
+            remedy=f"Wait for its end, or end it: systemctl --user stop {service}",
+        )
     _control("disable", "--now", *(path.name for path in paths if path.suffix == ".timer"))
     for path in paths:
         path.unlink()
     _control("daemon-reload")
+
+
+def does_linger() -> bool:
+    """Whether the systemd of this user runs without a login as well."""
+    return Path("/var/lib/systemd/linger", getpass.getuser()).exists()
 
 
 def has_user_systemd() -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dashboard.schedule.schedule import Schedule
 from tvmdash import common
-from tvmdash.dashboard_info import COMPLETE, Home, Night
+from tvmdash.dashboard_info import COMPLETE, RUNNING, Home, Night
 
 _NIGHTS_BACK = 60
 _USUAL = 14
@@ -26,6 +26,7 @@ class Watched:
 
     due: the latest night that should be complete by now, None where none should. last: the newest complete night.
     attempt: the newest night since then that is not complete. grace: how long after its begin a night is waited for.
+    is_running: whether a night runs now.
     """
 
     schedule: Schedule
@@ -33,26 +34,44 @@ class Watched:
     last: Night | None
     attempt: Night | None
     grace: datetime.timedelta
+    is_running: bool = False
+
+    @property
+    def is_broken_off(self) -> bool:
+        """Whether the newest night was killed, or its machine lost power: it could tell nobody itself."""
+        return self.attempt is not None and self.attempt.state == RUNNING and not self.is_running
 
     @property
     def is_quiet(self) -> bool:
+        """Whether people should hear that nights do not run: one is overdue, or the newest one broke off."""
+        return self.is_broken_off or self.is_overdue
+
+    @property
+    def is_overdue(self) -> bool:
         """Whether a night should be complete, and none since it was due is."""
         if self.due is None:
             return False
         return self.last is None or common.parse_stamp(self.last.stamp) < self.due - _EARLY
 
 
-def watch(home: Home, schedule: Schedule, now: datetime.datetime, grace: datetime.timedelta | None) -> Watched:
+def watch(
+    home: Home,
+    schedule: Schedule,
+    now: datetime.datetime,
+    grace: datetime.timedelta | None,
+    *,
+    is_running: bool = False,
+) -> Watched:
     """How the home's nights keep to the schedule. Nights dated ahead of the clock do not count."""
     nights = [night for night in home.last_nights(_NIGHTS_BACK) if common.parse_stamp(night.stamp) <= now + AHEAD]
     complete = [night for night in nights if night.state == COMPLETE]
     waited = grace or _learn_grace(complete)
     due = schedule.times.find_latest(now - waited)
-    if due is not None and not nights and due < _find_begin(home):
+    if due is not None and not complete and due < _find_begin(home, schedule, nights):
         due = None
     last = complete[0] if complete else None
     newer = [night for night in nights if last is None or night.stamp > last.stamp]
-    return Watched(schedule, due, last, newer[0] if newer else None, waited)
+    return Watched(schedule, due, last, newer[0] if newer else None, waited, is_running)
 
 
 def _learn_grace(complete: list[Night]) -> datetime.timedelta:
@@ -66,6 +85,8 @@ def make_grace(seconds: float) -> datetime.timedelta:
     return datetime.timedelta(seconds=min(max(seconds, 0.0), _LONGEST.total_seconds()))
 
 
-def _find_begin(home: Home) -> datetime.datetime:
-    """When a home without nights was made: before that none was due."""
-    return datetime.datetime.fromtimestamp(home.config_file.stat().st_mtime, datetime.UTC)
+def _find_begin(home: Home, schedule: Schedule, nights: list[Night]) -> datetime.datetime:
+    """When nights of a home without a complete one began to be due: once it was made, scheduled and first started."""
+    made = datetime.datetime.fromtimestamp(home.config_file.stat().st_mtime, datetime.UTC)
+    known = [schedule.since, common.parse_stamp(nights[-1].stamp) - _EARLY if nights else None]
+    return max([made, *filter(None, known)])

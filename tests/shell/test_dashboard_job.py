@@ -242,6 +242,30 @@ def test_what_a_killed_git_left_is_repaired(job: Job) -> None:
     assert job.log().count("night of version 1") == 3
 
 
+@pytest.mark.parametrize("file", ["index", "HEAD", "config", "refs/job/newest", "objects", "packed"])
+def test_a_checkout_that_a_power_cut_damaged_is_fetched_anew_at_its_place(job: Job, file: str) -> None:
+    (job.remote.parent / "work" / ".gitignore").write_text(".venv/\n")
+    job.commit(1)
+    assert job.run().returncode == 0
+    kept = job.folder / "source" / ".venv"
+    kept.mkdir()
+    (job.folder / "source" / "run_dashboard.sh").write_bytes(b"")
+    checkout = job.folder / "source" / ".git"
+    if file == "packed":
+        git(job.folder / "source", "gc", "-q")
+    broken = [path for path in (checkout / "objects").rglob("*") if path.is_file()]
+    for path in broken if file in {"objects", "packed"} else [checkout / file]:
+        path.chmod(0o644)
+        path.write_bytes(b"")
+    done = job.run()
+    assert done.returncode == 0, done.stderr
+    assert job.log().count("night of version 1") == 2
+    assert kept.is_dir()
+    job.commit(2)
+    assert job.run().returncode == 0
+    assert "night of version 2" in job.log()
+
+
 def test_a_damaged_checkout_inside_another_repository_does_not_touch_that_one(job: Job, tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     (tmp_path / "outer.txt").write_text("committed")

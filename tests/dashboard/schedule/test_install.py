@@ -27,7 +27,13 @@ case $1 in
   *) exit 1 ;;
 esac
 """
-SYSTEMCTL = '#!/bin/sh\necho "$*" >>"$HOME/calls"\n'
+SYSTEMCTL = """#!/bin/sh
+echo "$*" >>"$HOME/calls"
+case "$2" in
+  is-active) cat "$HOME/active" 2>/dev/null || { echo inactive; exit 3; } ;;
+  show-environment) [ ! -e "$HOME/no-bus" ] || { echo "Failed to connect to bus" >&2; exit 1; } ;;
+esac
+"""
 FOREIGN = ["MAILTO=ada@example.org", "# of the person", "5 4 * * * echo 100\\%"]
 
 
@@ -145,6 +151,7 @@ def test_systemd_gets_units_that_it_reads_and_that_are_known(there: Installing) 
     timer = next(path for path in units if path.suffix == ".timer" and not path.stem.endswith("-watch"))
     assert "OnCalendar=*-*-* 02:30:00" in timer.read_text()
     calls = (there.user / "calls").read_text().splitlines()
+    calls.remove("--user show-environment")
     assert calls[0] == "--user daemon-reload"
     assert calls[1].startswith("--user enable --now ")
     assert [found.times.text for found in find_started(there.home)] == ["*-*-* 02:30:00"]
@@ -162,3 +169,21 @@ def test_a_time_that_is_none_is_refused(there: Installing) -> None:
     done = there.install("--at", "25:00")
     assert done.code == 2
     assert "use HH:MM, e.g. 03:00" in done.output
+
+
+def test_units_are_not_removed_under_a_night_that_runs(there: Installing) -> None:
+    assert there.install("--with", "systemd", "--yes").code == 0
+    units = sorted(path.name for path in (there.user / ".config" / "systemd" / "user").glob("tvm-dashboard-*"))
+    (there.user / "active").write_text("activating\n")
+    done = there.install("--remove", "--yes")
+    assert done.code == 2
+    assert "a night is running, and removing its unit would end it. Wait for its end" in done.output
+    assert sorted(path.name for path in (there.user / ".config" / "systemd" / "user").glob("tvm-dashboard-*")) == units
+
+
+def test_without_a_systemd_of_the_user_nothing_is_written_and_the_remedy_is_named(there: Installing) -> None:
+    (there.user / "no-bus").touch()
+    done = there.install("--with", "systemd", "--yes")
+    assert done.code == 2
+    assert "Install libpam-systemd and dbus-user-session" in done.output
+    assert not (there.user / ".config" / "systemd" / "user").exists()

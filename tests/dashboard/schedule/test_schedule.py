@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import os
 import zoneinfo
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from dashboard.schedule.schedule import Schedule, find_started, runs_nights
 from dashboard.schedule.watch import watch
 from tests.dashboard.homes import HomeForTests, make_home, script
 from tvmdash import common
-from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, Home, Night
+from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, RUNNING, Home, Night
 from tvmdash.errors import DashboardError
 
 UTC = datetime.UTC
@@ -157,6 +159,29 @@ def test_a_night_is_waited_for_as_long_as_nights_take(home: HomeForTests) -> Non
     assert is_quiet(home, "2026-11-23 07:00")
     leave(home, "20261123T093000Z")
     assert not is_quiet(home, "2026-11-23 10:00")
+
+
+def test_nothing_was_due_before_the_schedule_was_there_or_the_first_night_began(home: HomeForTests) -> None:
+    os.utime(home.home.config_file, (0, 0))
+    assert is_quiet(home, "2026-11-23 16:00")
+    since = replace(SCHEDULE, since=moment("2026-11-23 15:56"))
+    assert not watch(home.home, since, moment("2026-11-23 16:00"), None).is_quiet
+    leave(home, "20261124T030002Z", RUNNING)
+    now = moment("2026-11-24 03:20")
+    assert not watch(home.home, SCHEDULE, now, None, is_running=True).is_quiet, "the first night runs"
+    assert watch(home.home, SCHEDULE, moment("2026-11-25 16:00"), None, is_running=True).is_quiet
+
+
+def test_a_night_that_broke_off_is_told_at_once_and_one_that_ended_itself_when_it_is_due(home: HomeForTests) -> None:
+    leave(home, "20261122T030002Z")
+    leave(home, "20261123T030001Z", RUNNING)
+    now = moment("2026-11-23 03:10")
+    assert watch(home.home, SCHEDULE, now, None).is_broken_off
+    assert not watch(home.home, SCHEDULE, now, None, is_running=True).is_quiet
+    leave(home, "20261123T030001Z", INTERRUPTED)
+    assert not watch(home.home, SCHEDULE, now, None).is_quiet
+    leave(home, "20261123T040000Z")
+    assert not watch(home.home, SCHEDULE, moment("2026-11-23 04:30"), None).is_broken_off
 
 
 def test_a_night_dated_ahead_of_the_clock_does_not_hide_that_nights_stopped(home: HomeForTests) -> None:

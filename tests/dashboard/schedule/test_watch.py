@@ -16,7 +16,7 @@ from tests.github import server as github
 from tests.slack import server as slack
 from tests.webhook import server as webhook
 from tvmdash import common
-from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, Night
+from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, RUNNING, Night
 
 _ENV = {name: os.environ[name] for name in ("PATH",)}
 
@@ -97,6 +97,20 @@ def test_a_quiet_spell_is_told_once_on_each_route_and_so_is_its_end(home: Watchi
     assert (issue["state"], issue["state_reason"]) == ("closed", "completed")
     assert "### Nights are running again" in home.issues.comments_on(issue["number"])[0]
     assert [message.text for message in home.channel.channel()] == [told["title"], "Nights are running on schedule"]
+
+
+def test_a_night_that_was_killed_is_told_once_though_none_is_overdue(home: Watching) -> None:
+    home.leave(0.4)
+    killed = home.leave(0.1, RUNNING)
+    first, second = home.watch(), home.watch()
+    assert (first.code, second.code, second.output) == (1, 1, "")
+    title, *rest = first.output.splitlines()
+    assert title == f"The night of {common.parse_stamp(killed):%Y-%m-%d %H:%M} UTC was killed or lost power"
+    assert rest[1].endswith("broke off. The next one saves what it had measured.")
+    assert [body["title"] for body in home.hook.bodies] == [title]
+    home.leave(0.001)
+    assert home.watch().code == 0
+    assert home.events == ["quiet", "runs_again"]
 
 
 def test_a_second_spell_is_told_like_the_first(home: Watching) -> None:
