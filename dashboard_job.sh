@@ -77,6 +77,7 @@ update() { # SOURCE [anew]
     -c gc.autoDetach=false -c maintenance.autoDetach=false -c core.fsync=all) error good
   mkdir -p -- "$1/.git"
   find "$1/.git" -name '*.lock' -delete # of a git that was killed: nobody else works here
+  rm -f -- "$1/.git/refs/job/newest" # each fetch writes it, and stumbles over one that is empty
   "${git[@]}" init -q || { fetch_anew "$@" && return; } || fail "could not make a git checkout in $1."
   good=$("${git[@]}" rev-parse -q --verify "HEAD^{commit}") || good=""
   if ! error=$({ timeout -k 10 900 "${git[@]}" fetch -q --no-tags -- "${settings[REMOTE]}" \

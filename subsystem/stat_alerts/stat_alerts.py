@@ -15,6 +15,7 @@ from judging.table import Table, read_table
 from nights import Tonight, judge_pending
 from report import report as telling
 from report import verdict as concluding
+from report.expected import find_retired
 from report.line import Line
 from rerun import allowed
 from threads import post as threads
@@ -71,7 +72,8 @@ class StatAlerts(Subsystem[StatAlertsConfig]):
         page = telling.page(done.table, done.judged, done.ledger, rates, options, stands)
         page = replace(page, partial=_partial(home, page.stamps))
         common.write_json(output / PAGE_FILE, telling.page_to_json(page, done.ledger))
-        lines = telling.report_lines(done.table, done.judged, done.ledger, done.events, rates, verdict)
+        retired = find_retired(done.table, done.judged.night, options.annotations)
+        lines = telling.report_lines(done.table, done.judged, done.ledger, done.events, rates, verdict, retired)
         report = telling.report(verdict, lines)
         return threads.post_threads(report, config, output, home, tonight, done.ledger, lines)
 

@@ -61,6 +61,12 @@ def find_expected(home: Home, tonight: Night, table: Table, night: int, annotati
     return Expected(frozenset(rows), retired, appeared, _count(table, sorted(vanished)))
 
 
+def find_retired(table: Table, night: int, annotations: Sequence[Annotation]) -> frozenset[str]:
+    """The keys of the series that are retired on that night, whether they have a value or not."""
+    said = _said_of_rows(table, night, annotations)
+    return frozenset(table.rows[row].key for row, series in said.items() if series == RETIRED)
+
+
 def _declared(home: Home, experiment: str, rows: Sequence[int], said: Mapping[int, str]) -> list[int]:
     """Those that are expected although their experiment has not run for long."""
     declared = [row for row in rows if said.get(row) == EXPECTED]

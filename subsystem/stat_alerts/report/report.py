@@ -30,7 +30,7 @@ from tvmdash.contracts.remeasured import ConfirmationSummary
 from tvmdash.detect.grade import noise_grade
 from tvmdash.detect.reason import ReasonKind
 from tvmdash.incidents import ledger as ledgers
-from tvmdash.incidents.annotations import Annotation
+from tvmdash.incidents.annotations import RETIRED, Annotation
 from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import CHANGE, Event, Incident, Ledger, iso_of
 from tvmdash.incidents.reason_text import format_reason
@@ -58,8 +58,9 @@ def report_lines(
     events: Sequence[Event],
     rates: Mapping[str, Rate],
     verdict: NightVerdict,
+    retired: AbstractSet[str],
 ) -> list[Line]:
-    """What is suspected, what is new, what went away, what is open, what could not be judged."""
+    """What is suspected, what is new, what went away, what is open, what could not be judged and is not retired."""
     now = iso_of(table.stamps[judged.night])
     named = [ledger.incidents[event.incident] for event in events if event.incident in ledger.incidents]
     silent = {incident.id for incident in ledger.incidents.values() if ledger.silent(incident, now)}
@@ -85,7 +86,7 @@ def report_lines(
         lines.append(Line(f"Silenced: {format_list([incident.id for incident in hushed], _SHOWN_IDS)}.", _ids(hushed)))
     lines += map(Line, measured_again(judged.confirmation) if judged.confirmation else ())
     reported = {moved.series for incident in ledger.incidents.values() for moved in incident.moved}
-    lines += map(Line, _not_judged(table, judged, reported))
+    lines += map(Line, _not_judged(table, judged, reported, retired))
     lines += map(Line, _came_and_went(verdict))
     lines += map(Line, _put_aside(verdict))
     if not new and not (verdict.beside and verdict.beside.is_first):
@@ -172,13 +173,17 @@ _UNJUDGED = {
 """In the order in which they are told."""
 
 
-def _not_judged(table: Table, judged: Judged, reported: AbstractSet[str]) -> Iterable[str]:
-    """Whatever could not be judged is said, so that silence means quiet; not what an incident says already."""
+def _not_judged(table: Table, judged: Judged, reported: AbstractSet[str], retired: AbstractSet[str]) -> Iterable[str]:
+    """Whatever could not be judged is said, so that silence means quiet; not what an incident says already.
+
+    Nor that a retired series has no value: another line counts those.
+    """
     names: dict[ReasonKind, list[str]] = {}
     needed = 0.0
     for row, decision, _ in judged.decisions():
         reason = decision.reason
-        is_told = reason.kind == ReasonKind.NEW_LEVEL and table.rows[row].key in reported
+        told_elsewhere = {ReasonKind.NEW_LEVEL: reported, ReasonKind.NO_VALUE: retired}
+        is_told = table.rows[row].key in told_elsewhere.get(reason.kind, ())
         if decision.kind == "quiet" and reason.is_unjudged and not is_told:
             names.setdefault(reason.kind, []).append(table.rows[row].name)
             needed = max(needed, reason.needed or 0.0)
@@ -290,8 +295,9 @@ def _annotation(table: Table, annotation: Annotation) -> AnnotationNote:
     for builds in table.versions.values():
         versions.update(builds)
     stamp = annotation.night({stamp: versions.get(stamp, "") for stamp in table.stamps})
+    words = f"retired by {annotation.who}: {annotation.words}" if annotation.series == RETIRED else annotation.words
     return AnnotationNote(
-        stamp, annotation.kind, annotation.words, annotation.scope, is_break=annotation.is_break, id=annotation.id
+        stamp, annotation.kind, words, annotation.scope, is_break=annotation.is_break, id=annotation.id
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from files import graphs
 from files.graphs import Graph
 from inputs.others import Run
+from inputs.put_aside import PutAside
 from markup.sparks import svg
 from markupsafe import Markup
 from render import page as pages
@@ -49,6 +50,7 @@ class Page:
     run: Run | None
     run_graph: Graph | None
     code: Sequence[CodeNight]
+    put_aside: Sequence[PutAside]
 
 
 def write_experiments(context: SiteContext, views: Iterable[ExperimentView], new: Path) -> None:
@@ -87,7 +89,13 @@ def _page(
         run=run,
         run_graph=run_graph,
         code=find_code_nights(context, about.name),
+        put_aside=_find_put_aside(context, about.name, series),
     )
+
+
+def _find_put_aside(context: SiteContext, experiment: str, series: Sequence[SeriesView]) -> list[PutAside]:
+    names = [view.name for view in series]
+    return [each for each in (*context.retired, *context.muted) if each.covers(experiment, names)]
 
 
 def _on(stamp: str, job: JobResult | None) -> HistoryNight:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from inputs.alerts import Alerts
 from inputs.others import Deadlines
+from inputs.put_aside import PutAside
 from views import incidents as incident_views
 from views import night as night_views
 from views import night_facts
@@ -45,7 +47,10 @@ class MissingView:
 
 @dataclass(frozen=True)
 class FirstScreen:
-    """What index.html shows; `to_come` had not had its turn when it was written."""
+    """What index.html shows; `to_come` had not had its turn when it was written.
+
+    put_aside: what is retired or muted, each with the page of its experiment. why_retired: by what it was said of.
+    """
 
     night: Night
     sentence: Sentence
@@ -71,6 +76,8 @@ class FirstScreen:
     missing: list[MissingView]
     retired: int
     muted: int
+    put_aside: list[tuple[PutAside, str]]
+    why_retired: Mapping[str, str]
     beside: list[SeriesView]
     against_itself: bool
     reference: str
@@ -115,6 +122,8 @@ def make_index_page(
         expected=len(series) - states[GONE],
         retired=told.retired if told else 0,
         muted=told.muted if told else 0,
+        put_aside=[(each, _page_of(each, experiments)) for each in (*context.retired, *context.muted)],
+        why_retired={each.scope: each.words for each in context.retired},
         tallies=verdict.tallies(states, failed_points),
         troubles=verdict.names_of_failed(night),
         disturbed=sentence_of_night.disturbed,
@@ -145,6 +154,12 @@ def make_index_page(
         scores_stamp=context.scores.stamp,
         reports=report_views(context.home, night, context.old),
     )
+
+
+def _page_of(decision: PutAside, experiments: list[ExperimentView]) -> str:
+    """The page of the experiment that a decision names first; empty where it is about several."""
+    name = decision.scope.split(" ")[0]
+    return next((view.page for view in experiments if view.name == name), "")
 
 
 def _missing(context: SiteContext, experiments: list[ExperimentView]) -> list[MissingView]:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import datetime
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from inputs import code_changes
 from inputs.alerts import Alerts, read_alerts
 from inputs.others import TELEMETRY, Deadlines, TelemetryRuns, read_deadlines, read_telemetry
+from inputs.put_aside import PutAside, read_muted, read_retired
 from inputs.scores import Scores, read_scores
 
 from tvmdash import common
 from tvmdash.dashboard_info import Home, Night, host_of
 from tvmdash.errors import DashboardError
+from tvmdash.machine.identity import MachineIdentity
 from tvmdash.tries import files
 from tvmdash.verdict import JudgedSeries
 from views.commits import Links, NewCommits, list_new
@@ -46,9 +48,26 @@ class SiteContext:
 
     @functools.cached_property
     def last_nights(self) -> list[Night]:
-        """Tonight and the readable nights before it, newest first."""
+        """Tonight and the readable nights before it, newest first; experiments have the names that they have now."""
         earlier = [night for night in self.home.last_nights(NIGHTS + 1) if night.stamp < self.tonight.stamp]
-        return [self.tonight, *earlier][:NIGHTS]
+        return [self.tonight, *map(self._name_as_now, earlier)][:NIGHTS]
+
+    def _name_as_now(self, night: Night) -> Night:
+        kept = self._machine
+        if kept is None or not kept.renames:
+            return night
+        jobs = tuple(
+            replace(job, name=kept.experiment_now(job.name, night.stamp)) if job.kind == "experiment" else job
+            for job in night.jobs
+        )
+        return replace(night, jobs=jobs)
+
+    @functools.cached_property
+    def _machine(self) -> MachineIdentity | None:
+        try:
+            return self.home.machine()
+        except DashboardError:  # the night says so
+            return None
 
     @functools.cached_property
     def alerts(self) -> Alerts:
@@ -115,6 +134,16 @@ class SiteContext:
     def judged(self) -> Mapping[str, JudgedSeries]:
         """What tonight's verdict says of each series."""
         return {each.series: each for each in self.verdict.value.series} if self.verdict.value else {}
+
+    @functools.cached_property
+    def retired(self) -> list[PutAside]:
+        """What people took out of what is expected."""
+        return read_retired(self.home, self.tonight.stamp)
+
+    @functools.cached_property
+    def muted(self) -> list[PutAside]:
+        """What people want nothing told of for a time."""
+        return read_muted(self.home, self.tonight.stamp)
 
     @functools.cached_property
     def series_by_id(self) -> dict[str, SeriesView]:

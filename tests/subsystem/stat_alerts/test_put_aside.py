@@ -13,6 +13,7 @@ from tests.subsystem.stat_alerts.alert_homes import AlertHome, Truth, stamp_of
 from tests.subsystem.stat_alerts.test_night_verdict import FEW, judged, standing
 from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, Night
+from tvmdash.errors import DashboardError
 from tvmdash.incidents import decisions
 from tvmdash.incidents.decisions import By
 from tvmdash.verdict import Level, Standing
@@ -36,7 +37,9 @@ def test_retired_series_are_counted_and_missed_by_nobody(tmp_path: Path) -> None
     retire(home, "relax_opt dqn*")
     verdict = judged(home, 39)
     assert (verdict.level, verdict.expected, verdict.retired, verdict.missing) == (Level.STEADY, 8, 8, ())
-    assert "8 series are retired: not reported as missing." in home.run(39)["value"]
+    report = home.run(39)["value"]
+    assert "8 series are retired: not reported as missing." in report
+    assert "had no value tonight" not in report
     assert standing(home)["relax_opt dqn run time (opt_level 3)"]["standing"] == Standing.GONE
 
 
@@ -59,12 +62,18 @@ def test_what_was_retired_is_expected_again_when_that_is_taken_back(
     judged(home, 38)
     retire(home, "relax_opt dqn*")
     assert do(home, "retire") == 0
-    assert capsys.readouterr().out == "relax_opt dqn*: retired since 20260430 by ann: too noisy\n"
+    assert capsys.readouterr().out == "relax_opt dqn*: retired on 2026-04-30 by ann: too noisy\n"
     assert do(home, "unretire", "relax_opt dqn*", "it is back", "--who", "bob") == 0
     assert judged(home, 39).level is Level.INCOMPLETE
     assert do(home, "unretire", "relax_opt dqn*") == 2
     assert "'relax_opt dqn*' is not retired. Retired is: nothing." in capsys.readouterr().err
     assert '"words": "it is back"' in (home.home.root / "results" / "annotations.jsonl").read_text()
+
+
+def test_what_matches_nothing_and_is_like_nothing_is_refused(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path).fill(Truth(**FEW))
+    with pytest.raises(DashboardError, match="matches no experiment and no series"):
+        retire(home, "zzzz.qqqq")
 
 
 def test_a_muted_series_is_no_suspect_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import gzip
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,10 @@ from tests.subsystem.website.sites import HOSTILE, STAMP, Page, Site, assert_who
 from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, OK, Home, JobResult, StepResult
 from tvmdash.detect.reason import Reason, ReasonKind
+from tvmdash.incidents import decisions
+from tvmdash.incidents.decisions import By
+from tvmdash.machine import identity
+from tvmdash.machine.identity import MachineIdentity, Rename, RenameKind
 from tvmdash.verdict import Level, NightVerdict, write_verdict
 
 NIGHTS = 40
@@ -294,3 +300,54 @@ def test_hostile_deadlines_scores_and_runs_stay_text(site: Site, name: str) -> N
     shown = "a\ufffdb\ufffd[31m\ufffdc" if "\x00" in name else name
     for file in ("index.html", "scores.html", "machines.html"):
         assert shown in site.page(file).text
+
+
+def iso(at: str) -> str:
+    return f"{common.parse_stamp(at):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def test_what_is_retired_is_named_with_who_since_when_and_why(site: Site) -> None:
+    for name in ("cnn", "rnn"):
+        site.night(job(name, stamp(1)), at=stamp(1), state=COMPLETE)
+        site.data(name, [record("mlp", 1.0)], at=stamp(1))
+    by = By("ann", iso(stamp(1)), f"merged into cnn {HOSTILE}")
+    decisions.retire(site.home, "rnn", by)
+    decisions.retire(site.home, "cnn mlp*", replace(by, why="too old"))
+    site.night(job("cnn"))
+    site.data("cnn", [record("dqn", 1.0)])
+    page = site.publish_here()
+    day = f"{common.parse_stamp(stamp(1)):%-d %B %Y}"
+    assert f"rnn retired on {day} by ann: merged into cnn" in page.words
+    assert f"cnn mlp* retired on {day} by ann: too old" in page.words
+    assert f"retired on {day} by ann: too old." in site.experiment("cnn").words
+    assert f"retired on {day} by ann: merged into cnn" in site.experiment("rnn").words
+    assert "too old" not in site.experiment("rnn").words
+    assert_whole(site)
+    decisions.unretire(site.home, "rnn", by)
+    assert "merged into cnn" not in site.publish_here().words
+
+
+def test_a_mute_is_named_with_its_end(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.night(job("cnn"))
+    site.data("cnn", [record("mlp", 1.0)])
+    tonight = common.parse_stamp(STAMP)
+    monkeypatch.setattr(common, "utc_now", lambda: tonight)
+    by = By("ann", iso(stamp(1)), "the lab is hot")
+    decisions.mute(site.home, "cnn mlp*", tonight + datetime.timedelta(days=3), by)
+    end = f"{tonight + datetime.timedelta(days=3):%-d %B %Y}"
+    assert f"cnn mlp* muted until {end} by ann: the lab is hot" in site.publish_here().words
+    assert f"muted until {end} by ann" in site.experiment("cnn").words
+    decisions.unmute(site.home, "cnn mlp*", by)
+    assert "muted until" not in site.publish_here().words
+
+
+def test_nights_before_an_experiment_was_renamed_are_shown_under_its_name_of_now(site: Site) -> None:
+    site.night(job("old_name", stamp(2)), job("cnn", stamp(2)), at=stamp(2), state=COMPLETE)
+    renames = (Rename(RenameKind.EXPERIMENT, "old_name", "new_name", iso(stamp(1)), "ann"),)
+    identity.write(site.home.machine_file, MachineIdentity("lab7", stamp(9), None, "AMD EPYC x 2", renames=renames))
+    site.night(job("new_name"), job("cnn"))
+    page = site.publish_here()
+    assert not list((site.folder / "experiments").glob("old*"))
+    assert "Not in this night" not in page.words
+    (row,) = [text for text in page.texts["tr"] if "new_name" in text]
+    assert row.count("✓") == 2

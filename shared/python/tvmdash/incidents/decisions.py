@@ -94,7 +94,7 @@ def list_muted(home: Home, now: str) -> list[Silence]:
 
 def describe_retired(annotation: Annotation) -> str:
     """One line for people."""
-    return f"{annotation.scope}: retired since {annotation.place[:8]} by {annotation.who}: {annotation.words}"
+    return f"{annotation.scope}: retired on {annotation.at[:10]} by {annotation.who}: {annotation.words}"
 
 
 def describe_muted(silence: Silence) -> str:
@@ -130,9 +130,10 @@ def _describe_matches(home: Home, pattern: str) -> str:
     series = [name for name in names if fnmatch.fnmatch(name, pattern)]
     if not matched and not series:
         near = difflib.get_close_matches(pattern, [*experiments, *names], n=1, cutoff=0.5)
-        remedy = f"Did you mean {near[0]!r}? With * and ? it may match several."
-        other = "Give an experiment, or series by their name on the site; * and ? are wildcards."
-        raise DashboardError(f"{pattern!r} matches no experiment and no series.", remedy=remedy if near else other)
+        remedy = "Give an experiment, or series by their name on the site; * and ? are wildcards."
+        if near:
+            remedy = f"Did you mean {near[0]!r}? With * and ? it may match several."
+        raise DashboardError(f"{pattern!r} matches no experiment and no series.", remedy=remedy)
     if matched:
         return f"experiment{'s' * (len(matched) > 1)} {', '.join(matched)}"
     more = f" and {len(series) - _NAMED} more" if len(series) > _NAMED else ""

@@ -68,6 +68,14 @@ class MachineIdentity:
             workload = rename.now if (rename.kind, rename.before) == (RenameKind.WORKLOAD, workload) else workload
         return workload
 
+    def experiment_now(self, experiment: str, stamp: str) -> str:
+        """The name today of the experiment (with host and TVM) that a night of that stamp calls so."""
+        name, rest = _split_name(experiment)
+        for rename in self.renames:
+            is_of_it = (rename.kind, rename.before) == (RenameKind.EXPERIMENT, name)
+            name = rename.now if is_of_it and stamp < rename.at.replace("-", "").replace(":", "") else name
+        return name + rest
+
     def experiment_of_id(self, experiment: str) -> str:
         """The experiment (with host and TVM, as in cnn~desk@release) that the IDs of its series are made of."""
         name, rest = _split_name(experiment)
