@@ -191,7 +191,7 @@ def test_a_start_waits_for_the_pip_of_a_killed_one_and_then_repairs(repo: Any, s
     first.send_signal(signal.SIGKILL)
     second = repo.popen([str(repo.script), "home"])
     assert second.stderr is not None
-    assert "waiting for it" in second.stderr.readline()
+    assert "waiting for another process" in second.stderr.readline()
     call.close()
     silent_index.close()
     _, stderr = second.communicate(timeout=DEADLINE_S)
