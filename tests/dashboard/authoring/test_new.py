@@ -77,7 +77,7 @@ def test_in_the_repository_stage_scripts_are_links_and_the_test_lies_with_the_te
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["experiment", "My-Try"], "'My-Try': not a name"),
+        (["experiment", "My-Try"], "'My-Try': invalid name"),
         (["experiment", "1st"], "invalid name"),
         (["experiment", "json"], "is a Python keyword or package"),
         (["experiment", "numpy"], "is a Python keyword or package"),

@@ -70,7 +70,7 @@ def test_a_host_without_a_python_that_serves_is_named_with_the_remedy(home: Home
     words = "box: connection closed. Last output: worker.sh: Python 3.11 to 3.14 is required, but only "
     assert read_host(home)["state"] == "away"
     assert read_message(home, "run").startswith(words)
-    assert "3.10.2). Install one" in read_message(home, "run")
+    assert "3.10.2) was found. Install a supported version" in read_message(home, "run")
 
 
 def test_a_host_whose_clock_is_off_measures_and_the_night_says_so(home: HomeForTests) -> None:

@@ -134,7 +134,7 @@ def test_values_of_another_code_are_not_mixed_with_those_of_today(lab: Lab) -> N
 @pytest.mark.parametrize(
     ("words", "series", "said"),
     [
-        (ENDS, "net", "names 2 series of speed"),
+        (ENDS, "net", "matches 2 series of speed"),
         (ENDS, "lstm", "'lstm' matches no series of speed. The newest night has:"),
         (("--good", "pypi:0.22.0", "--bad", "pypi:0.10.0"), "mlp", "in the wrong order"),
         (("--good", "pypi:0.22.0", "--bad", "pypi:latest"), "mlp", "they are the same build"),
