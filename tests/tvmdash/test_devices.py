@@ -23,8 +23,8 @@ PI: dict[str, Any] = {"tracker_host": "pi", "target": {"kind": "llvm", "mcpu": "
         ({"remote:": {}}, "$.devices.remote:: not a device."),
         ({"opencl": {"target": 3}}, "$.devices.opencl.target"),
         ({"opencl": {"tracker_host": "pi"}}, "$.devices.opencl.tracker_host: only remote devices have this field."),
-        ({"remote:pi": {}}, "$.devices.remote:pi.tracker_host: it is missing."),
-        ({"remote:pi": {"tracker_host": "pi"}}, "$.devices.remote:pi.target: it is missing."),
+        ({"remote:pi": {}}, "$.devices.remote:pi.tracker_host: required field is missing."),
+        ({"remote:pi": {"tracker_host": "pi"}}, "$.devices.remote:pi.target: required field is missing."),
         ({"remote:pi": {**PI, "kind": "llvm"}}, "$.devices.remote:pi.kind"),
     ],
 )

@@ -115,7 +115,7 @@ def test_times_sizes_and_other_numbers_are_told_apart_and_a_wild_one_spoils_no_f
         (("pypi:0.27.0", "git:main"), "the home's tvm_remote is pypi"),
         (("nothing", "pypi:0.27.0"), "nothing: not an artifact name"),
         (("pypi:0.27.0", "/some/where@a..b"), "tvm_branch"),
-        (("pypi:0.27.0", "pypi:0.28.0", "--experiments", "sped"), "sped does not run"),
+        (("pypi:0.27.0", "pypi:0.28.0", "--experiments", "sped"), "sped is not an active experiment"),
         (("pypi:0.27.0", "pypi:0.28.0", "--rounds", "2"), "--rounds 2"),
         (("pypi:0.27.0", "pypi:0.28.0", "--budget", "soon"), "invalid duration"),
         (("pypi:0.27.0", "pypi:0.30.0"), "no tested TVM"),

@@ -238,7 +238,7 @@ def test_a_request_that_waits_can_be_taken_out_by_the_beginning_of_its_id(
     assert main(["tries", str(home.root), "cancel", second]) == OK_CODE
     assert read_queue(home) == [first]
     assert main(["tries", str(home.root), "show", first]) == OK_CODE
-    told = "Asked for by ada, 2026-11-21 03:15 UTC: experiments: all; target ±2 %; at most 2 h of measuring."
+    told = "Requested by ada, 2026-11-21 03:15 UTC: experiments: all; target ±2 %; at most 2 h of measuring."
     assert told in capsys.readouterr().out
     assert main(["tries", str(home.root), "show", "2020"]) == USAGE
     assert "has no try with that ID" in capsys.readouterr().err

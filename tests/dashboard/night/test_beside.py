@@ -176,7 +176,7 @@ def test_all_runs_share_the_time_of_the_stage_and_the_nights_own_is_always_perfo
 
     result = turns.run_in_turn(plan_halves(tmp_path, 5, "1"), 45, nights, perform)
     assert [left_s for _, left_s in performed] in ([35, 25, 15], [45, 25, 15]), "four runs of 10 s fit"
-    assert result.message == "measured (beside the stage's time limit of reference until the 45 s was nearly reached)"
+    assert result.message == "measured (beside the reference until the stage's time limit of 45 s was nearly reached)"
     assert result.elapsed_s == 40
 
 

@@ -189,7 +189,7 @@ def test_broken_sealed_runs_are_refused(tmp_path: Path) -> None:
         connect(cut)
     gone = broken("gone")
     (gone / "trial.parquet").unlink()
-    with pytest.raises(DashboardError, match="no such file or folder"):
+    with pytest.raises(DashboardError, match="listed in the catalogue but missing"):
         connect(gone)
     flipped = broken("flipped")
     content = bytearray((flipped / "operator.parquet").read_bytes())
