@@ -90,7 +90,7 @@ def test_a_package_whose_hash_is_another_is_not_installed_and_is_named(repo: Any
     change_hash(repo)
     started = repo.start("home")
     assert started.exit_code == 2
-    assert "tvmdash-probe==1.0: the package index gave another file" in started.stderr
+    assert "tvmdash-probe==1.0: the package index served a file whose hash is not in the list" in started.stderr
     assert "PIP_NO_CACHE_DIR=1" in started.stderr
     assert repo.environments == []
 
