@@ -66,7 +66,7 @@ def test_a_homes_config_is_read_or_refused_with_its_name(tmp_path_factory: pytes
     home.config_file.write_bytes(raw)
     readers: tuple[Callable[[Home], object], ...] = (
         read_home_config, code_folders, read_routing, read_what_is_good, read_despite_faults, find_schedule,
-        watch._read_grace,
+        watch.read_grace,
     )  # fmt: skip
     for read in readers:
         try:
