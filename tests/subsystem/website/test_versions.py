@@ -151,7 +151,7 @@ def test_the_control_speaks_for_the_machine(site: Site) -> None:
 def test_failures_and_unreadable_files_are_told(site: Site) -> None:
     backfill(site, RELEASES, (1.0, 1.0, 1.0), failing={"0.10.0": "no such operator"})
     (site.home.backfill("cnn") / f"data_{STAMP}.json").write_text("{", encoding="utf-8")
-    (site.home.backfill("cnn") / "data_20269999T000000Z.json").write_text("{}", encoding="utf-8")
+    (site.home.backfill("cnn") / "data_20261129T000000Z.json").write_text("[]", encoding="utf-8")
     (site.home.backfill("cnn") / "data_20261130T000000Z.json").symlink_to("nowhere")
     words = versions_page(site).words
     assert "cnn 0.10.0 ✗1 point: no such operator" in words

@@ -54,3 +54,4 @@ class ExperimentConfig(MeasuringConfig, JobConfig):
     hosts: tuple[str, ...] | None
     size: Literal["nightly", "smoke"]
     rerun_setup: bool
+    sandbox: bool
