@@ -143,8 +143,8 @@ def restore(backup: Path, name: str | None, target: Path) -> None:
     """Make `target`, which must not exist or be empty, the home that the archive `name` (the newest: None) holds.
 
     Every content is verified on the way; `target` appears whole or not at all. Folders get their mode back, files
-    their mode (without setuid and setgid) and modification time. On return it would survive a
-    power cut.
+    their mode (without setuid and setgid) and modification time. On return it survives a power
+    cut.
     """
     state = _load_some(backup).state(name)
     target = target.resolve()

@@ -162,4 +162,4 @@ def _make_ballast(path: Path) -> None:
             os.posix_fallocate(file.fileno(), 0, _BALLAST_BYTES)
     except OSError as error:
         path.unlink(missing_ok=True)
-        _log.warning("%s: could not be saved because the disk is full: %s.", path, error.strerror)
+        _log.warning("%s: could not reserve space for the case that the disk fills up: %s.", path, error.strerror)

@@ -15,7 +15,7 @@ from dashboard.plan.job import Job
 from dashboard.process import process
 from tvmdash import common
 from tvmdash.errors import DashboardError
-from tvmdash.files.sync import sync_folder
+from tvmdash.files.sync import sync_file, sync_folder
 
 _SEAL_TIMEOUT_S = 900.0
 _log = logging.getLogger("night")
@@ -68,8 +68,7 @@ def _zip(files: list[Path], raw: Path, whole: Path) -> None:
         broken = archive.testzip()
     if broken is not None:
         raise DashboardError(f"{part}: {broken} could not be read back. The raw measurements are kept in {raw}.")
-    with part.open("rb") as written:
-        os.fsync(written.fileno())
+    sync_file(part)
     os.replace(part, whole)
     sync_folder(whole.parent)
 

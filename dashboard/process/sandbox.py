@@ -74,11 +74,9 @@ def find_obstacle() -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap could not be started ({error})"
     said = done.stderr.strip().rpartition("\n")[2][:200]
-    return (
-        (f"bubblewrap is not allowed to create a sandbox here ({said}); it needs user namespaces")
-        if done.returncode
-        else ""
-    )
+    if done.returncode == 0:
+        return ""
+    return f"bubblewrap is not allowed to create a sandbox here ({said}); it needs user namespaces"
 
 
 def _list_system() -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 import re
@@ -17,6 +16,7 @@ from dashboard.investigate.series_selection import WantedSeries
 from tvmdash import common, structured
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.files.lines import append
 from tvmdash.machine import hardware
 from tvmdash.structured import among
 
@@ -138,10 +138,7 @@ class BisectJournal:
         self.elapsed_s += line.seconds
 
     def _append(self, line: Mapping[str, Any]) -> None:
-        with self.path.open("ab") as file:
-            file.write(json.dumps(line, allow_nan=False).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        append(self.path, [line])
 
     def _read_lines(self) -> list[bytes]:
         """All lines; a last one that was torn by a kill is cut off."""

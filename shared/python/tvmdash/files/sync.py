@@ -16,6 +16,11 @@ _FEW = 50
 """Up to so many files each is written out by itself; beyond, all that its filesystem has not written yet is."""
 
 
+def sync_file(path: Path) -> None:
+    """Return when the content of the file would survive a power cut."""
+    _sync(path, os.O_RDONLY)
+
+
 def sync_folder(folder: Path) -> None:
     """Return when the names in `folder` would survive a power cut."""
     _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
