@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import threading
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -18,9 +21,13 @@ from tests.mail import server as mail
 from tests.tvmdash.routes.route_homes import ONE, RouteHome, moved
 from tvmdash import time_budget
 from tvmdash.routes import apprise, budget
+from tvmdash.routes.apprise import AppriseSender
+from tvmdash.routes.message import Event, Item, Message
 from tvmdash.routes.outcome import BusyError, RefusedError, UncertainError
+from tvmdash.structured import Stamp
 
 TOPIC = "a-topic-that-nobody-guesses"
+TEST = Message("id", Event.TEST, Stamp("20260512T000000Z"), "A test", (Item("A test"),))
 
 
 @dataclass
@@ -72,11 +79,23 @@ def service() -> Iterator[Service]:
 @pytest.fixture
 def home(tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch) -> RouteHome:
     monkeypatch.setattr(time_budget, "_FIRST_PAUSE_S", 0.01)
-    monkeypatch.setattr(budget, "_REQUEST_S", 2.0)
+    monkeypatch.setattr(budget, "_REQUEST_S", 4.0)
     home = RouteHome(tmp_path)
     home.routes["chat"] = {"kind": "apprise", "secret_file": home.secret("address", service.url)}
     home.opens(10)
     return home
+
+
+@pytest.fixture
+def logged() -> Iterator[io.StringIO]:
+    """What the program logs at its most talkative. pytest's caplog listens to loggers that do not propagate as well."""
+    root, stream = logging.getLogger(), io.StringIO()
+    handler, level = logging.StreamHandler(stream), root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    yield stream
+    root.removeHandler(handler)
+    root.setLevel(level)
 
 
 def test_an_incident_is_told_once_in_plain_words(home: RouteHome, service: Service) -> None:
@@ -114,15 +133,25 @@ def test_a_service_that_is_away_is_asked_again(home: RouteHome) -> None:
     assert home.tell(10).state.fault == "its server could not be reached"
 
 
-def test_nothing_of_the_address_is_told_or_logged(
-    home: RouteHome, service: Service, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.DEBUG)
+def test_nothing_of_the_address_is_told_or_logged(home: RouteHome, service: Service, logged: io.StringIO) -> None:
     service.faults += [500, 400]
     home.opens(10, "i20260512-00bb", moved("vgg11"))
     told = home.tell(10)
     files = [path.read_text() for path in home.home.output("routes").rglob("*") if path.is_file()]
-    assert not [text for text in (str(told), caplog.text, *files) if TOPIC in text]
+    assert not [text for text in (str(told), logged.getvalue(), *files) if TOPIC in text]
+
+
+def test_sends_at_the_same_time_log_no_address_and_know_each_its_own_outcome(
+    service: Service, logged: io.StringIO
+) -> None:
+    service.faults += [500] * 4
+    away = AppriseSender(f"json://127.0.0.1:1/{TOPIC}")
+    with ThreadPoolExecutor(max_workers=16) as pool:
+        sends = [pool.submit(sender.send, TEST, 5.0, "") for sender in [AppriseSender(service.url), away] * 8]
+    outcomes = [str(send.exception() or "sent") for send in sends]
+    assert Counter(outcomes[::2]) == {"sent": 4, "its server had an internal error (500)": 4}
+    assert set(outcomes[1::2]) == {"its server could not be reached"}
+    assert TOPIC not in logged.getvalue()
 
 
 @pytest.mark.parametrize(

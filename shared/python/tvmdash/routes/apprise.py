@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +14,9 @@ from tvmdash.routes.message import Message
 from tvmdash.routes.outcome import BusyError, DeliveryError, RefusedError, UncertainError, make_http_error
 from tvmdash.secret_file import SecretFile
 
-_LOGGER = "apprise"
+_LOGGER = logging.getLogger("apprise")
+_LOGGER.propagate = False  # what it logs holds the address
+_LOGGER.setLevel(logging.DEBUG)  # what is not logged is not in a result's logs either
 _STATUS = re.compile(r"\berror=(\d{3})\b")
 _SMTP = re.compile(r"\((\d{3}), b['\"]")
 _NOT_CONNECTED = re.compile(r"NewConnectionError|NameResolutionError|ConnectTimeout|\[Errno (?:-\d|101|111|113)\]")
@@ -33,20 +33,20 @@ class AppriseSender:
         """Hand it over; DeliveryError where it is not taken."""
         import apprise
 
-        with _listening() as said:
-            service = apprise.Apprise()
-            if not service.add(self.url):
-                raise RefusedError("Apprise does not recognize its URL")
-            taken = service.notify(
-                title=text.format_subject(message), body=text.format_plain(message), body_format="text"
-            )
+        service = apprise.Apprise()
+        if not service.add(self.url):
+            raise RefusedError("Apprise does not recognize its URL")
+        subject, body = text.format_subject(message), text.format_plain(message)
+        taken = service.notify(title=subject, body=body, body_format="text", log_level=logging.DEBUG)
         if not taken:
-            raise make_outcome("\n".join(said))
+            raise make_outcome("\n".join(entry.message for entry in taken.logs()))
         return ""
 
 
 def open_apprise(route: Route, home: Path) -> AppriseSender:
     """The service; DashboardError where the file does not hold one address."""
+    import apprise  # noqa: F401 - takes a second or more, which is not to count as the service's
+
     file = SecretFile(home / Path(route.secret_file).expanduser(), "address", "~/.config/tvmdash/apprise_url")
     lines = [line.strip() for line in file.read_lines(home) or [] if line.strip()]
     if len(lines) != 1 or "://" not in lines[0]:
@@ -67,21 +67,3 @@ def make_outcome(said: str) -> DeliveryError:
     if _NOT_CONNECTED.search(said):
         return BusyError("its server could not be reached")
     return UncertainError("Apprise did not report whether the message was sent")
-
-
-@contextlib.contextmanager
-def _listening() -> Iterator[list[str]]:
-    """What Apprise logs meanwhile, which goes nowhere else."""
-    said = list[str]()
-    handler = logging.Handler()
-    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
-    logger = logging.getLogger(_LOGGER)
-    before = logger.level, logger.propagate
-    logger.setLevel(logging.DEBUG)
-    logger.propagate = False
-    logger.addHandler(handler)
-    try:
-        yield said
-    finally:
-        logger.removeHandler(handler)
-        logger.level, logger.propagate = before
