@@ -153,7 +153,10 @@ def _find_in_schedule(home: Home, now: datetime.datetime) -> Iterator[Finding]:
             f"systemctl --user enable --now {Path(schedule.origin).name}",
         )
     watched = watch(home, schedule, now, read_grace(home), is_running=is_held(home))
-    if watched.is_broken_off and watched.attempt is not None:
+    if watched.refusal is not None:
+        text = f"the start at {watched.refusal.at} was refused: {watched.refusal.reason}"
+        yield make_fault("schedule", text, f"Mend that; a night that begins ends this: ./run_dashboard.sh {home.root}")
+    elif watched.is_broken_off and watched.attempt is not None:
         text = f"the night {watched.attempt.stamp} was killed or lost power."
         yield make_fault("schedule", text, "The next night saves what it had measured.")
     elif watched.is_quiet:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import signal
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from dashboard.cli.fail_on import add_fail_on, judge_exit_code
 from dashboard.night.lock import HeldError
 from dashboard.plan.plan import make_plan
 from dashboard.report import prometheus
+from dashboard.schedule import refusal
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.verdict import read_verdict
@@ -44,9 +46,19 @@ def _run(arguments: argparse.Namespace) -> int:
         quick_home.make_quick_home(home.root)
     signal.signal(signal.SIGTERM, interrupt)
     beat = heartbeat.open_heartbeat(home)
-    with _telling_why(beat.fail):
+
+    def begin(stamp: str) -> None:
+        refusal.clear(home)
+        beat.start(stamp)
+
+    def fail(why: str) -> None:
+        if not beat.run_id and not sys.stderr.isatty():  # who starts a night by hand reads why it cannot begin
+            refusal.keep(home, why)
+        beat.fail(why)
+
+    with _telling_why(fail):
         plan = make_plan(home, find_code(arguments), seed=arguments.seed)
-        done = night.run_night(plan, rebuild=not arguments.no_rebuild_tvm, on_begin=beat.start)
+        done = night.run_night(plan, rebuild=not arguments.no_rebuild_tvm, on_begin=begin)
     summary = night_summary.summarize_night(home, done)
     print(summary)
     if arguments.quick:

@@ -10,9 +10,11 @@ from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, add_home_verb, 
 from dashboard.cli.fail_on import add_fail_on, judge_exit_code
 from dashboard.investigate.backfill import folder
 from dashboard.night import lock
+from dashboard.schedule import refusal
 from dashboard.upkeep import strays
 from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, RUNNING
+from tvmdash.files import lock as locks
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
@@ -23,9 +25,14 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
 def _status(arguments: argparse.Namespace) -> int:
     home = find_home(arguments)
     stamps = home.night_stamps()
+    refused = refusal.read(home)
+    if refused is not None:
+        print(f"The last start, at {common.parse_stamp(refused.at):%Y-%m-%d %H:%M} UTC, was refused: {refused.reason}")
     if not stamps:
-        print(f"{home.root}: no night has run yet. Run one with ./run_dashboard.sh {home.root}")
-        return OK_CODE
+        begins = lock.is_held(home) or locks.is_held(home.waiting_file)
+        run = f"Run one with ./run_dashboard.sh {home.root}"
+        print(f"{home.root}: no night has run yet. {'One is about to begin.' if begins else run}")
+        return OK_CODE if refused is None else SOME_FAILED
     ahead = frozenset(strays.list_ahead(home, common.utc_now()))
     night = home.read_night(([stamp for stamp in stamps if stamp not in ahead] or stamps)[-1])
     if night.state == RUNNING and not lock.is_held(home):
@@ -33,5 +40,6 @@ def _status(arguments: argparse.Namespace) -> int:
     print("\n".join(filter(None, (night_summary.summarize_status(home, night), folder.summarize(home)))))
     if ahead:
         print(f"{len(ahead)} nights are dated in the future. Check with python3 -m dashboard doctor {home.root}")
-    code = OK_CODE if night.state in {COMPLETE, RUNNING} and night.well else SOME_FAILED
+    is_well = refused is None and night.state in {COMPLETE, RUNNING} and night.well
+    code = OK_CODE if is_well else SOME_FAILED
     return judge_exit_code(home, night, code, arguments.fail_on)

@@ -76,7 +76,7 @@ def _make_spell(home: Home, watched: Watched) -> Spell:
     from tvmdash.routes.spells import Spell
 
     title, *lines = _describe(home, watched)
-    night = common.stamp_of(watched.due) if watched.due else watched.attempt.stamp if watched.attempt else ""
+    night = _choose_night(watched)
     commands = (
         ("How the last night went", f"python3 -m dashboard status {home.root}"),
         ("What is wrong with the home", f"python3 -m dashboard doctor {home.root}"),
@@ -84,6 +84,15 @@ def _make_spell(home: Home, watched: Watched) -> Spell:
     )
     last = watched.last.stamp if watched.last else ""
     return Spell(night, last, title, (Item("", tuple(lines), "", commands),))
+
+
+def _choose_night(watched: Watched) -> str:
+    """The night that the message is about."""
+    if watched.due is not None and watched.is_overdue:
+        return common.stamp_of(watched.due)
+    if watched.refusal is not None:
+        return watched.refusal.at
+    return watched.attempt.stamp if watched.attempt else ""
 
 
 def _make_end(home: Home, watched: Watched, since: str) -> Spell:
@@ -111,6 +120,8 @@ def _describe(home: Home, watched: Watched) -> list[str]:
     if watched.due is not None and watched.is_overdue:
         was = f"A night was due on {watched.due:%Y-%m-%d at %H:%M} UTC and had {_format_grace(watched)} to complete."
         due = f"{was} {due}"
+    elif watched.refusal is not None:
+        title = f"The night of {_format_night(watched.refusal.at)} could not begin"
     elif watched.attempt is not None:
         title = f"The night of {_format_night(watched.attempt.stamp)} was killed or lost power"
     return [title, due, *_find_reasons(home, watched)]
@@ -122,10 +133,14 @@ def _format_grace(watched: Watched) -> str:
 
 def _find_reasons(home: Home, watched: Watched) -> Iterator[str]:
     """Known reasons."""
-    if watched.attempt is not None:
+    if watched.refusal is not None:
+        yield f"The start at {_format_night(watched.refusal.at)} was refused: {watched.refusal.reason}"
+    elif watched.attempt is not None:
         yield _describe_attempt(home, watched.attempt)
     if not watched.schedule.is_enabled and watched.is_overdue:
         yield "Its systemd timer is not enabled. Run systemctl --user enable --now NAME.timer"
+    if watched.refusal is not None:
+        return
     try:
         read_home_config(home)
     except DashboardError as error:

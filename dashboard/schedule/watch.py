@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass
 
+from dashboard.schedule import refusal
+from dashboard.schedule.refusal import Refusal
 from dashboard.schedule.schedule import Schedule
 from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, RUNNING, Home, Night
@@ -26,7 +28,7 @@ class Watched:
 
     due: the latest night that should be complete by now, None where none should. last: the newest complete night.
     attempt: the newest night since then that is not complete. grace: how long after its begin a night is waited for.
-    is_running: whether a night runs now.
+    is_running: whether a night runs now. refusal: a start since the last night that was refused.
     """
 
     schedule: Schedule
@@ -35,6 +37,7 @@ class Watched:
     attempt: Night | None
     grace: datetime.timedelta
     is_running: bool = False
+    refusal: Refusal | None = None
 
     @property
     def is_broken_off(self) -> bool:
@@ -43,8 +46,8 @@ class Watched:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether people should hear that nights do not run: one is overdue, or the newest one broke off."""
-        return self.is_broken_off or self.is_overdue
+        """Whether people should hear of it: a night is overdue, the newest one broke off, or a start was refused."""
+        return self.refusal is not None or self.is_broken_off or self.is_overdue
 
     @property
     def is_overdue(self) -> bool:
@@ -71,7 +74,8 @@ def watch(
         due = None
     last = complete[0] if complete else None
     newer = [night for night in nights if last is None or night.stamp > last.stamp]
-    return Watched(schedule, due, last, newer[0] if newer else None, waited, is_running)
+    refused = None if is_running else refusal.read(home)
+    return Watched(schedule, due, last, newer[0] if newer else None, waited, is_running, refused)
 
 
 def _learn_grace(complete: list[Night]) -> datetime.timedelta:

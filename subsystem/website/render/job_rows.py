@@ -52,7 +52,7 @@ def _steps(job: JobResult) -> str:
         _line(step.stage, step.state, format_duration(step.elapsed_s) if step.elapsed_s else "")
         for step in night_views.select_steps(job)
     ]
-    items = "".join(lines) or f"<li>{_ICONS[ABSENT]}no stage was started</li>\n"
+    items = "".join(lines) or f"<li>{_ICONS[ABSENT]}no stage was completed</li>\n"
     return f'<ul class="steps" aria-label="Stages">\n{items}</ul>\n'
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -111,6 +112,45 @@ def test_a_night_that_was_killed_is_told_once_though_none_is_overdue(home: Watch
     home.leave(0.001)
     assert home.watch().code == 0
     assert home.events == ["quiet", "runs_again"]
+
+
+def test_a_start_that_is_refused_is_told_once_with_its_reason_until_a_night_begins(home: Watching) -> None:
+    last = home.leave(0.4)
+    home.configure(min_free_mb=1e12)
+    assert home.made.run().code == 2
+    first, second = home.watch(), home.watch()
+    assert (first.code, second.code, second.output) == (1, 1, "")
+    title, schedule, reason = first.output.splitlines()
+    assert re.fullmatch(r"The night of 20\d\d-\d\d-\d\d \d\d:\d\d UTC could not begin", title)
+    assert schedule == "Schedule: 0 * * * * (schedule in its config)."
+    assert re.search(r"^The start at .* UTC was refused: .*: only \d+ MB free, less than min_free_mb = ", reason)
+    assert [body["title"] for body in home.hook.bodies] == [title]
+    status = home.made.run(verb="status")
+    assert status.code == 1
+    assert re.match(r"The last start, at .* UTC, was refused: .* MB free", status.output)
+    assert common.parse_stamp(last).strftime("%H:%M") in status.output or last in status.output
+    assert "was refused: " in home.made.run(verb="doctor").output
+
+    home.configure(min_free_mb=1)
+    shutil.rmtree(home.made.home.config("subsystem", "stat_alerts"))
+    home.made.subsystem()
+    home.made.night()
+    assert home.watch().output.startswith("Nights are running on schedule\n")
+    assert home.made.run(verb="status").code == 0
+    assert home.events == ["quiet", "runs_again"]
+
+
+def test_a_fault_in_a_config_refuses_a_start_and_hides_its_secrets(home: Watching) -> None:
+    home.leave(0.4)
+    home.configure(env={"DEPLOY_TOKEN": "abc-very-secret"}, heartbeat_style="abc-very-secret")
+    assert home.made.run().code == 2
+    told = home.watch()
+    assert "was refused: " in told.output
+    assert "$.heartbeat_style: '[hidden]' is " in told.output
+    (note,) = home.made.home.root.glob("results/refused_start.json")
+    assert "abc-very-secret" not in note.read_text()
+    note.write_text("{")
+    assert home.watch().code in {0, 1}
 
 
 def test_a_second_spell_is_told_like_the_first(home: Watching) -> None:

@@ -48,7 +48,7 @@ def test_a_row_tells_state_title_time_and_each_stage(job_rows: ModuleType) -> No
 
 
 def test_a_job_of_which_nothing_began_says_so(job_rows: ModuleType) -> None:
-    assert "no stage was started" in job_rows.steps_list(job())
+    assert "no stage was completed" in job_rows.steps_list(job())
 
 
 @pytest.mark.parametrize("name", HOSTILE)
