@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,13 +14,9 @@ from dashboard.plan.job import Job
 from dashboard.plan.night_plan import Plan
 from tvmdash.contracts.routes import format_fault, read_states
 from tvmdash.dashboard_info import (
-    BLOCKED,
-    FAILED,
     HOST_SIGN,
     INTERRUPTED,
-    OK,
     RUNNING,
-    SKIPPED,
     Home,
     HostNight,
     HostState,
@@ -29,14 +24,10 @@ from tvmdash.dashboard_info import (
     Night,
 )  # fmt: skip
 from tvmdash.errors import DashboardError
+from tvmdash.failures import STATE_WORDS, list_failures
 from tvmdash.stages import EXPERIMENT, SUBSYSTEM
-from tvmdash.text import describe_missing_backups, elide, format_duration, format_list
+from tvmdash.text import describe_missing_backups, format_duration, format_list
 from tvmdash.verdict import read_verdict
-
-_NAMED = 8
-_TRACEBACK = "Traceback (most recent call last):"
-_FRAME = re.compile(r'^ +File "(?:[^"\n]*/)?([^"/\n]+)", line (\d+)', re.MULTILINE)
-_WORDS = {OK: "ok", SKIPPED: "kept", FAILED: "FAILED", BLOCKED: "blocked"}
 
 
 def summarize_night(home: Home, night: Night) -> str:
@@ -45,7 +36,7 @@ def summarize_night(home: Home, night: Night) -> str:
     lines = [f"{_format_headline(home, night)}{took}"]
     if night.state == RUNNING:
         lines = [_format_headline(home, night), *_summarize_running(home, night)]
-    lines += [f"  {line}" for line in _list_failures(night)]
+    lines += [f"  {line}" for line in list_failures(night)]
     lines += [f"  Note: {note}" for note in night.untold_notes]
     if night.artifacts:
         lines.append(f"Measured TVM: {format_list([_format_artifact(item, night) for item in night.artifacts], 5)}.")
@@ -106,39 +97,6 @@ def _summarize_tvm(home: Home, night: Night) -> str:
     return verdict.headline if verdict else "TVM was not judged"
 
 
-def _list_failures(night: Night) -> list[str]:
-    """One line per failed job; jobs of a kind that were blocked by the same cause share a line."""
-    groups: dict[tuple[str, ...], list[JobResult]] = {}
-    for job in night.jobs:
-        step = job.first_failure
-        is_blocked = step is not None and step.state == BLOCKED
-        if not job.well:
-            groups.setdefault((job.kind, *(step.cause if step and is_blocked else (job.name,))), []).append(job)
-    return [_format_failure(jobs[0]) if len(jobs) == 1 else _format_stopped(jobs) for jobs in groups.values()]
-
-
-def _format_stopped(jobs: Sequence[JobResult]) -> str:
-    names, step = format_list([job.name for job in jobs], _NAMED), jobs[0].first_failure
-    return f"{jobs[0].kind}s {names} {_WORDS[BLOCKED]}: {elide(step.message if step else '', 400)}"
-
-
-def _format_failure(job: JobResult) -> str:
-    step = job.first_failure
-    if step is None:
-        points = "point" if job.failed_points == 1 else "points"
-        return f"{job.kind} {job.name}: {job.failed_points} {points} FAILED; see its summary for which and why"
-    last = step.log_tail.strip().rpartition("\n")[2]
-    log = "" if step.in_log or not last else f" Last line of output: {_place(step.log_tail)}{elide(last, 200)}"
-    return f"{job.kind} {job.name} {_WORDS[job.state]}: {step.stage}: {elide(step.message, 400)}{log}"
-
-
-def _place(log: str) -> str:
-    """The innermost file and line of the Python traceback that ends a log, to stand before words; empty without one."""
-    _, begin, end = log.strip().rpartition(_TRACEBACK)
-    frames, others = _FRAME.findall(end), [line for line in end.splitlines() if line and not line.startswith(" ")]
-    return f"{frames[-1][0]}:{frames[-1][1]}: " if begin and frames and len(others) == 1 else ""
-
-
 def _format_artifact(artifact: Mapping[str, Any], night: Night) -> str:
     commit = f" ({artifact['commit']})" if artifact.get("commit") else ""
     return " ".join(filter(None, (f"{artifact.get('version', '?')}{commit}", night.describe_references(artifact))))
@@ -164,7 +122,7 @@ def summarize_status(home: Home, night: Night) -> str:
     stages = list(dict.fromkeys(step.stage for job in night.jobs for step in job.steps))
     rows = [["", *stages, "time"]]
     for job in night.jobs:
-        states = {step.stage: _WORDS.get(step.state, step.state) for step in job.steps}
+        states = {step.stage: STATE_WORDS.get(step.state, step.state) for step in job.steps}
         rows.append(
             [f"{job.kind} {job.name}", *(states.get(stage, "-") for stage in stages), format_duration(job.elapsed_s)]
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash import common, verdict
-from tvmdash.dashboard_info import COMPLETE, Home, Night
+from tvmdash.dashboard_info import COMPLETE, Home, JobResult, Night
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.events import Joined, Moved, Opened, Silenced
@@ -42,6 +42,7 @@ class RouteHome:
     root: Path
     routes: dict[str, Any] = field(default_factory=dict)
     owners: list[dict[str, Any]] = field(default_factory=list)
+    jobs: list[JobResult] = field(default_factory=list)
 
     @property
     def home(self) -> Home:
@@ -85,7 +86,8 @@ class RouteHome:
 
     def leave_night(self, at: int) -> None:
         self.home.nights.mkdir(parents=True, exist_ok=True)
-        common.write_json(self.home.night_file(NIGHTS[at]), Night(NIGHTS[at], COMPLETE).to_json())
+        night = Night(NIGHTS[at], COMPLETE, jobs=tuple(self.jobs))
+        common.write_json(self.home.night_file(NIGHTS[at]), night.to_json())
 
     def tell(self, at: int, clock: str = "") -> Told:
         """What the one route was told after a night, at a time of that day (UTC)."""

@@ -17,7 +17,7 @@ from tests.webhook import server
 from tests.webhook.server import SECRET, Fault, State
 from tvmdash import common, time_budget
 from tvmdash.contracts.routes import format_fault, read_states
-from tvmdash.dashboard_info import COMPLETE, Night
+from tvmdash.dashboard_info import COMPLETE, FAILED, JobResult, Night, StepResult
 from tvmdash.routes import budget, command
 from tvmdash.routes.service import tell_routes
 from tvmdash.verdict import Level
@@ -428,3 +428,18 @@ def test_what_waits_is_sent_by_hand(home: RouteHome, state: State, capsys: pytes
     assert told(state) == [("opened", TITLE)]
     assert command.main([root, "--send"]) == 0
     assert capsys.readouterr().out == "hook: nothing to tell.\n"
+
+
+def test_a_night_s_message_says_why_what_failed_did(home: RouteHome, state: State) -> None:
+    home.routes["hook"] |= {"digest": ["incomplete"]}
+    home.judged(10, Level.INCOMPLETE, "Nothing moved, but 3 of 9 series have no value: cnn_comp failed")
+    step = StepResult("run", FAILED, "exited with code 1", NIGHTS[10], log_tail="OSError: no libtvm.so in /opt/tvm\n")
+    home.jobs += [
+        JobResult("experiment", "cnn_comp", "CNNs", "", (step,)),
+        JobResult("experiment", "canary", "", "", ()),
+    ]
+    home.tell(10)
+    (body,) = state.bodies
+    failed = [item for item in body["items"] if item["title"] == "Failed"]
+    line = "experiment cnn_comp FAILED: run: exited with code 1 Last line of output: OSError: no libtvm.so in /opt/tvm"
+    assert [item["lines"] for item in failed] == [[line]]

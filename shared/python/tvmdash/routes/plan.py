@@ -46,7 +46,7 @@ class Situation:
     """A home as the night `night` left it, for one route that was told `told` since its first night `since`.
 
     output: what messages are told apart by; it is of this machine and home. missed: nights whose message was not taken,
-    each with its title.
+    each with its title. failures: what failed in this one, in a line each.
     """
 
     route: Route
@@ -60,6 +60,7 @@ class Situation:
     told: frozenset[str] = frozenset()
     hushed: frozenset[str] = frozenset()
     missed: tuple[tuple[str, str], ...] = ()
+    failures: tuple[str, ...] = ()
 
     def make_id(self, key: str) -> str:
         """The same for each try of a message."""
@@ -209,6 +210,7 @@ def _make_night(now: Situation, news: Sequence[_News]) -> Iterator[Due]:
     still = [incident for incident in now.ledger.open() if incident.id not in told]
     still = [incident for incident in still if is_for(now.route, now.routing.owners, incident)]
     items = [text.describe_night(now.verdict, now.night, website, now.home)]
+    items += [text.describe_failures(now.failures)] if now.failures else []
     items += [_make_titled_item(now, item) for item in news]
     items += [text.describe_open(still)] if still else []
     items += [text.describe_missed(missed)] if missed else []

@@ -10,6 +10,7 @@ from tvmdash import common
 from tvmdash.contracts.routes import SUBSYSTEM, RouteState, RouteStates, write_states
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.failures import list_failures
 from tvmdash.files import lock
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
@@ -45,12 +46,14 @@ def _tell_all(
     home: Home, output: Path, night: str, routing: Routing, routes: list[Route], moment: datetime.datetime
 ) -> list[Told]:
     ledger = ledgers.fold(incident_file.read(home.output(ledgers.SUBSYSTEM) / ledgers.LEDGER_FILE))
-    verdict = _read_verdict(home, night)
+    verdict, failures = _read_verdict(home, night), _read_failures(home, night)
 
     def tell(route: Route) -> Told:
         try:
             record = Record(output / f"{route.name}.json", night)
-            now = Situation(route, routing, ledger, verdict, night, str(home.root), output, record.since)
+            now = Situation(
+                route, routing, ledger, verdict, night, str(home.root), output, record.since, failures=failures
+            )
             return tell_route(now, record, home, moment)
         except DashboardError as error:
             return Told(0, RouteState(route.name, route.kind, fault=str(error)))
@@ -65,3 +68,11 @@ def _read_verdict(home: Home, night: str) -> NightVerdict | None:
         return read_verdict(home, night)
     except DashboardError:
         return None
+
+
+def _read_failures(home: Home, night: str) -> tuple[str, ...]:
+    """What had failed in that night so far; nothing where its record is damaged."""
+    try:
+        return tuple(list_failures(home.read_night(night)))
+    except DashboardError:
+        return ()

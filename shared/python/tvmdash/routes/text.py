@@ -95,6 +95,12 @@ def describe_night(verdict: NightVerdict | None, night: str, website: str, home:
     return Item("", whole, address, status)
 
 
+def describe_failures(failures: Sequence[str]) -> Item:
+    """What failed in it."""
+    more = len(failures) - _NAMED
+    return Item("Failed", (*failures[:_NAMED], *([f"{more} more; the status names them."] if more > 0 else ())))
+
+
 def describe_open(incidents: Sequence[Incident]) -> Item:
     """What is open besides."""
     return Item("Still open", (f"{format_list([format_title(incident) for incident in incidents], _NAMED)}.",))
