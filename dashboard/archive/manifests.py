@@ -106,6 +106,8 @@ def write_manifest(folder: Path, manifest: Manifest) -> int:
 
 def read_manifest(path: Path) -> Manifest:
     """The manifest in `path`; DashboardError where anything in it is not as it was written."""
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise DashboardError(f"{path}: is not a regular file, so it is no manifest.")
     try:
         raw = path.read_bytes()
     except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import getpass
 import io
 import logging
@@ -76,6 +77,10 @@ COMMANDS = (
 """A module each, in the order of `--help`: its `add_verbs` adds what it holds, with the help and the action."""
 
 
+_OF_THE_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EISDIR, errno.ENOTDIR}
+"""What is wrong with the files and not with the program."""
+
+
 def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python3 -m dashboard",
@@ -104,6 +109,11 @@ def _run(arguments: Sequence[str] | None) -> int:
         return USAGE
     except PermissionError as error:
         print(f"{error.filename}: {error.strerror} for {getpass.getuser()}. Change its owner or mode.", file=sys.stderr)
+        return USAGE
+    except OSError as error:
+        if error.errno not in _OF_THE_DISK:
+            raise
+        print(f"{error.filename or 'A file could not be written'}: {error.strerror}.", file=sys.stderr)
         return USAGE
 
 

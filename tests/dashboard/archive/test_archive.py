@@ -721,3 +721,13 @@ def test_a_manifest_is_read_back_as_it_was_written(home: Path, backup: Path) -> 
     assert value["name"] == base.name == "first"
     assert value["entries"]["config/config.json"].keys() == {"sha256", "size_bytes", "mode", "mtime_ns"}
     assert value["checksum"] == base.identity
+
+
+def test_a_pipe_in_place_of_a_manifest_is_told_and_not_waited_for(home: Path, backup: Path) -> None:
+    save(home, backup, "20260101T000000Z-after")
+    pipe = backup / "archives" / "20260102T000000Z-after.json"
+    os.mkfifo(pipe)
+    with pytest.raises(DashboardError, match="is not a regular file, so it is no manifest"):
+        read_manifest(pipe)
+    with pytest.raises(DashboardError, match="Archives up to 20260101T000000Z-after can still be restored"):
+        save(home, backup, "20260103T000000Z-after")

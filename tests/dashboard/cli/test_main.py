@@ -249,6 +249,18 @@ def test_status_of_a_home_without_nights_says_so(home: homes.HomeForTests) -> No
     assert (done.code, "no night has run yet" in done.output) == (0, True)
 
 
+def test_what_is_wrong_with_a_file_is_told_as_that_and_not_as_a_bug(home: homes.HomeForTests) -> None:
+    home.experiment("cnn")
+    home.night()
+    folder = home.home.root / "results" / "annotations.jsonl"
+    folder.mkdir()
+    done = dashboard("annotate", str(home.path), "add", "night", home.stamps()[0], "words")
+    assert (done.returncode, done.stderr) == (2, f"{folder}: Is a directory.\n")
+    full = "import errno, dashboard.cli.status as s\ndef f(a): raise OSError(errno.ENOSPC, 'No space left on device')\n"
+    done = dashboard("status", str(home.path), code=f"{full}s._status = f")
+    assert (done.returncode, done.stderr) == (2, "A file could not be written: No space left on device.\n")
+
+
 @pytest.mark.parametrize("verb", ["status", "serve"])
 def test_a_folder_that_is_no_home_is_not_treated_as_one(tmp_path: Path, verb: str) -> None:
     done = dashboard(verb, str(tmp_path))
