@@ -32,6 +32,8 @@ def judged_series(
             yield _moved(key, stand, parts[key], decisions.get(row))
         elif row in judged.exact:
             yield _exact(key, stand, judged.exact[row])
+        elif stand.exact:
+            yield JudgedSeries(key, stand.kind, Evidence.EXACT, visible=_rounded(stand.visible))
         else:
             yield _other(key, stand, judged, row, decisions[row])
 

@@ -37,6 +37,7 @@ from tvmdash.incidents.reason_text import format_reason
 from tvmdash.incidents.text import describe
 from tvmdash.subsys_templates import Report
 from tvmdash.text import elide, format_list, format_percent
+from tvmdash.verdict import Evidence as SeriesEvidence
 from tvmdash.verdict import NightVerdict, PlantedStep, Sensitivity, SeriesOf
 
 MOST_CHARS = 6000
@@ -86,7 +87,8 @@ def report_lines(
         lines.append(Line(f"Silenced: {format_list([incident.id for incident in hushed], _SHOWN_IDS)}.", _ids(hushed)))
     lines += map(Line, measured_again(judged.confirmation) if judged.confirmation else ())
     reported = {moved.series for incident in ledger.incidents.values() for moved in incident.moved}
-    lines += map(Line, _not_judged(table, judged, reported, retired))
+    exact = {each.series for each in verdict.series if each.evidence is SeriesEvidence.EXACT}
+    lines += map(Line, _not_judged(table, judged, exact, reported, retired))
     lines += map(Line, _came_and_went(verdict))
     lines += map(Line, _put_aside(verdict))
     if not new and not (verdict.beside and verdict.beside.is_first):
@@ -173,16 +175,20 @@ _UNJUDGED = {
 """In the order in which they are told."""
 
 
-def _not_judged(table: Table, judged: Judged, reported: AbstractSet[str], retired: AbstractSet[str]) -> Iterable[str]:
+def _not_judged(
+    table: Table, judged: Judged, exact: AbstractSet[str], reported: AbstractSet[str], retired: AbstractSet[str]
+) -> Iterable[str]:
     """Whatever could not be judged is said, so that silence means quiet; not what an incident says already.
 
-    Nor that a retired series has no value: another line counts those.
+    Nor that a retired series has no value: another line counts those. What is exact is judged from its first night on.
     """
     names: dict[ReasonKind, list[str]] = {}
     needed = 0.0
     for row, decision, _ in judged.decisions():
         reason = decision.reason
-        told_elsewhere = {ReasonKind.NEW_LEVEL: reported, ReasonKind.NO_VALUE: retired}
+        told_elsewhere = {
+            ReasonKind.TOO_FEW_NIGHTS: exact, ReasonKind.NEW_LEVEL: reported, ReasonKind.NO_VALUE: retired,
+        }  # fmt: skip
         is_told = table.rows[row].key in told_elsewhere.get(reason.kind, ())
         if decision.kind == "quiet" and reason.is_unjudged and not is_told:
             names.setdefault(reason.kind, []).append(table.rows[row].name)

@@ -40,7 +40,7 @@ class SeriesStanding:
     """One series tonight. effect: for a suspect, how far it is from its level; low, high: its interval, where known.
 
     visible: the smallest change that would have been seen; None where nothing could be, or it has no value. paired: it
-    is judged by its ratio to the reference.
+    is judged by its ratio to the reference. exact: it has no noise, and the reference's own number says how it stands.
     """
 
     kind: Standing
@@ -49,6 +49,7 @@ class SeriesStanding:
     high: float | None = None
     visible: float | None = None
     paired: bool = False
+    exact: bool = False
 
 
 def standings(
@@ -81,7 +82,7 @@ def standings(
 def see_exact(stands: Mapping[int, SeriesStanding], on_reference: Iterable[int]) -> dict[int, SeriesStanding]:
     """The young ones of these rows: their number was measured on the reference too, so any difference is seen."""
     young = (row for row in on_reference if row in stands and stands[row].kind == Standing.YOUNG)
-    return {row: SeriesStanding(Standing.STEADY, visible=0.0) for row in young}
+    return {row: SeriesStanding(Standing.STEADY, visible=0.0, exact=True) for row in young}
 
 
 @dataclass(frozen=True)

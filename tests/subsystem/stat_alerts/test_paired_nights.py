@@ -20,7 +20,7 @@ from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents import replay
 from tvmdash.incidents.text import describe
 from tvmdash.series import store
-from tvmdash.verdict import Level, NightVerdict
+from tvmdash.verdict import Evidence, Level, NightVerdict, Standing
 
 WORKLOADS = ("mlp", "dqn", "bert", "gru")
 PAIRS = 5
@@ -143,6 +143,9 @@ def test_exact_numbers_that_are_others_on_the_reference_are_told_on_the_first_ni
     ]
     assert first.level is Level.CHANGED
     assert first.blind == 0, "what was measured on both is seen, however young"
+    exact = [(each.standing, each.reason) for each in first.series if each.evidence is Evidence.EXACT]
+    assert exact == [(Standing.STEADY, None)] * 2
+    assert "Not judged" not in home.run(0)["value"]
     assert first.headline == (
         "No difference from TVM 0.26.0 beyond noise in 8 series; 2 exact numbers differ: relax_opt mlp accuracy −0.003"
         " (worse) and 1 more"
