@@ -271,13 +271,17 @@ def test_a_link_that_leads_nowhere_and_a_moment_that_there_is_not_are_told_and_s
     (data / "data_20260101T000000Z.json").symlink_to("nowhere")
     (home.home.nights / "20260102T000000Z.json").symlink_to("20260102T000000Z.json")
     shutil.copy2(home.home.data_file("good", stamps[0]), data / "data_20260230T000000Z.json")
+    backfill = home.home.backfill("good")
+    backfill.mkdir(parents=True)
+    shutil.copy2(home.home.data_file("good", stamps[0]), backfill / "data_20261301T000000Z.json")
     code, lines = doctor(home)
     assert code == 1
-    assert len(about(lines, "history")) == 3
+    assert len(about(lines, "history")) == 4
     assert any("20260230T000000Z is not a valid time" in line for line in lines)
     assert doctor(home, "--fix")[0] == 0
     aside = home.path / "results" / "set_aside"
     assert (aside / "experiments" / "data" / "good" / "data_20260230T000000Z.json").is_file()
+    assert (aside / backfill.relative_to(home.path / "results") / "data_20261301T000000Z.json").is_file()
     assert os.path.lexists(aside / "nights" / "20260102T000000Z.json")
     assert home.home.data_stamps("good") == stamps
     home.night()
