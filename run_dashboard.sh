@@ -18,7 +18,8 @@ home; its first page is ready within minutes. `run_dashboard.sh HOME --help` lis
 
 Environment:
   TVMDASH_PYTHON     Python to use (default: the first of python3, python3.14, ..., python3.11 that is 3.11 to 3.14)
-  TVMDASH_VENV_DIR   folder for virtual environments (default: .venv next to this script)
+  TVMDASH_VENV_DIR   folder for virtual environments (default: .venv next to this script; in the checkout of
+                     dashboard_job.sh the venv of its FOLDER)
   TVMDASH_REQUIRE_HASHES=0 to install packages whose hashes are not in requirements-hashes.txt
   PIP_*              pip settings for the first start
 

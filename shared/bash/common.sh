@@ -3,10 +3,10 @@
 #
 #   prepare_environment REPO REQUIREMENTS...   sets VENV (folder) and VENV_PYTHON, or ends with exit code 2
 #
-# Environments lie side by side in ${TVMDASH_VENV_DIR:-REPO/.venv}, each named by Python, machine and the hash of its
-# requirements files. KEY/ is complete when KEY/.complete is there, KEY.log is the log of its set-up, and KEY.lock is
-# locked: exclusively while somebody sets it up or removes it, shared by whoever runs in it, through an open file that
-# `exec` passes on. The date of KEY.lock is the last use.
+# Environments lie side by side in TVMDASH_VENV_DIR, or where choose_root says, each named by Python, machine and the
+# hash of its requirements files. KEY/ is complete when KEY/.complete is there, KEY.log is the log of its set-up, and
+# KEY.lock is locked: exclusively while somebody sets it up or removes it, shared by whoever runs in it, through an open
+# file that `exec` passes on. The date of KEY.lock is the last use.
 #
 # Beside each FILE.txt of pins is FILE-hashes.txt, the same pins with the hashes of their packages, from which pip installs;
 # with TVMDASH_REQUIRE_HASHES=0 from the pins.
@@ -31,7 +31,8 @@ set_environment() { # REPO
 }
 
 prepare_environment() { # REPO REQUIREMENTS...
-  local root=${TVMDASH_VENV_DIR:-$1/.venv} key
+  local root key
+  root=${TVMDASH_VENV_DIR:-$(choose_root "$1")}
   shift
   [[ $root == /* ]] || root=$PWD/$root
   find_python
@@ -47,6 +48,15 @@ prepare_environment() { # REPO REQUIREMENTS...
   if [ -w "$VENV.lock" ] && [ -w "$root" ]; then
     touch -c -- "$VENV.lock"
     remove_unused "$root" || say "could not remove unused environments from $root."
+  fi
+}
+
+# Where environments lie unless somebody says: the checkout that dashboard_job.sh made shares those of its nights.
+choose_root() { # REPO
+  if [ "${1##*/}" = source ] && [ -e "${1%/*}/.dashboard_job" ]; then
+    printf '%s\n' "${1%/*}/venv"
+  else
+    printf '%s\n' "$1/.venv"
   fi
 }
 

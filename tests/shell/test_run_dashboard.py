@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,3 +86,16 @@ def test_help_needs_nothing(repo: Any, tmp_path: Path) -> None:
         stdout, stderr = process.communicate(timeout=DEADLINE_S)
         assert (process.returncode, stderr) == (0, "")
         assert stdout.startswith("usage: run_dashboard.sh HOME")
+
+
+def test_the_checkout_of_the_nightly_job_shares_the_environments_of_its_nights(ready_repo: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "nightly"
+    shutil.copytree(ready_repo.path, folder / "source", symlinks=True, ignore=shutil.ignore_patterns(".venv"))
+    (folder / ".dashboard_job").touch()
+    (environment,) = ready_repo.environments
+    (folder / "venv").symlink_to(environment.parent)
+    shared = replace(ready_repo, path=folder / "source").start("home")
+    assert shared.exit_code == 0, shared.stderr
+    assert shared.told["prefix"] == str(folder / "venv" / environment.name)
+    assert "setting up" not in shared.stderr
+    assert not (folder / "source" / ".venv").exists()
