@@ -91,9 +91,8 @@ def times(values: Mapping[str, Series]) -> str:
         for passes, item in values.items()
         if apart(item, base) and abs(math.log(item.values[-1] / base.values[-1])) > LEAST_EFFECT
     }
-    return format_list(describe(ratios, "slower", "faster"), 4) or (
-        f"no change of {len(values) - 1} is told from noise"
-    )
+    tried = f"{len(values) - 1} {'change' if len(values) == 2 else 'changes'} tried"
+    return format_list(describe(ratios, "slower", "faster"), 4) or f"no effect beyond the noise ({tried})"
 
 
 def sizes(values: Mapping[str, Mapping[str, Series]]) -> list[str]:

@@ -135,9 +135,9 @@ def test_only_changes_whose_interval_is_apart_from_the_unchanged_one_are_told():
     )
     assert words == ["- mlp: -B 2.00x faster and -A 1.50x slower"]
     small = a_series("-E", 2.06, 2.05, 2.07), a_series("unchanged", 2.0, 1.99, 2.01)
-    assert the_words(*small) == ["- mlp: no change of 1 is told from noise"]
-    assert the_words(unchanged, a_series("-C", 9, 2.0, 20)) == ["- mlp: no change of 1 is told from noise"]
-    assert the_words(unchanged, a_series("-D", 9, None, None)) == ["- mlp: no change of 1 is told from noise"]
+    assert the_words(*small) == ["- mlp: no effect beyond the noise (1 change tried)"]
+    assert the_words(unchanged, a_series("-C", 9, 2.0, 20)) == ["- mlp: no effect beyond the noise (1 change tried)"]
+    assert the_words(unchanged, a_series("-D", 9, None, None)) == ["- mlp: no effect beyond the noise (1 change tried)"]
 
 
 def test_what_a_change_does_to_code_and_memory_is_told_with_its_time():
