@@ -40,7 +40,10 @@ def keep(home: Home, reason: str) -> None:
 
 def clear(home: Home) -> None:
     """A night has begun."""
-    _find(home).unlink(missing_ok=True)
+    try:
+        _find(home).unlink(missing_ok=True)
+    except OSError as error:
+        _log.warning("%s: could not be removed: %s", _find(home), error.strerror)
 
 
 def read(home: Home) -> Refusal | None:

@@ -150,7 +150,13 @@ def test_a_fault_in_a_config_refuses_a_start_and_hides_its_secrets(home: Watchin
     (note,) = home.made.home.root.glob("results/refused_start.json")
     assert "abc-very-secret" not in note.read_text()
     note.write_text("{")
-    assert home.watch().code in {0, 1}
+    assert home.watch().output.startswith("Nights are running on schedule\n")
+    note.unlink()
+    note.mkdir()
+    assert home.made.run().code == 2
+    home.made.configure(env={}, heartbeat_style="auto")
+    assert "refused_start.json: could not be removed: Is a directory" in home.made.run().output
+    assert home.watch().code == 0
 
 
 def test_a_second_spell_is_told_like_the_first(home: Watching) -> None:
