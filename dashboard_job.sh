@@ -26,7 +26,18 @@ say() { printf 'dashboard_job.sh: %s\n' "$*" >&2; }
 
 fail() {
   say "$*"
+  note_refusal "$*"
   exit 2
+}
+
+# For `watch` and `status` (dashboard/schedule/refusal.py), of what nobody reads at a terminal.
+note_refusal() { # REASON
+  local home=${settings[DASHBOARD_HOME]:-}
+  [ -n "$home" ] || [ ! -f "$SETTINGS" ] || home=$(sed -n 's/^DASHBOARD_HOME=//p' <"$SETTINGS" | tail -n 1)
+  [[ $home != \~/* ]] || home=$HOME/${home:2}
+  [ -d "$home/config" ] && [ ! -t 0 ] || return 0
+  { mkdir -p -- "$home/results" && printf '%s\ndashboard_job.sh: %s\n' "$(date -u +%Y%m%dT%H%M%SZ)" \
+    "$(sed -E 's#://[^/@ ]*@#://#g' <<<"$1")" >"$home/results/refused_start.txt"; } 2>/dev/null || return 0
 }
 
 declare -A settings=([BRANCH]=main [OPTIONS]="" [LOG_DIR]="" [KEEP_LOGS_DAYS]=30)
@@ -50,6 +61,7 @@ set_value() { # PLACE KEY=value
 
 read_settings() { # FILE
   local line number=0
+  SETTINGS=$1
   [[ -f $1 && -r $1 ]] || fail "$1: no such file, or no permission to read it."
   while IFS= read -r line || [ -n "$line" ]; do
     number=$((number + 1))
@@ -170,5 +182,5 @@ main() {
   exit "$NIGHT_CODE"
 }
 
-NIGHT_CODE=0 NO_BRANCH=""
+NIGHT_CODE=0 NO_BRANCH="" SETTINGS=""
 main "$@" # read whole before it runs: the update may replace this file

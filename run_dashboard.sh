@@ -50,6 +50,9 @@ esac
 # shellcheck source=shared/bash/common.sh
 . "$REPO/shared/bash/common.sh"
 
+[ "${COMMAND[0]:-}" != run ] || for word in "$@"; do
+  [ ! -d "$word/config" ] || NIGHT_HOME=$word
+done
 set_environment "$REPO"
 prepare_environment "$REPO" "$REPO/requirements.txt"
 export PATH="$VENV/bin:$PATH"

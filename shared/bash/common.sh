@@ -18,7 +18,16 @@ say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 
 fail() {
   say "$*"
+  note_refusal "$*"
   exit 2
+}
+
+# Where NIGHT_HOME is the home of a night that cannot begin: a note for `watch` and `status` (dashboard/schedule/refusal.py)
+# of what nobody reads at a terminal.
+note_refusal() { # REASON
+  [ -n "${NIGHT_HOME:-}" ] && [ ! -t 2 ] || return 0
+  { mkdir -p -- "$NIGHT_HOME/results" &&
+    printf '%s\n%s\n' "$(date -u +%Y%m%dT%H%M%SZ)" "$1" >"$NIGHT_HOME/results/refused_start.txt"; } 2>/dev/null || return 0
 }
 
 # The locale, encoding and Python settings that cron and a terminal shall have alike.

@@ -15,6 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from dashboard.schedule import refusal
+from tvmdash.dashboard_info import Home
+
 REPO = Path(__file__).resolve().parents[2]
 SCRIPT = REPO / "dashboard_job.sh"
 TIMEOUT_S = 60.0
@@ -61,8 +64,9 @@ class Job:
     def run(self, *arguments: str, script: Path = SCRIPT) -> subprocess.CompletedProcess[str]:
         argv = [str(script), *(arguments or self.settings)]
         return subprocess.run(
-            argv, env=self.env, cwd=self.remote.parent, check=False, capture_output=True, text=True, timeout=TIMEOUT_S
-        )
+            argv, env=self.env, cwd=self.remote.parent, check=False, stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, timeout=TIMEOUT_S,
+        )  # fmt: skip
 
     def log(self) -> str:
         """All logs, in order."""
@@ -330,6 +334,27 @@ def test_a_bad_setting_is_named_with_its_line(job: Job, tmp_path: Path, line: st
     assert f"{file}:3: " in done.stderr
     assert fault in done.stderr
     assert not (tmp_path / "trap").exists()
+
+
+@pytest.mark.parametrize("place", [0, 3])
+def test_what_keeps_a_night_from_beginning_is_noted_in_its_home(job: Job, tmp_path: Path, place: int) -> None:
+    (job.home / "config").mkdir(parents=True)
+    file = tmp_path / "job.conf"
+    lines = ["BRNCH=main", *job.settings]
+    file.write_text("\n".join([*lines[1 : place + 1], lines[0], *lines[place + 1 :], ""]))
+    assert job.run("--settings", str(file)).returncode == 2
+    refused = refusal.read(Home(job.home))
+    assert refused is not None
+    assert refused.reason.startswith(f"dashboard_job.sh: {file}:{place + 1}: unknown setting 'BRNCH'.")
+
+
+def test_the_note_of_a_failed_first_fetch_has_no_password(job: Job) -> None:
+    (job.home / "config").mkdir(parents=True)
+    remote = f"REMOTE=file://me:s3cr3tword@{job.remote}x"
+    assert job.run(*job.settings, remote).returncode == 2
+    note = (job.home / "results" / "refused_start.txt").read_text()
+    assert "could not fetch branch main of file://" in note
+    assert "s3cr3tword" not in note
 
 
 def test_missing_settings_are_named(job: Job) -> None:

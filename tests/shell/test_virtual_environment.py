@@ -16,6 +16,9 @@ from typing import Any
 
 import pytest
 
+from dashboard.schedule import refusal
+from tvmdash.dashboard_info import Home
+
 DEADLINE_S = 180.0
 
 
@@ -73,8 +76,13 @@ def test_a_python_without_ensurepip_is_said_with_the_package_that_has_it(repo: A
 
 
 def test_an_index_that_cannot_be_reached_is_said_with_the_end_of_pips_log(repo: Any) -> None:
+    home = repo.path.parent / "home"
+    (home / "config").mkdir(parents=True)
     started = repo.start("home", PIP_NO_INDEX="0", PIP_INDEX_URL="http://127.0.0.1:9/simple", PIP_FIND_LINKS="")
     assert started.exit_code == 2
+    refused = refusal.read(Home(home))
+    assert refused is not None
+    assert refused.reason.startswith("could not install the Python packages: ")
     assert "tvmdash-probe==1.0" in started.stderr, "the end of pip's log"
     assert "Check the network" in started.stderr
     (log,) = repo.path.glob(".venv/*.log")

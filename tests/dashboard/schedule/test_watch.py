@@ -147,7 +147,7 @@ def test_a_fault_in_a_config_refuses_a_start_and_hides_its_secrets(home: Watchin
     told = home.watch()
     assert "was refused: " in told.output
     assert "$.heartbeat_style: '[hidden]' is " in told.output
-    (note,) = home.made.home.root.glob("results/refused_start.json")
+    (note,) = home.made.home.root.glob("results/refused_start.txt")
     assert "abc-very-secret" not in note.read_text()
     note.write_text("{")
     assert home.watch().output.startswith("Nights are running on schedule\n")
@@ -155,7 +155,7 @@ def test_a_fault_in_a_config_refuses_a_start_and_hides_its_secrets(home: Watchin
     note.mkdir()
     assert home.made.run().code == 2
     home.made.configure(env={}, heartbeat_style="auto")
-    assert "refused_start.json: could not be removed: Is a directory" in home.made.run().output
+    assert "refused_start.txt: could not be removed: Is a directory" in home.made.run().output
     assert home.watch().code == 0
 
 
