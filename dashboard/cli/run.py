@@ -17,6 +17,7 @@ from dashboard.night.lock import HeldError
 from dashboard.plan.plan import make_plan
 from dashboard.report import prometheus
 from dashboard.schedule import refusal
+from tvmdash import last_config
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.verdict import read_verdict
@@ -49,6 +50,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
     def begin(stamp: str) -> None:
         refusal.clear(home)
+        _keep_config(home)
         beat.start(stamp)
 
     def fail(why: str) -> None:
@@ -71,6 +73,13 @@ def _run(arguments: argparse.Namespace) -> int:
     if plan.config.prometheus_file is not None:
         _leave_metrics(plan.config.prometheus_file, home, done)
     return judge_exit_code(home, done, code, arguments.fail_on)
+
+
+def _keep_config(home: Home) -> None:
+    try:
+        last_config.keep(home)
+    except OSError as error:
+        print(f"{error.filename}: the config could not be copied: {error.strerror}.")
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from dashboard.night import lock
 from dashboard.plan.home_config import read_home_config
 from dashboard.schedule.schedule import find_schedule
 from dashboard.schedule.watch import Watched, make_grace, watch
-from tvmdash import common
+from tvmdash import common, last_config
 from tvmdash.dashboard_info import INTERRUPTED, RUNNING, Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.text import format_duration
@@ -48,7 +48,7 @@ def _watch(arguments: argparse.Namespace) -> int:
 def read_grace(home: Home) -> datetime.timedelta | None:
     """The configured grace period, even if another part of the config has an error."""
     try:
-        value = common.read_json(home.config_file)
+        value = last_config.read_config(home)
     except DashboardError:
         return None
     minutes = value.get("watch_grace_minutes") if isinstance(value, dict) else None

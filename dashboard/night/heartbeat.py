@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from tvmdash import common, http_util
+from tvmdash import http_util, last_config
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.home_secrets import find_secrets_of_home
@@ -109,7 +109,7 @@ class Heartbeat:
 def open_heartbeat(home: Home) -> Heartbeat:
     """What the home's config says of it, also where something else in that has a fault, which a heartbeat tells."""
     try:
-        value = common.read_json(home.config_file)
+        value = last_config.read_config(home)
     except DashboardError:
         return Heartbeat("")
     fields: Mapping[str, object] = value if isinstance(value, dict) else {}

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from dashboard.schedule import timers
 from dashboard.schedule.cron import NICKNAMES, CronLine, parse_cron
-from tvmdash import common
+from tvmdash import last_config
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
@@ -70,7 +70,7 @@ def find_schedule(home: Home) -> Schedule | None:
 def _read_stated(home: Home) -> str:
     """What the config says, also where something else in it has a fault: then nights do not run."""
     try:
-        value = common.read_json(home.config_file)
+        value = last_config.read_config(home)
     except DashboardError:
         return ""
     stated = value.get("schedule") if isinstance(value, dict) else None

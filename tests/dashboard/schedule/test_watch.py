@@ -159,6 +159,25 @@ def test_a_fault_in_a_config_refuses_a_start_and_hides_its_secrets(home: Watchin
     assert home.watch().code == 0
 
 
+def test_a_config_that_is_no_json_is_told_on_the_routes_that_the_last_night_had(home: Watching) -> None:
+    shutil.rmtree(home.made.home.config("subsystem", "stat_alerts"))
+    home.made.subsystem()
+    home.made.night()
+    config = home.made.home.config_file
+    whole = config.read_text()
+    config.write_text(whole.replace(",", "", 1))
+    assert home.made.run().code == 2
+    first, second = home.watch(), home.watch()
+    assert (first.code, second.code, second.output) == (1, 1, "")
+    assert "was refused: " in first.output
+    assert home.events == ["quiet"]
+    assert "not JSON at line 1" in home.hook.bodies[0]["items"][0]["lines"][-1]
+    config.write_text(whole)
+    home.made.night()
+    assert home.watch().code == 0
+    assert home.events == ["quiet", "runs_again"]
+
+
 def test_a_second_spell_is_told_like_the_first(home: Watching) -> None:
     home.leave(90)
     home.watch()

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tvmdash import common, config_util
+from tvmdash import common, config_util, last_config
 from tvmdash.config_util import ConfigError
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
@@ -116,8 +116,20 @@ def read_routing(home: Home) -> Routing:
 
 
 def read_despite_faults(home: Home) -> Routing:
-    """The same where only routes and owners must be in order: for what is to be told of the config's other faults."""
-    value = common.read_json(home.config_file)
+    """The same where only routes and owners must be in order: for what is to be told of the config's other faults.
+
+    Where they are not, as the last night had them.
+    """
+    try:
+        return _read_good_fields(common.read_json(home.config_file), home)
+    except DashboardError:
+        kept = last_config.read(home)
+        if kept is None:
+            raise
+        return _read_good_fields(kept, home)
+
+
+def _read_good_fields(value: common.Json, home: Home) -> Routing:
     known = {name: value[name] for name in ("routes", "owners") if isinstance(value, dict) and name in value}
     needed = {"tmp_data_dir": ".", "backup_dir": ".", "setup_dir": "."}
     shown = str(home.config_file)
