@@ -239,6 +239,21 @@ def test_a_level_is_told_at_once_in_a_digest_or_not_at_all(home: RouteHome, stat
     assert [body["night"] for body in state.bodies if body["event"] == "night"] == [NIGHTS[10], NIGHTS[12]]
 
 
+def test_a_night_in_which_something_failed_is_told_unless_the_route_is_an_owners_or_says_otherwise(
+    home: RouteHome, state: State
+) -> None:
+    theirs = {"kind": "webhook", "url": "http://127.0.0.1:9/", "secret_file": home.secret("x", SECRET)}
+    home.routes |= {"theirs": theirs, "silent": {**theirs, "digest": []}}
+    home.owners.append({"experiment": "cnn_*", "email": ["ada@example.org"], "routes": ["theirs"]})
+    home.judged(10, Level.INCOMPLETE, "Nothing moved, but 3 of 9 series have no value: cnn_comp failed")
+    assert {each.state.name: (each.sent, each.state.fault) for each in home.tell_all(10)} == {
+        "hook": (1, ""), "theirs": (0, ""), "silent": (0, ""),
+    }  # fmt: skip
+    home.judged(11, Level.STEADY, "TVM did not get slower")
+    home.tell_all(11)
+    assert [event for event, _ in told(state)] == ["night"]
+
+
 def test_a_night_that_was_not_judged_is_told_where_that_is_asked_for(home: RouteHome, state: State) -> None:
     home.routes["hook"] |= {"digest": ["no_data"]}
     home.judged(9, Level.STEADY, "TVM did not get slower")
@@ -400,7 +415,7 @@ def test_the_command_line_shows_and_tests(home: RouteHome, state: State, capsys:
     assert capsys.readouterr().out.splitlines() == [
         "hook (webhook) tells what belongs to CNN team: at once regression.",
         "  Nothing sent on it yet.",
-        "mail (email) tells everything: at once regression.",
+        "mail (email) tells everything: at once regression; in a digest incomplete and no_data.",
         "  Nothing sent on it yet.",
         "",
         "owners[0]: CNN team: experiment cnn_*; a regression pings ada@example.org.",

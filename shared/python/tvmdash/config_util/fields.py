@@ -398,7 +398,8 @@ ROUTE_FIELDS: Fields = {
     ),
     "digest": Field(
         "list",
-        "Levels of incidents and verdicts that are collected in at most one message per night.",
+        "Levels of incidents and verdicts that are collected in at most one message per night; default: `incomplete` "
+        "and `no_data` for a route that no owner names, so that a night in which something failed is told.",
         default=[],
         of=_LEVEL,
     ),

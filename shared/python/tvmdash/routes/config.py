@@ -7,7 +7,7 @@ import difflib
 import enum
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tvmdash import common, config_util, last_config
@@ -58,18 +58,25 @@ _OF_KIND: Mapping[Kind, tuple[str, ...]] = {
 }
 _IN_THREADS = ("digest", "quiet_hours", "time_zone", "wake")
 """What a route that keeps one thread or issue for each incident lacks: there is a digest in neither."""
+_THREADED = (Kind.GITHUB, Kind.SLACK)
+_USUAL_DIGEST = frozenset({Level.INCOMPLETE, Level.NO_DATA})
+"""What a route tells of nights that says nothing of that and is nobody's own: those in which something failed."""
 _LEVELS_OF_INCIDENTS = (Level.REGRESSION, Level.CHANGED, Level.IMPROVED)
 
 
 @dataclass(frozen=True)
 class Route:
-    """A place where incidents and nights are told. at_once, digest: of which levels; wake: also in quiet hours."""
+    """A place where incidents and nights are told. at_once, digest: of which levels; wake: also in quiet hours.
+
+    is_judged_only: a night that nobody judged is not told; so it is where the config says nothing of nights.
+    """
 
     name: str
     kind: Kind
     at_once: frozenset[Level] = frozenset({Level.REGRESSION})
     digest: frozenset[Level] = frozenset()
     wake: frozenset[Level] = frozenset()
+    is_judged_only: bool = False
     quiet: QuietHours | None = None
     seconds: float = 60.0
     secret_file: str = ""
@@ -143,7 +150,13 @@ def _make_routing(value: Mapping[str, Any], shown: str) -> Routing:
     if faults:
         raise ConfigError(faults)
     good = {name: route for name, route in routes.items() if route is not None}
-    return Routing(good, tuple(owner for owner in owners if owner is not None), value["website_url"])
+    routing = Routing(good, tuple(owner for owner in owners if owner is not None), value["website_url"])
+    named = {name for owner in routing.owners for name in owner.routes}
+    quiet = {name for name, fields in value["routes"].items() if "digest" not in fields} - named
+    for name in quiet & set(good):
+        if good[name].kind not in _THREADED:
+            good[name] = replace(good[name], digest=_USUAL_DIGEST, is_judged_only=True)
+    return routing
 
 
 def _read_route(name: str, fields: Any, shown: str, faults: list[str]) -> Route | None:

@@ -201,9 +201,10 @@ def _find_people(now: Situation, news: Sequence[_News]) -> tuple[tuple[str, ...]
 def _make_night(now: Situation, news: Sequence[_News]) -> Iterator[Due]:
     """The night's one message, where there is anything to tell in it."""
     level = now.verdict.level if now.verdict else Level.NO_DATA
+    is_wanted = level in now.route.digest and not (now.verdict is None and now.route.is_judged_only)
     key = f"night {now.night}"
     missed = [(night, title) for night, title in now.missed if night != now.night]
-    if key in now.told or not (news or missed or level in now.route.digest):
+    if key in now.told or not (news or missed or is_wanted):
         return
     people, pings = _find_people(now, news)
     website, told = now.routing.website_url, {item.incident.id for item in news}
