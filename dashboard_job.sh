@@ -177,6 +177,7 @@ main() {
   [ -x "$folder/source/run_dashboard.sh" ] || fail "REMOTE: ${settings[REMOTE]} has no run_dashboard.sh."
   read -ra words <<<"${settings[OPTIONS]}"
   run_night "$log" "$folder/source/run_dashboard.sh" "${settings[DASHBOARD_HOME]}" "${words[@]}" "${options[@]}"
+  [ "$NIGHT_CODE" -le 128 ] || [ "$NIGHT_CODE" = 130 ] || say "signal $((NIGHT_CODE - 128)) ended the night. Its last lines:"
   [ "$NIGHT_CODE" = 0 ] || tell "$log"
   [ "$NIGHT_CODE" != 0 ] || [ -z "$NO_BRANCH" ] || NIGHT_CODE=2
   exit "$NIGHT_CODE"

@@ -18,6 +18,7 @@ from dashboard.plan.home_config import read_home_config
 from dashboard.plan.job import CodeFolders
 from dashboard.plan.plan import make_plan
 from dashboard.plan.settings import HomeConfig
+from dashboard.schedule import starters
 from dashboard.schedule.schedule import find_schedule
 from dashboard.schedule.watch import watch
 from dashboard.upkeep import disk, drill, indexes, steadiness, strays
@@ -82,7 +83,9 @@ def _examine(home: Home, code: CodeFolders, arguments: argparse.Namespace) -> It
     try:
         config = read_home_config(home)
     except DashboardError:
-        return  # told as the config's fault
+        text = "archives, disk, permissions and machine were not examined, because the config has errors."
+        yield make_warning("doctor", text, "Fix the config first, then run `doctor` again.")
+        return
     yield from _find_in_archives(home, config, now, drills=not arguments.no_drill)
     yield from disk.examine(home, config.folders, config.min_free_bytes)
     yield from _find_permissions(home, config)
@@ -144,7 +147,8 @@ def _find_in_schedule(home: Home, now: datetime.datetime) -> Iterator[Finding]:
         return
     if schedule is None:
         text = "neither this user's crontab nor a systemd timer starts nights for this home."
-        yield make_warning("schedule", text, 'Run `install`, or set "schedule" in the config (docs/how-to/nightly.md).')
+        remedy = 'Run `install`. If something else starts them, say when by "schedule" in the config.'
+        yield make_warning("schedule", text, remedy)
         return
     if not schedule.is_enabled:
         yield make_fault(
@@ -201,10 +205,25 @@ def _find_in_routes(home: Home) -> Iterator[Finding]:
     states = list(read_states(home))
     faults = list(filter(None, map(format_fault, states)))
     yield from (make_fault("routes", text, f"python3 -m dashboard routes {home.root} --test") for text in faults)
-    if not states:
+    if not _is_anybody_told(home):
+        mail = "" if starters.can_mail() else ", which needs a mail program (sendmail), and none is installed"
+        text = f"no route is set up: when nights fail or stop, nobody is told except by cron's mail{mail}."
+        yield make_warning("routes", text, "Set up a route (docs/how-to/routes.md) or Slack (docs/how-to/slack.md).")
+    elif not states:
         yield make_good("routes", "no night has sent anything on a route yet.")
     elif not faults:
         yield make_good("routes", f"{len(states)} route{'s' * (len(states) != 1)}, no faults as of the last night.")
+
+
+def _is_anybody_told(home: Home) -> bool:
+    """Whether there is a route on which `watch` tells that nights stopped; so it counts where routes have faults."""
+    from tvmdash.routes.config import read_despite_faults  # the detector's imports cost a third of a second
+    from tvmdash.routes.spells import list_watching
+
+    try:
+        return bool(list_watching(home, read_despite_faults(home)))
+    except DashboardError:
+        return True  # told as the config's fault
 
 
 def _find_permissions(home: Home, config: HomeConfig) -> Iterator[Finding]:

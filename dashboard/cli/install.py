@@ -62,12 +62,17 @@ def _install(arguments: argparse.Namespace) -> int:
         own = starter.make_cron_lines()
         after = starters.replace_in_crontab(before, home.root, own)
         _show(
-            "These lines will be added to your crontab" if after != before else "Your crontab already has these lines",
+            _describe_change(before, after, home),
             own,
         )
         if after != before and _is_wanted(is_sure=arguments.yes):
             starters.write_crontab(after)
             print("Crontab updated. `crontab -l` lists it; cron mails you the output of nights that fail.")
+            if not starters.can_mail():
+                print(
+                    "But no mail program (sendmail) is installed, so cron drops that output: install one, or set up a "
+                    "route (docs/how-to/routes.md)."
+                )
     else:
         units = starter.make_units()
         for name, text in units.items():
@@ -78,6 +83,14 @@ def _install(arguments: argparse.Namespace) -> int:
             if not starters.does_linger():
                 print("User timers run only while you are logged in; `loginctl enable-linger` keeps them running.")
     return OK_CODE
+
+
+def _describe_change(before: list[str], after: list[str], home: Home) -> str:
+    if after == before:
+        return "Your crontab already has these lines"
+    if starters.make_marks(home.root)[0] in before:
+        return "These lines will replace those of this home in your crontab"
+    return "These lines will be added to your crontab"
 
 
 def _make_starter(home: Home, arguments: argparse.Namespace) -> starters.Starter:

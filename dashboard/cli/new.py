@@ -49,7 +49,7 @@ def _format_next_steps(row: Pipeline, name: str, folder: Path, test: Path) -> st
         f"Created {folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}",
         *([] if test.parent == folder else [f"Written: {test}"]),
         f"Try it:           python3 -m dashboard smoke {argument}",
-        f"Test it:          python3 -m pytest {shlex.quote(str(test))}",
+        f"Test it:          tests/python.sh -m pytest {shlex.quote(str(test))}",
         f"Add it to HOME:    mkdir -p {config} && echo '{{\"active\": true}}' > {config}/config.json",
     ]
     if private:

@@ -14,6 +14,7 @@ from dashboard.plan.job import Job
 from dashboard.plan.night_plan import Plan
 from tvmdash.contracts.routes import format_fault, read_states
 from tvmdash.dashboard_info import (
+    COMPLETE,
     HOST_SIGN,
     INTERRUPTED,
     RUNNING,
@@ -42,13 +43,14 @@ def summarize_night(home: Home, night: Night) -> str:
         lines.append(f"Measured TVM: {format_list([_format_artifact(item, night) for item in night.artifacts], 5)}.")
     if night.hosts:
         lines.append(f"Hosts: {', '.join(_format_host_night(host, night) for host in night.hosts)}.")
-    if longest := [job for job in _sort_by_time(night)[:3] if job.elapsed_s]:
+    if night.state == COMPLETE and (longest := [job for job in _sort_by_time(night)[:3] if job.elapsed_s]):
         lines.append(f"Longest: {format_list(list(map(_format_longest, longest)), 3)}.")
     lines += filter(None, map(format_fault, read_states(home)))
     page = home.page()
-    lines.append(
-        f"Page: {page.as_uri()}" if page else f"No page was written; the results are in {home.root / 'results'}."
-    )
+    if page:
+        lines.append(f"Page{'' if night.state == COMPLETE else ' of an earlier night'}: {page.as_uri()}")
+    elif night.state == COMPLETE:
+        lines.append(f"No page was written; the results are in {home.root / 'results'}.")
     return "\n".join(lines)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, add_home_verb, find_home
 from dashboard.night import lock
 from dashboard.plan.home_config import read_home_config
+from dashboard.plan.job import REPOSITORY
 from dashboard.schedule.schedule import find_schedule
 from dashboard.schedule.watch import Watched, make_grace, watch
 from tvmdash import common, last_config
@@ -77,10 +78,12 @@ def _make_spell(home: Home, watched: Watched) -> Spell:
 
     title, *lines = _describe(home, watched)
     night = _choose_night(watched)
+    start = REPOSITORY / "run_dashboard.sh"
+    program = f"{start} --command" if start.is_file() else "dashboard"
     commands = (
-        ("How the last night went", f"python3 -m dashboard status {home.root}"),
-        ("What is wrong with the home", f"python3 -m dashboard doctor {home.root}"),
-        ("Run a night now", f"./run_dashboard.sh {home.root}"),
+        ("How the last night went", f"{program} status {home.root}"),
+        ("What is wrong with the home", f"{program} doctor {home.root}"),
+        ("Run a night now", f"{start if start.is_file() else 'dashboard run'} {home.root}"),
     )
     last = watched.last.stamp if watched.last else ""
     return Spell(night, last, title, (Item("", tuple(lines), "", commands),))

@@ -66,7 +66,7 @@ def is_waited_for() -> bool:
 def describe_holder() -> str:
     """Who measures on this machine now, as a sentence."""
     holder = lock.read_holder(_file("lock")) or "an unknown process"
-    return f"{node()}: another home is measuring on this machine: {holder}."
+    return f"another home is measuring on this machine ({node()}): {holder}."
 
 
 def _file(what: str) -> Path:

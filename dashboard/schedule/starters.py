@@ -83,6 +83,11 @@ ExecStart={watching}
         }
 
 
+def can_mail() -> bool:
+    """Whether there is a program by which cron can mail what it ran printed."""
+    return shutil.which("sendmail", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/lib") is not None
+
+
 def name_units(home: Path) -> str:
     """What the names of a home's units begin with."""
     readable = re.sub(r"[^A-Za-z0-9_.-]+", "-", home.name).strip("-.") or "home"

@@ -150,7 +150,7 @@ set_up_environment() { # REQUIREMENTS...
   [ "$PYTHON_STATE" = complete ] ||
     fail "$PYTHON ($PYTHON_VERSION) lacks the modules ensurepip and venv, which are needed to create virtual environments." \
       "Install them (Debian, Ubuntu: apt install python${PYTHON_VERSION%.*}-venv), or set TVMDASH_PYTHON to another Python."
-  [ ! -d "$VENV" ] || say "an earlier set-up of $VENV was interrupted; starting over."
+  [ ! -d "$VENV" ] || say "an earlier set-up of $VENV did not finish; starting over."
   say "setting up the Python packages in $VENV (once; a minute or so)."
   trap 'stop_progress; exit 130' INT # pip answers an interrupt with an exit status of its own
   start_progress "$log"

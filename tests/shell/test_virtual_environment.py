@@ -189,7 +189,7 @@ def test_a_set_up_killed_while_the_environment_is_made_is_repaired(repo: Any) ->
     assert repo.environments == []
     started = repo.start("home")
     assert started.exit_code == 0
-    assert "was interrupted; starting over" in started.stderr
+    assert "did not finish; starting over" in started.stderr
 
 
 @pytest.mark.slow  # it makes two environments
@@ -204,7 +204,7 @@ def test_a_start_waits_for_the_pip_of_a_killed_one_and_then_repairs(repo: Any, s
     silent_index.close()
     _, stderr = second.communicate(timeout=DEADLINE_S)
     assert second.returncode == 0, stderr
-    assert "was interrupted; starting over" in stderr
+    assert "did not finish; starting over" in stderr
     first.communicate(timeout=DEADLINE_S)
 
 

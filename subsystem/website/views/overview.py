@@ -103,7 +103,7 @@ def _cell(views: Sequence[SeriesView]) -> MatrixCell | None:
 
 @dataclass(frozen=True)
 class Overall:
-    """The geometric mean over nights, as a picture; series: how many are in the last night's."""
+    """The geometric mean over nights, as a picture; series: how many are in the last of it."""
 
     picture: Markup
     series: int
@@ -139,8 +139,8 @@ def read_overall(context: SiteContext) -> Overall | None:
         tuple(_marks(context, stamps)),
         _HEIGHT,
     )
-    last = next(change for change in reversed(changes) if change is not None)
-    return Overall(chart.draw("The geometric mean of all run times over nights"), len(steps[-1]), last)
+    at, last = next((at, change) for at, change in reversed([*enumerate(changes)]) if change is not None)
+    return Overall(chart.draw("The geometric mean of all run times over nights"), len(steps[at]), last)
 
 
 def _is_counted(outline: Outline) -> bool:
