@@ -206,6 +206,17 @@ def test_a_night_tries_to_restore_once_a_week(home: HomeForTests) -> None:
     assert drill.read_drill(home.home) == first
 
 
+def test_what_was_not_examined_and_that_nobody_is_told_are_said(home: HomeForTests) -> None:
+    home.night()
+    _, lines = doctor(home)
+    assert about(lines, "routes")[0].startswith("warning  routes: no route is set up: when nights fail or stop, nobody")
+    home.configure(timeouts={"rum": 3})
+    _, lines = doctor(home)
+    said = "warning  doctor: archives, disk, permissions and machine were not examined, because the config has errors."
+    assert about(lines, "doctor")[0].startswith(said)
+    assert not about(lines, "archives")
+
+
 def test_a_disk_says_in_how_many_nights_it_is_full(home: HomeForTests) -> None:
     for _ in range(4):
         home.night()

@@ -306,6 +306,16 @@ def iso(at: str) -> str:
     return f"{common.parse_stamp(at):%Y-%m-%dT%H:%M:%SZ}"
 
 
+def test_where_the_last_night_measured_nothing_the_mean_counts_the_series_of_the_night_that_it_is_of(
+    site: Site,
+) -> None:
+    for ago in (4, 3, 2, 1):
+        site.night(job("cnn"), at=stamp(ago), state=COMPLETE)
+        site.data("cnn", [record("mlp", 1.0 + 0.01 * (4 - ago)), record("gru", 2.0)], at=stamp(ago))
+    site.night(job("cnn"))
+    assert "Geometric mean of 2 series, +1.5 % since the first" in site.publish_here().words
+
+
 def test_what_is_retired_is_named_with_who_since_when_and_why(site: Site) -> None:
     for name in ("cnn", "rnn"):
         site.night(job(name, stamp(1)), at=stamp(1), state=COMPLETE)
