@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from tvmdash.routes.spells import Spell
 
 
+_AGAIN = "Nights are running again"
+
+
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
     text = "alert when nights do not run as scheduled; run it from cron"
@@ -41,6 +44,8 @@ def _watch(arguments: argparse.Namespace) -> int:
     watched = watch(home, schedule, now, read_grace(home), is_running=lock.is_held(home))
     is_new, told = _tell(home, watched, now)
     lines = _describe(home, watched) if is_new or arguments.verbose else []
+    if is_new and not watched.is_quiet:
+        lines[0] = _AGAIN
     lines += [f"Route {each.state.name}: {each.state.fault}" for each in told if each.state.fault]
     print("\n".join(lines), end="\n" * bool(lines))
     return SOME_FAILED if watched.is_quiet or any(each.state.fault for each in told) else OK_CODE
@@ -102,14 +107,17 @@ def _make_end(home: Home, watched: Watched, since: str) -> Spell:
     from tvmdash.routes.message import Item
     from tvmdash.routes.spells import Spell
 
-    title, *lines = _describe(home, watched)
-    lines.append(
-        f"Before that, no night had completed since {_format_night(since)}."
-        if since
-        else "It is the first complete night."
-    )
+    last = watched.last.stamp if watched.last else ""
+    if last > since:
+        before = f"Before that, no night had completed since {_format_night(since)}."
+        lines = [
+            f"The night of {_format_night(last)} is complete. Schedule: {watched.schedule}.",
+            before if since else "It is the first complete night.",
+        ]
+    else:
+        lines = [f"A night is running now. Schedule: {watched.schedule}."]
     night = watched.last.stamp if watched.last else common.stamp_of(common.utc_now())
-    return Spell(night, since, title, (Item("Nights are running again", tuple(lines)),), is_over=True)
+    return Spell(night, since, _AGAIN, (Item("", tuple(lines)),), is_over=True)
 
 
 def _describe(home: Home, watched: Watched) -> list[str]:

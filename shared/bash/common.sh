@@ -219,8 +219,8 @@ explain_failure() { # LOG STATUS
     fail "$changed: the package index served a file whose hash is not in the list, so nothing was installed (log: $1)." \
       "If the download was cut short or pip's cache is damaged, try again with PIP_NO_CACHE_DIR=1. If your index builds" \
       "its own wheels, TVMDASH_REQUIRE_HASHES=0 installs without hashes. Otherwise the file may have been tampered with."
-  fail "could not install the Python packages: the last step exited with status $2; its last lines are above, its" \
-    "log is $1. Check the network, the proxy and the package index (PIP_INDEX_URL, pip.conf), then try again."
+  fail "could not install the Python packages: the last step exited with status $2 (log: $1)." \
+    "Check the network, the proxy and the package index (PIP_INDEX_URL, pip.conf), then try again."
 }
 
 # Remove environments that nobody used for UNUSED_DAYS and nobody holds.

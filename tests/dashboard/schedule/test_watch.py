@@ -18,6 +18,7 @@ from tests.slack import server as slack
 from tests.webhook import server as webhook
 from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, RUNNING, Night
+from tvmdash.files import lock
 
 _ENV = {name: os.environ[name] for name in ("PATH",)}
 
@@ -90,14 +91,14 @@ def test_a_quiet_spell_is_told_once_on_each_route_and_so_is_its_end(home: Watchi
 
     home.leave(0.001)
     back, after = home.watch(), home.watch()
-    assert (back.code, back.output.splitlines()[0]) == (0, "Nights are running on schedule")
+    assert (back.code, back.output.splitlines()[0]) == (0, "Nights are running again")
     assert (after.code, after.output) == (0, "")
     assert home.events == ["quiet", "runs_again"]
     assert home.hook.bodies[1]["first"] == told["id"]
     (issue,) = home.issues.issues
     assert (issue["state"], issue["state_reason"]) == ("closed", "completed")
-    assert "### Nights are running again" in home.issues.comments_on(issue["number"])[0]
-    assert [message.text for message in home.channel.channel()] == [told["title"], "Nights are running on schedule"]
+    assert " UTC is complete. Schedule: " in home.issues.comments_on(issue["number"])[0]
+    assert [message.text for message in home.channel.channel()] == [told["title"], "Nights are running again"]
 
 
 def test_a_night_that_was_killed_is_told_once_though_none_is_overdue(home: Watching) -> None:
@@ -135,7 +136,7 @@ def test_a_start_that_is_refused_is_told_once_with_its_reason_until_a_night_begi
     shutil.rmtree(home.made.home.config("subsystem", "stat_alerts"))
     home.made.subsystem()
     home.made.night()
-    assert home.watch().output.startswith("Nights are running on schedule\n")
+    assert home.watch().output.startswith("Nights are running again\n")
     assert home.made.run(verb="status").code == 0
     assert home.events == ["quiet", "runs_again"]
 
@@ -150,7 +151,7 @@ def test_a_fault_in_a_config_refuses_a_start_and_hides_its_secrets(home: Watchin
     (note,) = home.made.home.root.glob("results/refused_start.txt")
     assert "abc-very-secret" not in note.read_text()
     note.write_text("{")
-    assert home.watch().output.startswith("Nights are running on schedule\n")
+    assert home.watch().output.startswith("Nights are running again\n")
     note.unlink()
     note.mkdir()
     assert home.made.run().code == 2
@@ -176,6 +177,19 @@ def test_a_config_that_is_no_json_is_told_on_the_routes_that_the_last_night_had(
     home.made.night()
     assert home.watch().code == 0
     assert home.events == ["quiet", "runs_again"]
+
+
+def test_a_spell_that_ends_while_a_night_runs_does_not_say_that_one_is_complete(home: Watching) -> None:
+    home.leave(0.4)
+    home.leave(0.1, RUNNING)
+    assert home.watch().code == 1
+    held = lock.take(home.made.home.lock_file)
+    assert held is not None
+    with held:
+        assert home.watch().output.startswith("Nights are running again\n")
+    assert home.hook.bodies[-1]["items"][0]["lines"] == [
+        "A night is running now. Schedule: 0 * * * * (schedule in its config)."
+    ]
 
 
 def test_a_second_spell_is_told_like_the_first(home: Watching) -> None:
@@ -269,7 +283,7 @@ def test_a_real_night_ends_a_spell(home: Watching) -> None:
     shutil.rmtree(home.made.home.config("subsystem", "stat_alerts"))
     home.made.subsystem()
     home.made.night()
-    assert home.watch().output.startswith("Nights are running on schedule\n")
+    assert home.watch().output.startswith("Nights are running again\n")
     assert home.events == ["quiet", "runs_again"]
 
 
