@@ -48,7 +48,7 @@ def summarize_night(home: Home, night: Night) -> str:
     lines += filter(None, map(format_fault, read_states(home)))
     page = home.page()
     if page:
-        lines.append(f"Page{'' if night.state == COMPLETE else ' of an earlier night'}: {page.as_uri()}")
+        lines.append(f"{'Page' if night.state == COMPLETE else 'Last page written'}: {page.as_uri()}")
     elif night.state == COMPLETE:
         lines.append(f"No page was written; the results are in {home.root / 'results'}.")
     return "\n".join(lines)

@@ -17,8 +17,8 @@ _MAX_BYTES = 1 << 20
 
 
 def keep(home: Home) -> None:
-    """Keep the config of a night that begins. OSError where it cannot be written."""
-    common.write_text(_find(home), home.config_file.read_text(encoding="utf-8"))
+    """Keep the config of a night that begins, for its owner's eyes alone. OSError where it cannot be written."""
+    common.write_bytes(_find(home), home.config_file.read_bytes(), mode=0o600)
 
 
 def read_config(home: Home) -> common.Json:

@@ -166,6 +166,7 @@ def test_a_config_that_is_no_json_is_told_on_the_routes_that_the_last_night_had(
     home.made.night()
     config = home.made.home.config_file
     whole = config.read_text()
+    assert (home.made.home.root / ".last_config.json").stat().st_mode & 0o777 == 0o600, "it may hold addresses"
     config.write_text(whole.replace(",", "", 1))
     assert home.made.run().code == 2
     first, second = home.watch(), home.watch()
