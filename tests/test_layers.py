@@ -38,6 +38,8 @@ FLOORS: dict[str, str] = {
     "records": "common errors json_schema machine",
     "series": "errors machine records",
     "dashboard_info": "common config_util errors machine records redaction stages structured",
+    "failures": "dashboard_info text",
+    "last_config": "common dashboard_info errors",
     "home_secrets": "common config_util dashboard_info errors redaction",
     "verdict": "common dashboard_info detect structured",
     "contracts": "common dashboard_info detect errors machine records stats structured verdict",
@@ -56,8 +58,8 @@ FLOORS: dict[str, str] = {
     "backfill": "common dashboard_info errors records series stats structured text",
     "slack_util": "common config_util dashboard_info errors files http_util redaction secret_file stages structured"
     " text verdict time_budget",
-    "routes": "common config_util contracts dashboard_info errors files github_api home_secrets http_util incidents"
-    " records redaction secret_file series slack_util structured text verdict time_budget",
+    "routes": "common config_util contracts dashboard_info errors failures files github_api home_secrets http_util"
+    " incidents last_config records redaction secret_file series slack_util structured text verdict time_budget",
     "experiment": "analysis_util common config_util dashboard_info devices errors files machine measure plot_util"
     " records series stages stats structured summary_util text trial_util",
     "relax_util": "common devices errors experiment machine measure networks trial_util",
