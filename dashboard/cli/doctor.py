@@ -206,8 +206,8 @@ def _find_in_routes(home: Home) -> Iterator[Finding]:
     faults = list(filter(None, map(format_fault, states)))
     yield from (make_fault("routes", text, f"python3 -m dashboard routes {home.root} --test") for text in faults)
     if not _is_anybody_told(home):
-        mail = "" if starters.can_mail() else ", which needs a mail program (sendmail), and none is installed"
-        text = f"no route is set up: when nights fail or stop, nobody is told except by cron's mail{mail}."
+        mail = "" if starters.can_mail() else ", but no mail program (sendmail) is installed"
+        text = f"`watch` has no route on which to tell that nights stopped; it only prints it. Cron mails that{mail}."
         yield make_warning("routes", text, "Set up a route (docs/how-to/routes.md) or Slack (docs/how-to/slack.md).")
     elif not states:
         yield make_good("routes", "no night has sent anything on a route yet.")

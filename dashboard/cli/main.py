@@ -113,7 +113,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     except OSError as error:
         if error.errno not in _OF_THE_DISK:
             raise
-        print(f"{error.filename or 'A file could not be written'}: {error.strerror}.", file=sys.stderr)
+        print(f"{error.filename or 'A file could not be read or written'}: {error.strerror}.", file=sys.stderr)
         return USAGE
 
 

@@ -13,6 +13,7 @@
 
 OLDEST_PYTHON=311 NEWEST_PYTHON=314 # what requirements.txt has pins for: 100 * major + minor
 UNUSED_DAYS=30
+NIGHT_HOME="" # of a night that is to begin: see note_refusal
 
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 
@@ -22,10 +23,10 @@ fail() {
   exit 2
 }
 
-# Where NIGHT_HOME is the home of a night that cannot begin: a note for `watch` and `status` (dashboard/schedule/refusal.py)
-# of what nobody reads at a terminal.
+# Where a night in NIGHT_HOME cannot begin: a note for `watch` and `status` (dashboard/schedule/refusal.py) of what
+# nobody reads at a terminal.
 note_refusal() { # REASON
-  [ -n "${NIGHT_HOME:-}" ] && [ ! -t 2 ] || return 0
+  [ -n "$NIGHT_HOME" ] && [ ! -t 2 ] || return 0
   { mkdir -p -- "$NIGHT_HOME/results" &&
     printf '%s\n%s\n' "$(date -u +%Y%m%dT%H%M%SZ)" "$1" >"$NIGHT_HOME/results/refused_start.txt"; } 2>/dev/null || return 0
 }

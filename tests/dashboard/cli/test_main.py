@@ -258,7 +258,7 @@ def test_what_is_wrong_with_a_file_is_told_as_that_and_not_as_a_bug(home: homes.
     assert (done.returncode, done.stderr) == (2, f"{folder}: Is a directory.\n")
     full = "import errno, dashboard.cli.status as s\ndef f(a): raise OSError(errno.ENOSPC, 'No space left on device')\n"
     done = dashboard("status", str(home.path), code=f"{full}s._status = f")
-    assert (done.returncode, done.stderr) == (2, "A file could not be written: No space left on device.\n")
+    assert (done.returncode, done.stderr) == (2, "A file could not be read or written: No space left on device.\n")
 
 
 @pytest.mark.parametrize("verb", ["status", "serve"])

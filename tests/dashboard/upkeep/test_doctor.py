@@ -209,7 +209,8 @@ def test_a_night_tries_to_restore_once_a_week(home: HomeForTests) -> None:
 def test_what_was_not_examined_and_that_nobody_is_told_are_said(home: HomeForTests) -> None:
     home.night()
     _, lines = doctor(home)
-    assert about(lines, "routes")[0].startswith("warning  routes: no route is set up: when nights fail or stop, nobody")
+    said = "`watch` has no route on which to tell that nights stopped; it only prints it. Cron mails that"
+    assert about(lines, "routes")[0].startswith(f"warning  routes: {said}")
     home.configure(timeouts={"rum": 3})
     _, lines = doctor(home)
     said = "warning  doctor: archives, disk, permissions and machine were not examined, because the config has errors."

@@ -56,9 +56,10 @@ _OF_KIND: Mapping[Kind, tuple[str, ...]] = {
     Kind.SLACK: ("channel",),
     Kind.APPRISE: (),
 }
-_IN_THREADS = ("digest", "quiet_hours", "time_zone", "wake")
-"""What a route that keeps one thread or issue for each incident lacks: there is a digest in neither."""
 _THREADED = (Kind.GITHUB, Kind.SLACK)
+"""What keeps one thread or issue for each incident."""
+_IN_THREADS = ("digest", "quiet_hours", "time_zone", "wake")
+"""What such a route lacks: there is a digest in neither."""
 _USUAL_DIGEST = frozenset({Level.INCOMPLETE, Level.NO_DATA})
 """What a route tells of nights that says nothing of that and is nobody's own: those in which something failed."""
 _LEVELS_OF_INCIDENTS = (Level.REGRESSION, Level.CHANGED, Level.IMPROVED)
@@ -205,7 +206,7 @@ def _find_name_faults(name: str) -> Iterator[str]:
 def _find_faults(kind: Kind, given: Mapping[str, Any], stated: Mapping[str, Any]) -> Iterator[str]:
     """What is wrong with a route beyond the types of its fields; each begins with the field."""
     own = {name for names in _OF_KIND.values() for name in names} - set(_OF_KIND[kind])
-    own |= set(_IN_THREADS) if kind in {Kind.GITHUB, Kind.SLACK} else set()
+    own |= set(_IN_THREADS) if kind in _THREADED else set()
     yield from (f".{name}: not allowed for routes of kind {kind}. Remove it." for name in sorted(own & set(stated)))
     for name in ("at_once", "digest", "wake"):
         for at, text in enumerate(given[name]):
