@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import html
 import json
 import os
@@ -11,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from files.files import write_data, write_new
-from files.incremental import fingerprint
+from files.incremental import code_version
 from render import page as pages
 
-from tvmdash import common, config_util, redaction
+from tvmdash import common, config_util
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.home_secrets import find_secrets_of_home
@@ -50,7 +49,7 @@ def hide_secrets(home: Home, old: Path, new: Path) -> int:
         if clean != text:
             write_new(str(path), clean.encode("utf-8", errors="surrogateescape"))
             changed += 1
-    write_data(f"{new}/{_MARK_FILE}", {"schema_version": 1, "version": _version()})
+    write_data(f"{new}/{_MARK_FILE}", {"schema_version": 1, "version": code_version()})
     return changed
 
 
@@ -60,14 +59,8 @@ def _is_clean(old: Path, home: Home) -> bool:
     with contextlib.suppress(DashboardError, OSError, AttributeError):
         configs = home.config_file.parent.rglob(config_util.CONFIG_FILE)
         newest = max((path.stat().st_mtime_ns for path in configs), default=0)
-        return common.read_json(mark).get("version") == _version() and newest < mark.stat().st_mtime_ns
+        return common.read_json(mark).get("version") == code_version() and newest < mark.stat().st_mtime_ns
     return False
-
-
-@functools.cache
-def _version() -> str:
-    """Changes with the code that hides."""
-    return fingerprint(*(Path(path).read_text(encoding="utf-8") for path in (__file__, redaction.__file__)))
 
 
 def _is_carried(path: Path, source: Path) -> bool:

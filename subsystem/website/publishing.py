@@ -8,7 +8,7 @@ from pathlib import Path
 
 from data import site as site_data
 from files.from_disk import write_scripts
-from files.incremental import IncrementalSite, code_version
+from files.incremental import IncrementalSite
 from files.static import copy_static
 from hiding import hide_secrets
 from pages import site as site_pages
@@ -54,7 +54,7 @@ def publish(
     with common.folder_beside(target) as new:
         (new / "CACHEDIR.TAG").write_text(CACHE_TAG, encoding="ascii")
         copy_static(pages.STATIC, new)
-        carrier = IncrementalSite.begin(target, new, code_version())
+        carrier = IncrementalSite.begin(target, new, site.made_by)
         counted = site_data.write(site, new, carrier, receipt_nights)
         written = site_pages.write(site, new, carrier)
         write_scripts(carrier)

@@ -58,7 +58,7 @@ class Place:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """A receipt that the site is to have. keeps: what the old one says of raw measurements still holds."""
+    """A receipt that the site is to have. keeps: what the old one says of raw measurements is taken from there."""
 
     place: Place
     made_from: str
@@ -138,10 +138,10 @@ def top_config(home: Home, name: str) -> str:
 
 
 def _wanted_of(source: Place, has_trace: bool, carrier: IncrementalSite) -> _Wanted:  # noqa: FBT001
-    """What was once read of raw measurements outlives them."""
+    """What was once read of raw measurements outlives them, whatever code read it: nobody else has it."""
     data, raw = source.sources()
     was = carrier.made_from(f"{source.name}.json").split()
-    keeps = len(was) == 3 and was[0] == data and raw in (NONE, was[1])
+    keeps = len(was) == 3 and was[0] == data and raw in ((NONE, was[1]) if carrier.is_same_code else (NONE,))
     return _Wanted(source, f"{data} {was[1] if keeps else raw} {int(has_trace)}", keeps, has_trace)
 
 
@@ -166,11 +166,10 @@ def _write(changed: Sequence[_Wanted], names: _Names, carrier: IncrementalSite) 
 
 def _make(wanted: _Wanted, names: _Names, carrier: IncrementalSite) -> None:
     file, trace = wanted.file, wanted.trace
-    source = carrier.old / file if wanted.keeps else wanted.place.data
     try:
-        receipt = _read_receipt(source) if wanted.keeps else _made(wanted.place, names)
+        receipt = _made(wanted.place, names, _read_receipt(carrier.old / file) if wanted.keeps else None)
     except WRONG as error:
-        raise DashboardError(reason_of(source, error)) from error
+        raise DashboardError(reason_of(wanted.place.data, error)) from error
     if wanted.has_trace and (wanted.place.raw / CATALOGUE).is_file():
         fault = write_trace(wanted.place.raw, carrier.new / trace)
         receipt = replace(receipt, trace=None if fault else Path(trace).name, trace_words=fault)
@@ -180,16 +179,24 @@ def _make(wanted: _Wanted, names: _Names, carrier: IncrementalSite) -> None:
     carrier.write(file, json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii"), wanted.made_from)
 
 
-def _read_receipt(path: Path) -> Receipt:
-    receipt = structured.from_json(Receipt, common.read_json(path), path)
-    return replace(receipt, trace=None, trace_words=_NO_TRACE)
+def _read_receipt(path: Path) -> Receipt | None:
+    """The old site's; None where it is damaged, or of other code."""
+    try:
+        return structured.from_json(Receipt, common.read_json(path), path)
+    except (DashboardError, *WRONG) as error:
+        _log.warning("What the old receipt says of raw measurements is lost. %s", error)
+        return None
 
 
-def _made(source: Place, names: _Names) -> Receipt:
+def _made(source: Place, names: _Names, old: Receipt | None) -> Receipt:
+    """The receipt, with what was measured as `old` says it, where there is one."""
     value = common.read_json(source.data)  # it was checked when it was taken into the index
-    measured, fault = read_measured(source.raw)
+    measured, fault = ({}, old.samples_words) if old else read_measured(source.raw)
     data = records.night_of(value, source.experiment, source.stamp, machine_identity.of_folder(source.data.parent))
     night = common.object_in(value, "night")
+    points = tuple(_records(data, names, measured))
+    if old is not None and len(old.records) == len(points):
+        points = tuple(map(_with_measured_of, points, old.records))
     return Receipt(
         stamp=source.stamp,
         experiment=source.experiment,
@@ -199,10 +206,15 @@ def _made(source: Place, names: _Names) -> Receipt:
         failures=tuple(value.get("failures", ())) if "records" in value else (),
         repeat=repeat_of(source, night),
         data_file=f"results/experiments/data/{source.experiment}/{source.data.name}",
-        records=tuple(_records(data, names, measured)),
+        records=points,
         samples_words=fault,
         trace_words=_NO_TRACE,
     )
+
+
+def _with_measured_of(point: ReceiptRecord, old: ReceiptRecord) -> ReceiptRecord:
+    """Both are of the same place in the same data file."""
+    return replace(point, samples_ms=old.samples_ms, runs=old.runs, operators=old.operators, passes=old.passes)
 
 
 def _records(night: records.NightData, names: _Names, measured: Mapping[str, Measured]) -> Iterator[ReceiptRecord]:

@@ -22,7 +22,7 @@ def safe_name(text: str) -> str:
 
 
 def carry_over(source: str | Path, target: str | Path) -> None:
-    """Have the content of `source` at `place` too: a second name of the same file, else a copy.
+    """Have the content of `source` at `target` too: a second name of the same file, else a copy.
 
     Only for files that are replaced and never written into. FileNotFoundError where there is none, or no folder.
     """
@@ -30,6 +30,9 @@ def carry_over(source: str | Path, target: str | Path) -> None:
         os.link(source, target, follow_symlinks=False)
     except FileNotFoundError:
         raise
+    except FileExistsError:  # two pages show one picture; what is there may be a name of a file of the old site
+        os.unlink(target)
+        carry_over(source, target)
     except OSError:  # another filesystem, or one without links, or too many of them, or a file of somebody else
         shutil.copyfile(source, target)
 

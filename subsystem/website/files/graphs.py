@@ -71,12 +71,13 @@ def described(path: Path, src: str, name: str) -> Graph:
 
 
 def place_picture(path: Path, target: Path, old: Path) -> None:
-    """Have the picture `path` at `place` too; from `old`, where that is the same file by size and time."""
+    """Have the picture `path` at `target` too; from `old`, where that is the same file by size and time."""
     there, known = path.stat(), old.stat() if old.is_file() else None
     target.parent.mkdir(parents=True, exist_ok=True)
     if known and (known.st_size, known.st_mtime_ns) == (there.st_size, there.st_mtime_ns):
         carry_over(old, target)
         return
+    target.unlink(missing_ok=True)  # another page may have put it there, as a name of a file of the old site
     shutil.copy2(path, target)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlencode
 
-from files.incremental import IncrementalSite, fingerprint, library_version
+from files.incremental import IncrementalSite, fingerprint
 from markupsafe import Markup
 from render import page as pages
 from render.formats import anchor
@@ -83,10 +83,9 @@ def page_of(incident_id: str) -> str:
 def write_incidents(context: SiteContext, carrier: IncrementalSite) -> None:
     """Have the pages of all incidents; those of which nothing is new are carried over."""
     carrier.folder(FOLDER)
-    made_of = fingerprint(pages.version_of(context.lasting_frame(FOLDER)), library_version())
     for incident in context.alerts.incidents:
         name = page_of(incident.id)
-        made_from = fingerprint(made_of, *_sources(context, incident, carrier.new))
+        made_from = fingerprint(*_sources(context, incident, carrier.new))
         if not carrier.carry(name, made_from):
             carrier.write(name, _render(context, incident, carrier.new).encode(), made_from)
 

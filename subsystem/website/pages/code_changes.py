@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from data.code_changes import Difference, FunctionDifference, NightDifferences, NumberOnBothSides, PointDifference
-from files.incremental import IncrementalSite, fingerprint, library_version
+from files.incremental import IncrementalSite
 from inputs.code_changes import FOLDER, file_of
 from markup.escaping import clean
 from markupsafe import Markup, escape
@@ -62,10 +62,9 @@ class PointRow:
 
 def write_code_pages(context: SiteContext, carrier: IncrementalSite) -> None:
     """Have the pages of all nights in code/, carried over where nothing changed."""
-    made_of = fingerprint(pages.version_of(context.lasting_frame(FOLDER)), library_version())
     for experiment, stamp in context.code_nights:
         name = file_of(experiment, stamp)
-        made_from = fingerprint(made_of, carrier.files[name][0])
+        made_from = carrier.files[name][0]
         old = {each: from_ for each in _known(carrier, name) if (from_ := carrier.made_from(each)) == made_from}
         if file_of(experiment, stamp, ".html") in old and all(carrier.carry(each, made_from) for each in old):
             continue

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from files.incremental import IncrementalSite, fingerprint, library_version, mark
+from files.incremental import IncrementalSite, fingerprint, mark
 from render import page as pages
 from views.context import SiteContext
 from views.frame import HOSTS
@@ -76,8 +76,7 @@ def write_hosts(context: SiteContext, carrier: IncrementalSite) -> None:
 def _write_matrix(context: SiteContext, machines: Sequence[Machine], carrier: IncrementalSite) -> None:
     matrix, stamp = make_matrix(context, machines), context.tonight.stamp
     headline = context.verdict.value.headline if context.verdict.value else ""
-    version = pages.version_of(context.lasting_frame(HOSTS))
-    made_of = fingerprint(version, library_version(), stamp, headline, repr(matrix), str(context.max_age_hours))
+    made_of = fingerprint(stamp, headline, repr(matrix), str(context.max_age_hours))
     if not carrier.carry(PAGE, made_of):
         text = pages.render(
             PAGE, context.frame(HOSTS), matrix=matrix, stamp=stamp, headline=headline, judged=_is_judged(context)
@@ -96,9 +95,7 @@ def _write_machine(
     data = [mark(context.home.data_file(name, newest)) for name in names] if newest else []
     frame = context.lasting_frame(HOSTS, "../")
     known_as = mark(_machine_file(context.home, machine))
-    made_of = fingerprint(
-        pages.version_of(frame), library_version(), repr(machine), repr(view), newest, *data, known_as
-    )
+    made_of = fingerprint(repr(machine), repr(view), newest, *data, known_as)
     if carrier.carry(machine.page, made_of):
         return
     facts = read_facts(context.home, names, newest) if newest else None

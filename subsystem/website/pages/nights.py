@@ -18,7 +18,6 @@ from render import page as pages
 from views import night as night_views
 from views.commits import list_new
 from views.context import SiteContext
-from views.frame import Frame
 from views.night_results import Kept, NightResults, Results
 
 from tvmdash import common
@@ -82,7 +81,7 @@ def write_nights(context: SiteContext, results: NightResults, new: Path) -> Writ
     stamps = context.home.night_stamps()
     names = sorted({stamp[:4] for stamp in stamps}, reverse=True)
     frame = context.lasting_frame("nights", "../")
-    years = {year: _read_catalogue(context.old / "nights" / f"{year}.json", frame) for year in names}
+    years = {year: _read_catalogue(context.old / "nights" / f"{year}.json", context.made_by) for year in names}
     rows: dict[str, Row] = {}
     changed = []
     for stamp in stamps:
@@ -100,7 +99,17 @@ def write_nights(context: SiteContext, results: NightResults, new: Path) -> Writ
     gone = _find_gone(rows)
     for year, known in years.items():
         own = {stamp: row for stamp, row in rows.items() if stamp[:4] == year}
-        _write_year(year, own, known, context.old, new, frame, gone)
+        if (
+            own == known.rows
+            and _carried(f"{year}.html", context.old, new)
+            and _carried(f"{year}.json", context.old, new)
+        ):
+            continue
+        text = pages.render("year.html", frame, year=year, rows=sorted(own.items(), reverse=True), gone=gone)
+        write_new(f"{new}/nights/{year}.html", text.encode())
+        nights = {stamp: {**vars(row), "kept": vars(row.kept)} for stamp, row in sorted(own.items())}
+        value = {"schema_version": SCHEMA_VERSION, "renderer": context.made_by, "nights": nights}
+        write_data(f"{new}/nights/{year}.json", value)
     _write_index(context, done, new, gone)
     return done
 
@@ -175,28 +184,7 @@ def _write_night(context: SiteContext, page: _Page, new: Path) -> Row:
     )
 
 
-def _write_year(
-    year: str,
-    rows: Mapping[str, Row],
-    known: _Known,
-    old: Path,
-    new: Path,
-    frame: Frame,
-    gone: Mapping[str, Sequence[str]],
-) -> None:
-    names = (f"nights/{year}.html", f"nights/{year}.json")
-    if rows == known.rows and all((old / name).is_file() for name in names):
-        for name in names:
-            carry_over(f"{old}/{name}", f"{new}/{name}")
-        return
-    text = pages.render("year.html", frame, year=year, rows=sorted(rows.items(), reverse=True), gone=gone)
-    (new / names[0]).write_text(text, encoding="utf-8")
-    nights = {stamp: {**vars(row), "kept": vars(row.kept)} for stamp, row in sorted(rows.items())}
-    value = {"schema_version": SCHEMA_VERSION, "renderer": pages.version_of(frame), "nights": nights}
-    write_data(f"{new}/{names[1]}", value)
-
-
-def _read_catalogue(path: Path, frame: Frame) -> _Known:
+def _read_catalogue(path: Path, made_by: str) -> _Known:
     """A list that this code wrote; of one that other code wrote, what was kept; nothing of any other file."""
     rows: dict[str, Row] = {}
     kept: dict[str, Kept] = {}
@@ -204,7 +192,7 @@ def _read_catalogue(path: Path, frame: Frame) -> _Known:
         value = common.read_json(path)
         nights = value["nights"].items()
         kept = {stamp: Kept.from_json(row.get("kept", {}), row.get("headline", "")) for stamp, row in nights}
-        if value["renderer"] == pages.version_of(frame):
+        if value["renderer"] == made_by:
             rows = {
                 stamp: Row(
                     **{

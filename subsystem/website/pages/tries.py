@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from files.files import safe_name
-from files.incremental import IncrementalSite, fingerprint, library_version, mark
+from files.incremental import IncrementalSite, fingerprint, mark
 from render import page as pages
 from views.context import SiteContext
 
@@ -80,21 +80,19 @@ def write_tries(context: SiteContext, carrier: IncrementalSite) -> None:
     """Have tries.html and the pages that it leads to; nothing where nothing was tried. Those that stay are carried."""
     if not context.tries:
         return
-    made_of = fingerprint(pages.version_of(context.lasting_frame(FOLDER)), library_version())
     carrier.folder(FOLDER)
     for path in context.tries:
-        _write_one(context, carrier, path, fingerprint(made_of, mark(path)))
-    whole = fingerprint(made_of, *map(_mark_of, context.tries))
+        _write_one(context, carrier, path, mark(path))
+    whole = fingerprint(*map(_mark_of, context.tries))
     if carrier.carry(PAGE, whole) and carrier.carry(ROWS, whole):
         return
-    known = _read_rows(context.old / ROWS, made_of)
+    known = _read_rows(context.old / ROWS) if carrier.is_same_code else {}
     rows = {
         _mark_of(path): known.get(_mark_of(path)) or _describe(files.read(path)) for path in reversed(context.tries)
     }
     text = pages.render(PAGE, context.lasting_frame(FOLDER), rows=rows.values())
     carrier.write(PAGE, text.encode(), whole)
-    kept = {"made_of": made_of, "rows": {name: vars(row) for name, row in rows.items()}}
-    carrier.write(ROWS, json.dumps(kept).encode(), whole)
+    carrier.write(ROWS, json.dumps({name: vars(row) for name, row in rows.items()}).encode(), whole)
 
 
 def _mark_of(path: Path) -> str:
@@ -102,12 +100,10 @@ def _mark_of(path: Path) -> str:
     return f"{path.name} {mark(path)}"
 
 
-def _read_rows(path: Path, made_of: str) -> dict[str, TryRow]:
-    """The rows of the site before, if the same code made them."""
-    with contextlib.suppress(DashboardError, KeyError, TypeError, AttributeError):
-        value = common.read_json(path)
-        if value["made_of"] == made_of:
-            return {name: TryRow(**row) for name, row in value["rows"].items()}
+def _read_rows(path: Path) -> dict[str, TryRow]:
+    """The rows of the site before."""
+    with contextlib.suppress(DashboardError, TypeError, AttributeError):
+        return {name: TryRow(**row) for name, row in common.read_json(path).items()}
     return {}
 
 

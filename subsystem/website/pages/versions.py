@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from files.incremental import IncrementalSite, fingerprint, library_version, mark
+from files.incremental import IncrementalSite, fingerprint, mark
 from markup.version_charts import Spot, axis, line
 from markupsafe import Markup
 from render import page as pages
@@ -100,9 +100,9 @@ def write_versions(context: SiteContext, titles: Sequence[tuple[str, str, str]],
 
 
 def _made_from(context: SiteContext, titles: Sequence[tuple[str, str, str]]) -> str:
-    """Changes with the files that backfill left, the experiments, and the code that judges and shows them."""
+    """Changes with the files that backfill left, and the experiments."""
     files = [f"{path} {mark(path)}" for path in version_history.files(context.home)]
-    return fingerprint(pages.version_of(context.lasting_frame("versions")), library_version(), repr(titles), *files)
+    return fingerprint(repr(titles), *files)
 
 
 def _values(history: History, titles: Mapping[str, tuple[str, str]]) -> dict[str, object]:

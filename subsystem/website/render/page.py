@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from pathlib import Path
 from typing import Any
 
+from files.incremental import code_version
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markup.escaping import clean
 from markupsafe import Markup
@@ -53,22 +53,6 @@ def navigation(also: frozenset[str]) -> list[tuple[str, str, str]]:
     return [item for item in NAVIGATION if item[0] not in missing]
 
 
-@functools.cache
-def renderer_version() -> str:
-    """Changes with the templates, the style sheet and this code: then every page is rendered anew."""
-    digest = hashlib.sha256()
-    for path in sorted(
-        path for pattern in ("**/*.py", "templates/*.html", "static/*.*") for path in SITE.glob(pattern)
-    ):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def version_of(frame: Frame) -> str:
-    """Changes with all that a page has from elsewhere: then it is rendered anew."""
-    return " with ".join((renderer_version(), *sorted(frame.also)))
-
-
 def render(template: str, frame: Frame, **values: Any) -> str:
     """The page as HTML."""
     header = _header(frame.page, frame.root, frame.also)
@@ -86,7 +70,7 @@ def _header(page: str, root: str, also: frozenset[str]) -> Markup:
 def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
-        bytecode_cache=CompiledTemplates(TEMPLATES, renderer_version()),
+        bytecode_cache=CompiledTemplates(TEMPLATES, code_version()),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=clean,

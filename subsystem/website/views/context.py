@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from files.incremental import code_version, fingerprint
 from inputs import code_changes
 from inputs.alerts import Alerts, read_alerts
 from inputs.others import TELEMETRY, Deadlines, TelemetryRuns, read_deadlines, read_telemetry
@@ -177,6 +178,14 @@ class SiteContext:
     def _also(self) -> frozenset[str]:
         """The pages that this site has and not every site."""
         return frozenset(name for name, has in ((TRIES, self.tries), (HOSTS, self.hosts)) if has)
+
+    @functools.cached_property
+    def made_by(self) -> str:
+        """Changes with all that makes any page but its own sources: the code, the config, the header's links.
+
+        What the old site has by another is not carried over.
+        """
+        return fingerprint(code_version(), repr(self.links), *sorted(self._also))
 
     def telemetry_file(self, name: str) -> Path:
         """A file that the telemetry subsystem names; outside of its output folder there is none."""

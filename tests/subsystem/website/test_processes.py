@@ -164,7 +164,7 @@ def test_templates_are_compiled_once(tmp_path: Path) -> None:
     first = python(RENDER, **place)
     assert "<!DOCTYPE html>" in first.stdout, first.stderr
     assert python(REFUSE + RENDER, **place).stdout == first.stdout
-    changed = "from render import page\npage.renderer_version = lambda: 'x'"
+    changed = "from render import page\npage.code_version = lambda: 'x'"
     assert "a template was compiled" in python(REFUSE + changed + RENDER, **place).stderr
     assert python(RENDER, **place, PYTHONDONTWRITEBYTECODE="1").stdout == first.stdout
 

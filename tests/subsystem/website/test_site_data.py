@@ -47,7 +47,7 @@ def publish(home: Home, receipt_nights: int = 30) -> Path:
     night = home.read_night(home.night_stamps()[-1])
     context = publishing.SiteContext(home, night, home.output("website").resolve(), NOW)
     with common.folder_beside(home.output("website")) as new:
-        carrier = publishing.IncrementalSite.begin(context.old, new, publishing.code_version())
+        carrier = publishing.IncrementalSite.begin(context.old, new, context.made_by)
         carrier.close(publishing.site_data.write(context, new, carrier, receipt_nights))
     return home.output("website")
 
