@@ -50,9 +50,8 @@ class Door:
             return Guest(is_sealed=False)
         obstacle = sandbox.find_obstacle()
         if obstacle and self.config.isolation is Isolation.REQUIRE:
-            raise DashboardError(
-                f"isolate_candidates: {obstacle}, but the config says {self.config.isolation.value!r}."
-            )
+            why = "strangers may ask (github_may_ask)" if self.config.github.may_ask else "the config says 'require'"
+            raise DashboardError(f"isolate_candidates: {obstacle}, but {why}.")
         if obstacle:
             _log.warning("Code from outside the home's branch is built and run without a sandbox: %s.", obstacle)
         return Guest(not obstacle, self.config.candidates_may_read)

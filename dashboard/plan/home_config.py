@@ -120,7 +120,7 @@ def _parse(home: Home, value: dict[str, Any]) -> HomeConfig:
         prometheus_file=_folder(home, value["prometheus_file"]) if value["prometheus_file"] else None,
         website_url=value["website_url"],
         bisect_when_idle=value["bisect_when_idle"],
-        isolation=Isolation(value["isolate_candidates"]),
+        isolation=Isolation.REQUIRE if value["github_may_ask"] else Isolation(value["isolate_candidates"]),
         candidates_may_read=tuple(_folder(home, text) for text in value["candidates_may_read"]),
         tvm_source=value["tvm_source"],
         github=GitHubSettings(tuple(value["github_may_ask"]), value["github_token_file"], value["github_login"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 from dashboard.artifacts.artifact import ArtifactError
@@ -39,13 +40,33 @@ _NOBODY = {"HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent", "GIT_SSH_C
 _QUERY_TIMEOUT_S = 120.0
 
 
-def work(arguments: list[str], *, cwd: Path, log: Path, deadline: Deadline, anonymous: bool = False) -> None:
-    """Run a git command that takes long or reaches out; ArtifactError says what it said last.
+@dataclass(frozen=True)
+class Caution:
+    """How somebody is asked who is not trusted: nobody hears a password or key of this user.
 
-    anonymous: nobody hears a password or key of this user, because somebody else chose whom to ask.
+    Where a stranger named whom to ask, that is asked by `protocol` alone, at these `addresses` (`HOST:PORT:ADDRESS`;
+    git before 2.37 looks the host up again), and may send git nowhere else.
     """
-    words = ["git", *_ALWAYS, *(_ANONYMOUS if anonymous else ()), *arguments]
-    environment = {**_environment(), **(_NOBODY if anonymous else {})}
+
+    addresses: tuple[str, ...] = ()
+    protocol: str = ""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Git's options for it."""
+        pinned = [word for address in self.addresses for word in ("-c", f"http.curloptResolve={address}")]
+        return (*_ANONYMOUS, *pinned, *(("-c", "http.followRedirects=false") if self.protocol else ()))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Git's variables for it."""
+        return {**_NOBODY, **({"GIT_ALLOW_PROTOCOL": self.protocol} if self.protocol else {})}
+
+
+def work(arguments: list[str], *, cwd: Path, log: Path, deadline: Deadline, caution: Caution | None = None) -> None:
+    """Run a git command that takes long or reaches out; ArtifactError says what it said last."""
+    words = ["git", *_ALWAYS, *(caution.options if caution else ()), *arguments]
+    environment = {**_environment(), **(caution.environment if caution else {})}
     try:
         outcome = process.run(words, cwd=cwd, env=environment, timeout_s=deadline.left_s(), log=log)
     except DashboardError as error:

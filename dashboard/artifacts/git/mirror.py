@@ -11,7 +11,7 @@ from dashboard.artifacts import locks
 from dashboard.artifacts.artifact import ArtifactError
 from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git import command as git_command
-from dashboard.artifacts.git.names import is_commit, may_be_commit, ref_of_pull
+from dashboard.artifacts.git.names import find_public_addresses, is_commit, may_be_commit, ref_of_pull
 
 MIRRORS = ".mirrors"
 _EVERYTHING = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
@@ -30,17 +30,21 @@ class Commit:
 
 @dataclass(frozen=True)
 class Mirror:
-    """The mirror of `remote` in `path`, whether it is there yet or not."""
+    """The mirror of `remote` in `path`, whether it is there yet or not.
+
+    named_by: the remote of the commit whose submodule it is; empty where an operator named it.
+    """
 
     remote: str
     path: Path
+    named_by: str = ""
 
     @classmethod
-    def of(cls, folder: Path, remote: str) -> Mirror:
+    def of(cls, folder: Path, remote: str, *, named_by: str = "") -> Mirror:
         """The mirror of `remote` among those that belong to the artifacts in `folder`."""
         plain = re.sub(r"[^A-Za-z0-9]+", "-", remote.removesuffix(".git")).strip("-")[-40:]
         digest = hashlib.sha256(remote.encode("utf-8", errors="surrogatepass")).hexdigest()[:12]
-        return cls(remote, folder / MIRRORS / f"{plain}-{digest}.git")
+        return cls(remote, folder / MIRRORS / f"{plain}-{digest}.git", named_by)
 
     def fetch(self, context: BuildContext, *wanted: str) -> None:
         """Bring the mirror up to date: every branch and tag, or the refs or commits `wanted`. One night at a time.
@@ -59,10 +63,19 @@ class Mirror:
                     cwd=self.path,
                     log=log,
                     deadline=context.deadline,
-                    anonymous=context.guest is not None,
+                    caution=self._choose_caution(context),
                 )
             except ArtifactError as error:
                 raise ArtifactError(f"{self.remote}: {error}") from error
+
+    def _choose_caution(self, context: BuildContext) -> git_command.Caution | None:
+        """What a fetch for a guest must not do; ArtifactError where a guest's commit sends it to this network."""
+        if context.guest is None:
+            return None
+        if not self.named_by:
+            return git_command.Caution()
+        addresses = find_public_addresses(self.remote, self.named_by)
+        return git_command.Caution(addresses, self.remote.partition("://")[0] if "://" in self.remote else "file")
 
     def check_offered(self, revision: str, context: BuildContext) -> None:
         """ArtifactError where the remote has no branch or tag of this name; nothing is fetched.

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import ipaddress
+import os
+import posixpath
 import re
+import socket
 from collections.abc import Mapping
+from urllib.parse import urlsplit
 
 from dashboard.artifacts.artifact import ArtifactError
 
@@ -13,6 +18,9 @@ _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+-]{0,199}", re.ASCII)
 _PULL = re.compile(r"pull/[0-9]{1,9}", re.ASCII)
 _URL = re.compile(r"(https|http|ssh|git|file)://[^\s]+")
 _SCP = re.compile(r"[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:[^\s]+", re.ASCII)
+_GUESTS_URL = re.compile(r"https?://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/[^\s\\#?@]*", re.ASCII)
+"""So plain that git and Python cannot read different hosts in it."""
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _OPTION = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}", re.ASCII)
 
 
@@ -39,6 +47,49 @@ def check_remote(remote: str) -> None:
     if not (_URL.fullmatch(remote) or _SCP.fullmatch(remote) or remote.startswith("/")):
         remedy = "Use https://..., ssh://..., git@host:path or an absolute path."
         raise ArtifactError(f'{shown}: is neither "pypi" nor a git remote.', place=field, remedy=remedy)
+
+
+def is_local(remote: str) -> bool:
+    """Whether it is on this disk."""
+    return remote.startswith(("/", "file://"))
+
+
+def find_public_addresses(remote: str, origin: str) -> tuple[str, ...]:
+    """Where a remote is that a guest's commit names, as git's http.curloptResolve takes it; the commit is of `origin`.
+
+    Empty where the server of `origin`, which the operator named, is meant. ArtifactError where the remote is none of
+    the public internet's: this machine and its network answer to it what they would not answer to a stranger.
+    """
+    if is_local(remote):
+        folders = {posixpath.dirname(posixpath.normpath(name.removeprefix("file://"))) for name in (remote, origin)}
+        if is_local(origin) and len(folders) == 1:
+            return ()
+        raise ArtifactError(f"{remote[:200]}: a path on this disk, and not beside {origin}.")
+    if not _GUESTS_URL.fullmatch(remote):
+        raise ArtifactError(f"{remote[:200]}: not fetched for a guest. Use https://HOST/PATH.")
+    parts = urlsplit(remote)
+    if (parts.scheme, parts.netloc) == (urlsplit(origin).scheme, urlsplit(origin).netloc.rpartition("@")[2]):
+        return ()
+    host, port = parts.hostname or "", parts.port or {"http": 80, "https": 443}[parts.scheme]
+    try:
+        found = {str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
+    except (OSError, UnicodeError) as error:
+        if "." in host and any(os.environ.get(name) for name in (f"{parts.scheme}_proxy", "HTTPS_PROXY", "all_proxy")):
+            return ()  # the proxy knows it, and decides what can be reached
+        raise ArtifactError(f"{remote[:200]}: its host could not be resolved ({error}).") from error
+    inside = sorted(address for address in found if not _is_public(address))
+    if inside:
+        raise ArtifactError(f"{remote[:200]}: {inside[0]} is an address of this machine or its network.")
+    return (f"{host}:{port}:{','.join(f'[{item}]' if ':' in item else item for item in sorted(found))}",)
+
+
+def _is_public(text: str) -> bool:
+    address = ipaddress.ip_address(text.partition("%")[0])
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour
+        inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF) if address in _NAT64 else inner
+        address = inner or address
+    return address.is_global and not address.is_multicast
 
 
 def check_revision(revision: str) -> None:

@@ -13,7 +13,7 @@ from dashboard.artifacts.artifact import ArtifactError
 from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git import command as git_command
 from dashboard.artifacts.git.mirror import Mirror
-from dashboard.artifacts.git.names import check_remote
+from dashboard.artifacts.git.names import check_remote, is_local
 
 _MOST_DEEP = 4
 _GITLINK = re.compile(r"^160000 commit ([0-9a-f]{40})\t(.+)$", re.ASCII)
@@ -53,7 +53,7 @@ def _check_out(
         git_command.work(arguments, cwd=folder, log=log, deadline=context.deadline)
     for submodule in read_submodules(folder, mirror.remote):
         if submodule.path not in leave_out:
-            its_mirror = Mirror.of(context.folder, submodule.url)
+            its_mirror = Mirror.of(context.folder, submodule.url, named_by=mirror.named_by or mirror.remote)
             _check_out(its_mirror, submodule.commit, folder / submodule.path, context, frozenset(), depth + 1)
 
 
@@ -96,15 +96,11 @@ def make_absolute_url(url: str, remote: str) -> str:
         url = f"{scheme}{separator}{host}{colon}{posixpath.normpath(posixpath.join(path, url))}"
     try:
         check_remote(url)
-        if _is_local(url) and not _is_local(remote):
+        if is_local(url) and not is_local(remote):
             raise ArtifactError(f"{url!r} is a local path, but the repository is remote.")
     except ArtifactError as error:
         raise error.at(f"{remote}: a submodule's remote") from error
     return url
-
-
-def _is_local(remote: str) -> bool:
-    return remote.startswith(("/", "file://"))
 
 
 def _inside(path: str) -> str:

@@ -26,7 +26,7 @@ from dashboard.artifacts.artifact import (
     write_manifest,
 )
 from dashboard.artifacts.build_context import BuildContext
-from dashboard.artifacts.git import build_tools, cmake, git_provider
+from dashboard.artifacts.git import build_tools, cmake, git_provider, names
 from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import Deadline
 from dashboard.process import orphans, sandbox
@@ -177,8 +177,11 @@ def test_without_a_sandbox_its_environment_is_its_own_all_the_same(den: Den) -> 
     assert loot["key"] == SECRET, "what docs/how-to/pull-requests.md says is not protected then"
 
 
-def test_where_it_must_be_isolated_and_cannot_be_only_the_homes_own_is_measured(den: Den, tmp_path: Path) -> None:
-    den.home.configure(isolate_candidates="require")
+@pytest.mark.parametrize("config", [{"isolate_candidates": "require"}, {"github_may_ask": ["ada"]}])
+def test_where_it_must_be_isolated_and_cannot_be_only_the_homes_own_is_measured(
+    den: Den, tmp_path: Path, config: dict[str, Any]
+) -> None:
+    den.home.configure(**config)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "git").symlink_to("/usr/bin/git")
     words, poor = ("--against", f"git:{den.own}", "--no-rebuild-tvm"), {"PATH": str(tmp_path / "bin")}
@@ -216,14 +219,57 @@ def test_where_the_candidate_says_from_where_to_fetch_nobody_hears_a_password(
     assert heard[1].startswith(b"GET /it/info/refs")
 
 
-def listen_to_fetch(folder: Path, guest: Guest | None) -> bytes:
-    """What a server on this machine hears that a mirror is fetched from, and that asks for a password."""
+@pytest.mark.usefixtures("adopting")
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "localhost", "127.1", "2130706433", "[::ffff:127.0.0.1]", "0.0.0.0", "me@127.0.0.1"]
+)
+def test_a_submodule_that_a_guest_names_is_not_asked_for_on_this_machine(tmp_path: Path, host: str) -> None:
+    assert b"GET" not in listen_to_fetch(tmp_path, Guest(is_sealed=False), named_by="https://host/tvm", host=host)
+
+
+@pytest.mark.usefixtures("adopting")
+def test_a_guests_submodule_beside_its_remote_is_fetched_from_where_the_operator_has_it(tmp_path: Path) -> None:
+    assert b"GET /it/info/refs" in listen_to_fetch(tmp_path, Guest(is_sealed=False), named_by="http://{host}/tvm")
+
+
+@pytest.mark.usefixtures("adopting")
+def test_a_server_that_a_guest_names_sends_git_to_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(names, "_is_public", lambda _: True)
+    heard = listen_to_fetch(tmp_path, Guest(is_sealed=False), named_by="https://host/tvm", code=302)
+    assert b"GET /it/info/refs" in heard, "that one itself is asked"
+    assert b"GET /elsewhere" not in heard
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://169.254.169.254/latest/meta-data", "http://10.0.0.7/x", "https://192.168.1.1/x", "https://[fe80::1]/x",
+        "http://[::1]:8080/x", "http://[64:ff9b::7f00:1]/x", "http://[fd00::1]/x", "http://a.example\\@127.0.0.1/x",
+        "git://example.org/x", "ssh://git@example.org/x", "git@example.org:x", "file:///srv/private", "/srv/private",
+    ],
+)  # fmt: skip
+def test_a_guests_commit_names_no_address_of_this_network_and_no_path(url: str) -> None:
+    for origin in ("https://example.org/tvm", "/home/me/tvm"):
+        with pytest.raises(ArtifactError):
+            names.find_public_addresses(url, origin)
+
+
+def test_a_host_that_a_guest_names_is_asked_where_it_was_looked_up() -> None:
+    assert names.find_public_addresses("https://1.1.1.1/x", "/home/me/tvm") == ("1.1.1.1:443:1.1.1.1",)
+    assert names.find_public_addresses("/home/me/tvm-ffi", "/home/me/tvm") == ()
+
+
+def listen_to_fetch(
+    folder: Path, guest: Guest | None, *, named_by: str = "", host: str = "127.0.0.1", code: int = 401
+) -> bytes:
+    """What a server on this machine hears that a mirror is fetched from, and that asks for a password or redirects."""
     heard = bytearray()
 
     class Refuse(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             heard.extend(f"GET {self.path}\n{self.headers}".encode())
-            self.send_response(401)
+            self.send_response(code)
+            self.send_header("Location", "/elsewhere/info/refs?service=git-upload-pack")
             self.send_header("WWW-Authenticate", 'Basic realm="it"')
             self.send_header("Content-Length", "0")
             self.end_headers()
@@ -235,7 +281,9 @@ def listen_to_fetch(folder: Path, guest: Guest | None) -> bytes:
     with HTTPServer(("127.0.0.1", 0), Refuse) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
-        mirror = Mirror.of(folder, f"http://127.0.0.1:{server.server_port}/it")
+        place = f"127.0.0.1:{server.server_port}"
+        url = f"http://{host}:{server.server_port}/it"
+        mirror = Mirror.of(folder, url, named_by=named_by.format(host=place))
         with pytest.raises(ArtifactError):
             mirror.fetch(BuildContext(folder, folder / "logs", Deadline(60), guest))
         server.shutdown()

@@ -297,7 +297,8 @@ HOME_FIELDS: Fields = {
     "isolate_candidates": Field(
         "choice",
         "Whether what `try` measures of others (pull requests, forks) is built and run by bubblewrap, without network"
-        " and with nothing of this machine but what it needs: `auto` where that can be, `require`, `never`.",
+        " and with nothing of this machine but what it needs: `auto` where that can be, `require`, `never`. With"
+        " `github_may_ask` it is `require`.",
         default="auto",
         choices=("auto", "require", "never"),
     ),
