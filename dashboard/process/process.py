@@ -72,7 +72,7 @@ def run(
     """
     mark = env.get(MARK) or f"{_night}/tool-{time.monotonic_ns()}"
     begun = time.monotonic()
-    with BoundedLog(log) as output:
+    with BoundedLog(log) as output, sandbox.lend() if sandbox else contextlib.nullcontext():
         command = sandbox.wrap(argv, cwd) if sandbox else argv
         leader = orphans.start(lambda: _start(command, cwd, {**env, MARK: mark}), mark)
         try:
@@ -86,8 +86,6 @@ def run(
                 orphans.forget(leader.pid)
     elapsed_s = time.monotonic() - begun
     exit_code, number = split_code(leader.returncode, is_sandboxed=sandbox is not None)
-    if sandbox:
-        sandbox.remove_links_out()
     return Outcome(
         exit_code=exit_code,
         signal=number,

@@ -2,18 +2,31 @@
 
 It sees the system's programs, the Python that runs here and the folders that it is given, by their own paths; nothing
 else of the disk is there, nor any other process. docs/how-to/pull-requests.md says what that does not protect.
+
+A program of root's could change the kernel's settings from in there, whatever rights it lacks: they belong to user 0.
+Where the dashboard runs as root, the program is therefore another user's, who gets its folders while it runs.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import json
 import os
 import shutil
+import socket
+import stat
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
+
+from dashboard.process import escape, orphans
+from tvmdash.errors import DashboardError
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/sys")
 _SETTINGS = (
@@ -22,8 +35,22 @@ _SETTINGS = (
 )  # fmt: skip
 """Of /etc: the rest may hold keys, which root could read there."""
 _DEVICES = ("dri", "kfd", "nvidia*")
-_ALONE = ("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-cgroup-try")
-_BOUND = ("--cap-drop", "ALL", "--die-with-parent")
+_ALONE = ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
+_BOUND = ("--cap-drop", "ALL", "--die-with-parent", "--new-session")
+_KERNEL = ("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys")
+"""bubblewrap 0.8 leaves /proc/sys writable: it asks access(2), which says of that folder that nobody may write."""
+_FOR_ROOT = ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
+"""With a user namespace of its own there would be no other user to become: bubblewrap maps one."""
+NOBODY = 65533
+"""Who a program of root's is in there. No system gives this number to anybody, and every container has it."""
+MOST_PROCESSES = 4096
+"""Threads count. The largest that was seen, a build of TVM on 128 processors, had 700."""
+MOST_FILE_BYTES = 32 << 30
+"""The largest file of TVM's build with debug information is 4 GB."""
+_LIMITS = (
+    *("choom", "-n", "1000", "--"),  # where memory is short, the kernel ends this program before any of the night's
+    *("prlimit", f"--nproc={MOST_PROCESSES}", f"--fsize={MOST_FILE_BYTES}", "--core=0", "--"),
+)
 _PROBE_S = 20.0
 _SIGNALLED = 128
 """bubblewrap ends with this and the signal's number where a signal ended its program, as shells do."""
@@ -38,22 +65,70 @@ class Sandbox:
 
     def wrap(self, argv: Sequence[str], cwd: Path) -> list[str]:
         """The command line that runs `argv` in it."""
-        shown = [*_list_system(), *_show(_list_python()), *_show(self.visible)]
         temporary = ["--tmpfs", "/tmp", "--tmpfs", "/var/tmp"]  # noqa: S108 - empty ones of its own
-        own = [word for path in _spell(self.writable) for word in ("--bind-try", path, path)]
-        places = [*temporary, *shown, "--proc", "/proc", "--dev", "/dev", *_list_devices(), *own]
-        return ["bwrap", *_ALONE, *_BOUND, *places, "--chdir", str(cwd), "--", *argv]
+        python, visible, writable = _spell(_list_python()), _spell(self.visible), _spell(self.writable)
+        shown = [*_list_system(), *_list_parents([*python, *visible, *writable]), *_show(python), *_show(visible)]
+        own = [word for path in writable for word in ("--bind-try", path, path)]
+        places = [*temporary, *shown, *_KERNEL, "--dev", "/dev", *_list_devices(), *own]
+        user = _FOR_ROOT if _is_root() else ("--unshare-user",)
+        return [
+            "bwrap",
+            *_ALONE,
+            *_BOUND,
+            *user,
+            *places,
+            "--chdir",
+            str(cwd),
+            "--",
+            *_LIMITS,
+            *_become_nobody(),
+            *argv,
+        ]
 
-    def remove_links_out(self) -> None:
-        """Remove each link below the writable folders that leads out of its folder.
+    @contextlib.contextmanager
+    def lend(self) -> Iterator[None]:
+        """`give_folders`; DashboardError where a sandbox does not hold, or root shows what others cannot read."""
+        if obstacle := find_obstacle():
+            raise DashboardError(f"There can be no sandbox: {obstacle}.")
+        self._refuse_unreadable()
+        with self.give_folders():
+            yield
 
-        Outside the sandbox it may lead to a file that the program could not read itself.
+    @contextlib.contextmanager
+    def give_folders(self) -> Iterator[None]:
+        """While a program runs in it: the folders are that program's; afterwards this user's, without doors."""
+        _change_owner(self.writable, NOBODY, NOBODY)
+        try:
+            yield
+        finally:
+            _change_owner(self.writable, os.getuid(), os.getgid())
+            self.remove_doors()
+
+    def _refuse_unreadable(self) -> None:
+        """DashboardError where root shows a program, which is another user's, what only root can read."""
+        for path in self.visible if _is_root() else ():
+            with contextlib.suppress(FileNotFoundError):
+                mode = path.stat().st_mode
+                needed = stat.S_IROTH | stat.S_IXOTH if stat.S_ISDIR(mode) else stat.S_IROTH
+                if mode & needed != needed:
+                    raise DashboardError(
+                        f"{path}: mode {stat.S_IMODE(mode):03o}, but a sandbox of root's is uid {NOBODY}'s. Run: "
+                        f"chmod -R o+rX {path}; or run nights as a user of their own."
+                    )
+
+    def remove_doors(self) -> None:
+        """Remove each link below the writable folders that leads out of its folder, and setuid and setgid bits.
+
+        Outside the sandbox a link may lead to a file that the program could not read itself, and a program with such
+        a bit would give others this user's rights.
         """
         for folder in self.writable:
             for root, folders, files in os.walk(folder):
                 for path in (Path(root, name) for name in (*folders, *files)):
                     if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
                         path.unlink()
+                    elif (mode := path.lstat().st_mode) & (stat.S_ISUID | stat.S_ISGID) and stat.S_ISREG(mode):
+                        path.chmod(stat.S_IMODE(mode) & 0o777)
 
 
 def split_code(code: int, *, is_sandboxed: bool) -> tuple[int | None, int | None]:
@@ -63,20 +138,98 @@ def split_code(code: int, *, is_sandboxed: bool) -> tuple[int | None, int | None
     return (None, code - _SIGNALLED) if is_sandboxed and code > _SIGNALLED else (code, None)
 
 
+class Hole(StrEnum):
+    """What a program in a sandbox must not be able to do, and the self-test found that it can."""
+
+    FILE = "read a file that it is not shown"
+    FOLDER = "write to a folder of the system"
+    KERNEL = "change settings of the kernel"
+    NETWORK = "connect to a server on this machine"
+    PROCESS = "see other processes"
+    ROOT = "act as root of the machine"
+    PRIVILEGE = "use or gain privileges"
+    LIMIT = "start any number of processes or fill any file"
+
+
+@dataclass(frozen=True)
+class SelfTest:
+    """What a program that tried to get out found; `obstacle`: why there is no sandbox at all, with the remedy."""
+
+    holes: tuple[Hole, ...] = ()
+    obstacle: str = ""
+
+
 @functools.cache
-def find_obstacle() -> str:
-    """Why there can be no sandbox on this machine, with the remedy; empty where there can."""
+def run_self_test() -> SelfTest:
+    """Try from inside, once in a process, whether a sandbox holds on this machine."""
     if shutil.which("bwrap") is None:
-        return "bubblewrap is not installed (Debian, Ubuntu: apt install bubblewrap)"
-    argv = Sandbox().wrap(["true"], Path("/"))
+        return SelfTest(obstacle="bubblewrap is not installed (Debian, Ubuntu: apt install bubblewrap)")
+    with tempfile.TemporaryDirectory(prefix="dashboard-sandbox-") as folder, contextlib.ExitStack() as stack:
+        own, hidden = Path(folder, "own"), Path(folder, "hidden")
+        own.mkdir()
+        hidden.touch()
+        tested = Sandbox(writable=(own,))
+        try:
+            server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+            words = [str(server.getsockname()[1]), str(hidden), str(own), str(MOST_PROCESSES), str(MOST_FILE_BYTES)]
+            argv = [sys.executable, "-I", "-c", Path(escape.__file__).read_text(encoding="utf-8"), *words]
+            stack.enter_context(tested.give_folders())
+            done = _run_tool(tested.wrap(argv, own), _PROBE_S)
+            is_root = done.returncode == 0 and (own / "written").stat().st_uid == 0
+        except (OSError, subprocess.TimeoutExpired, DashboardError) as error:
+            return SelfTest(obstacle=f"bubblewrap could not be started ({error})")
+    if done.returncode:
+        last = done.stderr.strip().rpartition("\n")[2][:200]
+        return SelfTest(
+            obstacle=f"bubblewrap is not allowed to create a sandbox here ({last}); it needs user namespaces, or root"
+        )
+    return SelfTest((*((Hole.ROOT,) if is_root else ()), *(Hole[name] for name in json.loads(done.stdout))))
+
+
+def find_obstacle() -> str:
+    """Why nothing can be run in a sandbox on this machine, with the remedy; empty where it can."""
+    tested = run_self_test()
+    if tested.holes:
+        return f"the sandbox failed its self-test: a program in it can {', and '.join(tested.holes)}"
+    return tested.obstacle
+
+
+def _run_tool(argv: Sequence[str], timeout_s: float | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a program of the dashboard's own; no stage that ends meanwhile takes it for an orphan."""
+    mark = f"sandbox/{os.getpid()}-{time.monotonic_ns()}"
+    environment, pipe = {**os.environ, orphans.MARK: mark}, subprocess.PIPE
+    process = orphans.start(
+        lambda: subprocess.Popen(argv, env=environment, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe), mark
+    )
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=_PROBE_S, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"bubblewrap could not be started ({error})"
-    said = done.stderr.strip().rpartition("\n")[2][:200]
-    if done.returncode == 0:
-        return ""
-    return f"bubblewrap is not allowed to create a sandbox here ({said}); it needs user namespaces"
+        output, errors = (text.decode(errors="replace") for text in process.communicate(timeout=timeout_s))
+    finally:
+        process.kill()
+        process.wait()
+        orphans.forget(process.pid)
+    return subprocess.CompletedProcess(argv, process.returncode, output, errors)
+
+
+def _is_root() -> bool:
+    return os.getuid() == 0
+
+
+def _become_nobody() -> list[str]:
+    """The words in front of a program of root's, which keeps no group but those of the devices that it is shown."""
+    if not _is_root():
+        return []
+    groups = sorted({os.stat(path).st_gid for path in _find_devices()} - {0})
+    kept = ["--groups", ",".join(map(str, groups))] if groups else ["--clear-groups"]
+    return ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), *kept, "--inh-caps=-all", "--"]
+
+
+def _change_owner(folders: Iterable[Path], uid: int, gid: int) -> None:
+    """Give all below these folders to a user, where this is root; no link is followed. DashboardError if it fails."""
+    there = [str(folder) for folder in folders if folder.is_dir()] if _is_root() else []
+    if there:
+        done = _run_tool(["chown", "-hRP", f"{uid}:{gid}", "--", *there])
+        if done.returncode:
+            raise DashboardError(f"{there[0]}: the owner could not be changed: {done.stderr.strip()[:300]}")
 
 
 def _list_system() -> Iterator[str]:
@@ -97,14 +250,23 @@ def _list_python() -> Iterator[Path]:
     yield Path(os.path.realpath(sys.executable)).parent
 
 
+def _find_devices() -> list[Path]:
+    return [path for pattern in _DEVICES for path in sorted(Path("/dev").glob(pattern))]
+
+
 def _list_devices() -> Iterator[str]:
-    for pattern in _DEVICES:
-        for path in sorted(Path("/dev").glob(pattern)):
-            yield from ("--dev-bind-try", str(path), str(path))
+    for path in _find_devices():
+        yield from ("--dev-bind-try", str(path), str(path))
 
 
-def _show(paths: Iterable[Path]) -> Iterator[str]:
-    for path in _spell(paths):
+def _list_parents(paths: Iterable[str]) -> Iterator[str]:
+    """The folders above these: bubblewrap would make them for its own user alone."""
+    for parent in sorted({str(parent) for path in paths for parent in Path(path).parents} - {"/"}):
+        yield from ("--dir", parent)
+
+
+def _show(paths: Iterable[str]) -> Iterator[str]:
+    for path in paths:
         yield from ("--ro-bind-try", path, path)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
+import pty
 import signal
 import socket
 import sys
@@ -13,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from dashboard.process import orphans, process, sandbox
-from dashboard.process.sandbox import Sandbox
+from dashboard.process.sandbox import Hole, Sandbox
 from tests.dashboard import homes
+from tvmdash.errors import DashboardError
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
 
@@ -145,16 +148,157 @@ open("kept", "w").close()
     assert sorted(path.name for path in (tmp_path / "own").rglob("*")) == ["inner", "kept", "link"]
 
 
+@pytest.mark.usefixtures("sealed")
+def test_it_changes_no_setting_of_the_kernel_and_no_name_of_the_machine(tmp_path: Path) -> None:
+    program = """
+import os, socket
+opened = []
+for folder, _, names in os.walk("/proc/sys"):
+    for name in names:
+        try:
+            os.close(os.open(os.path.join(folder, name), os.O_WRONLY))
+            opened.append(name)
+        except OSError:
+            pass
+for path in ("/proc/sysrq-trigger", "/proc/self/../1/oom_score_adj", "/sys/power/state", "/dev/kmsg", "/dev/mem"):
+    try:
+        os.close(os.open(path, os.O_WRONLY))
+        opened.append(path)
+    except OSError:
+        pass
+try:
+    socket.sethostname("stolen")
+    opened.append("name")
+except OSError:
+    pass
+print(opened)
+"""
+    name = socket.gethostname()
+    outcome = run(tmp_path / "own", program)
+    assert set(outcome.tail.strip("[]").replace("'", "").split(", ")) <= {"", "/proc/self/../1/oom_score_adj"}
+    assert socket.gethostname() == name
+
+
+@pytest.mark.usefixtures("sealed")
+def test_it_is_nobody_who_counts_on_this_machine(tmp_path: Path) -> None:
+    program = """
+import os
+for attempt in (lambda: os.setuid(0), lambda: os.chown("/tmp", 1, 1), lambda: os.chroot("/tmp")):
+    try:
+        attempt()
+        print("done")
+    except OSError:
+        print("refused")
+"""
+    assert run(tmp_path / "own", program).tail.splitlines() == ["refused"] * 3
+
+
+@pytest.mark.usefixtures("sealed")
+def test_it_starts_no_more_processes_and_fills_no_larger_file_than_it_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if os.getuid():
+        pytest.skip("how many processes this user has already depends on the machine")
+    limits = ("choom", "-n", "1000", "--", "prlimit", "--nproc=20", "--fsize=1000000", "--core=0", "--")
+    monkeypatch.setattr(sandbox, "_LIMITS", limits)
+    program = """
+import os, time
+started = 0
+try:
+    for _ in range(50):
+        if os.fork() == 0:
+            time.sleep(1000)
+        started += 1
+except BlockingIOError:
+    pass
+print(started < 25)
+try:
+    open("large", "wb").truncate(2_000_000)
+except OSError:
+    print("too large")
+print(open("/proc/self/oom_score_adj").read().strip(), flush=True)
+os._exit(0)
+"""
+    assert run(tmp_path / "own", program).tail.splitlines() == ["True", "too large", "1000"]
+
+
+@pytest.mark.usefixtures("sealed")
+def test_it_has_no_terminal_to_type_into(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    program = "import os\ntry:\n  os.open('/dev/tty', os.O_RDWR)\n  print('typing')\nexcept OSError:\n  print('none')"
+    argv = Sandbox((), (own,)).wrap([sys.executable, "-c", program], own)
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execvp(argv[0], argv)
+    with open(terminal, "rb", buffering=0) as file, contextlib.suppress(OSError):
+        assert file.read(100).strip() == b"none"
+    os.waitpid(pid, 0)
+
+
+@pytest.mark.usefixtures("sealed")
+def test_what_it_leaves_belongs_to_this_user_and_gives_nobody_its_rights(tmp_path: Path) -> None:
+    program = "import os, shutil\nshutil.copy('/bin/true', 'tool')\nos.chmod('tool', 0o6755)\nos.mkdir('new')"
+    assert run(tmp_path / "own", program).exit_code == 0
+    for path in (tmp_path / "own", tmp_path / "own" / "new", tmp_path / "own" / "tool"):
+        assert path.stat().st_uid == os.getuid()
+    assert (tmp_path / "own" / "tool").stat().st_mode & 0o7777 == 0o755
+
+
+@pytest.mark.parametrize(
+    ("field", "without", "hole"),
+    [
+        ("_ALONE", "--unshare-net", Hole.NETWORK),
+        ("_ALONE", "--unshare-pid", Hole.PROCESS),
+        ("_LIMITS", f"--nproc={sandbox.MOST_PROCESSES}", Hole.LIMIT),
+    ],
+)
+@pytest.mark.usefixtures("sealed")
+def test_a_sandbox_that_does_not_hold_is_found_from_inside_and_nothing_is_run_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, field: str, without: str, hole: Hole
+) -> None:
+    words = tuple(word for word in getattr(sandbox, field) if word != without)
+    monkeypatch.setattr(sandbox, field, words)
+    sandbox.run_self_test.cache_clear()
+    try:
+        assert sandbox.run_self_test().holes == (hole,)
+        with pytest.raises(DashboardError, match="failed its self-test: a program in it can"):
+            run(tmp_path / "own", "open('ran', 'w')")
+    finally:
+        sandbox.run_self_test.cache_clear()
+    assert not (tmp_path / "own" / "ran").exists()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can remain root")
+@pytest.mark.usefixtures("sealed")
+def test_a_sandbox_of_root_is_found_from_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "NOBODY", 0)
+    sandbox.run_self_test.cache_clear()
+    try:
+        assert Hole.ROOT in sandbox.run_self_test().holes
+    finally:
+        sandbox.run_self_test.cache_clear()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root shows what others cannot read")
+@pytest.mark.usefixtures("sealed")
+def test_what_only_root_can_read_is_named_with_its_remedy(tmp_path: Path) -> None:
+    (tmp_path / "shown").mkdir(mode=0o700)
+    with pytest.raises(DashboardError, match=r"shown: mode 700, .* Run: chmod -R o\+rX"):
+        run(tmp_path / "own", "", tmp_path / "shown")
+
+
 def test_without_bubblewrap_the_obstacle_is_named_with_its_remedy(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    sandbox.find_obstacle.cache_clear()
+    sandbox.run_self_test.cache_clear()
     try:
         monkeypatch.setenv("PATH", str(tmp_path))
         assert "apt install bubblewrap" in sandbox.find_obstacle()
         (tmp_path / "bwrap").write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
         (tmp_path / "bwrap").chmod(0o755)
-        sandbox.find_obstacle.cache_clear()
+        monkeypatch.setenv("PATH", f"{tmp_path}:{ENVIRONMENT['PATH']}")
+        sandbox.run_self_test.cache_clear()
         assert "No permissions to create new namespace" in sandbox.find_obstacle()
     finally:
-        sandbox.find_obstacle.cache_clear()
+        sandbox.run_self_test.cache_clear()
