@@ -61,7 +61,7 @@ def remote(tmp_path: Path) -> Path:
 @pytest.fixture
 def wheel(tmp_path: Path, remote: Path, monkeypatch: pytest.MonkeyPatch) -> Artifact:
     """A wheel of that release whose libraries are empty."""
-    for module in ("making", "runtimes"):
+    for module in ("making", "runtimes", "survey"):
         monkeypatch.setattr(f"dashboard.artifacts.runtimes.{module}.RECIPES", {"opencl": RECIPE})
     path = tmp_path / "artifacts" / "wheel-0.9.0"
     site = path / "site"

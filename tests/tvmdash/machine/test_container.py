@@ -74,8 +74,11 @@ def test_a_process_in_another_root_tells_that_one(tmp_path: Path) -> None:
         pytest.skip("this system lets this user make no namespaces")
     root = system(tmp_path / "root", {".dockerenv": "", **LABEL})
     shutil.copytree(LIBRARY, root / "library")
-    seen = [path.name for path in Path("/").iterdir() if path.is_dir() and path.name not in OWN]
-    script = [f"mkdir {root}/{name}; mount --rbind /{name} {root}/{name}" for name in seen]
+    seen = [path for path in Path("/").iterdir() if path.is_dir() and path.name not in OWN]
+    # A clone below /tmp has its Python there too, which the other root hides.
+    seen += {Path(prefix) for prefix in (sys.prefix, sys.base_prefix) if Path(prefix).parts[1] in OWN}
+    folders = [(shlex.quote(str(path)), shlex.quote(f"{root}{path}")) for path in seen]
+    script = [f"mkdir -p {there}; mount --rbind {here} {there}" for here, there in folders]
     script += [
         f"mkdir {root}/proc",
         f"mount -t proc proc {root}/proc",
