@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 
-from tvmdash import _renamed
-
 __version__ = "0.9.0"
 """Of the dashboard and of this library, which are released together; CHANGELOG.md says what each brought."""
 
@@ -31,6 +29,3 @@ def __getattr__(name: str) -> object:
     value = getattr(importlib.import_module(f"{__name__}.{_FACE[name]}"), name)
     globals()[name] = value
     return value
-
-
-_renamed.install()

@@ -9,9 +9,8 @@ import enum
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tvmdash import _renamed
 from tvmdash.common import Json
 from tvmdash.errors import DashboardError
 from tvmdash.json_schema import Schema
@@ -305,7 +304,3 @@ def _format_extreme_line(workload: str, group: Sequence[Measured]) -> str:
     texts = [f"{elide(p.configuration, 60)} ({format_quantity(p.value, p.unit)})" for p in (best, worst)]
     labels = ("fastest", "slowest") if best.unit in TIME_UNITS and best.lower_is_better else ("best", "worst")
     return f"- {elide(workload, 60)}: {labels[0]} {texts[0]}, {labels[1]} {texts[1]}"
-
-
-if not TYPE_CHECKING:  # a type checker is to miss what is not there
-    __getattr__ = _renamed.function_finder(__name__)

@@ -6,9 +6,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from tvmdash import _renamed
 from tvmdash.redaction import redact
 
 TIME_UNITS = ("ns", "µs", "us", "ms", "s")
@@ -199,7 +197,3 @@ def _choose_unit(value: float, unit: str) -> tuple[str, float]:
         unit, step = _SMALLER[unit]
         factor *= step
     return unit, factor
-
-
-if not TYPE_CHECKING:  # a type checker is to miss what is not there
-    __getattr__ = _renamed.function_finder(__name__)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tvmdash import _renamed
 from tvmdash.errors import DashboardError
 from tvmdash.plot_util.canvas import LABEL_COLUMNS, MUTED, POINTS_PER_COLUMN, Canvas, draw_nothing, plain_numbers
 from tvmdash.plot_util.layout import choose_linear_limits, select_points, spread
@@ -158,7 +157,3 @@ def _shade(axes: Axes, plot: Course, *, named: bool) -> None:
             text = elide(span.label, 30)
             axes.text(span.begin_s, 1.03, text, transform=axes.get_xaxis_transform(), fontsize=7, color=MUTED)
             free = begin + 0.0105 * (width_of(text) + 1)
-
-
-if not TYPE_CHECKING:  # a type checker is to miss what is not there
-    __getattr__ = _renamed.function_finder(__name__)

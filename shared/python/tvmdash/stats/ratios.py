@@ -6,9 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING
 
-from tvmdash import _renamed
 from tvmdash.errors import DashboardError
 from tvmdash.stats.means import exp_interval
 from tvmdash.stats.student import mean_interval
@@ -59,7 +57,3 @@ def format_ratio(ratio: Ratio, *, more: str = "faster", less: str = "slower") ->
 
 def _times(value: float) -> str:
     return f"{value:.2f}" if value < 100 else f"{value:.0f}"
-
-
-if not TYPE_CHECKING:  # a type checker is to miss what is not there
-    __getattr__ = _renamed.function_finder(__name__)
