@@ -28,7 +28,7 @@ def task(names: int = 3, longest: int = 12, seed: int = 3) -> Any:
 @pytest.fixture(scope="module")
 def night(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tried, records.NightData]:
     tried = Tried(tmp_path_factory.mktemp("char_rnn"), "char_rnn", {"number": 1})
-    return tried, tried.measured()
+    return tried, tried.night()
 
 
 def way_of(record: records.Record) -> str:

@@ -55,7 +55,7 @@ def night(tmp_path_factory, code, tuned):
     (tried.code / "setup").symlink_to(setup)
     installed = engine_store.install([code.cnn_comp.ONNXRUNTIME], engines / "store", setup, timeout_s=INSTALL_TIMEOUT_S)
     assert not installed["onnxruntime"].reason
-    return tried, tried.measured(TVMDASH_TUNING=str(tuned[0]), TVMDASH_ARTIFACT=BUILD)
+    return tried, tried.night(TVMDASH_TUNING=str(tuned[0]), TVMDASH_ARTIFACT=BUILD)
 
 
 def by_engine(data, network):

@@ -39,8 +39,7 @@ ptxas info    : Used 8 registers, 368 bytes cmem[0]
 @pytest.fixture(scope="module")
 def night(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tried, records.NightData]:
     tried = Tried(tmp_path_factory.mktemp("code_metrics"), "code_metrics", {"networks": []})
-    tried.set_up()
-    return tried, tried.measured()
+    return tried, tried.night(set_up=True)
 
 
 def by_target(data: records.NightData) -> dict[str, Record]:

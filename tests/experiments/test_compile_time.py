@@ -30,8 +30,7 @@ def own() -> Iterator[SimpleNamespace]:
 @pytest.fixture(scope="module")
 def night(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tried, records.NightData]:
     tried = Tried(tmp_path_factory.mktemp("compile_time"), "compile_time", {"frontends": ["relax", "onnx"]})
-    tried.set_up()
-    return tried, tried.analyzed(tried.stage("run", "raw"))  # in processes that time how TVM is imported
+    return tried, tried.night(set_up=True, by_script=True)  # in processes that time how TVM is imported
 
 
 def test_each_phase_from_each_frontend_is_a_record_of_one_cold_compilation(

@@ -24,8 +24,7 @@ SEED = 3
 def night(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tried, records.NightData]:
     config = {"models": ["magika"], "forms": ["shipped", "folded"], "number": 1}
     tried = Tried(tmp_path_factory.mktemp("models"), "real_models", config)
-    tried.set_up()
-    return tried, tried.measured()
+    return tried, tried.night(set_up=True)
 
 
 def test_a_night_measures_the_folded_model_and_onnx_runtime(night: tuple[Tried, records.NightData]) -> None:

@@ -24,14 +24,14 @@ STAMP = "20261121T000000Z"
 def relax_opt(tmp_path_factory):
     config = {"variants": ["zero", "default"], "opt_levels": [0, 3], "number": 1}
     tried = Tried(tmp_path_factory.mktemp("relax_opt"), "relax_opt", config)
-    return tried, tried.analyzed(tried.stage("run", "raw"))
+    return tried, tried.night(by_script=True)
 
 
 @pytest.fixture(scope="module")
 def pass_comparison(tmp_path_factory):
     changes = ["-FoldConstant", "-FuseOps  -FuseTIR", "-s_tir.LowerOpaqueBlock", "-FuseOp", "+EliminateCommonSubexpr"]
     tried = Tried(tmp_path_factory.mktemp("pass_comparison"), "pass_comparison", {"changes": changes, "number": 1})
-    return tried, tried.measured()
+    return tried, tried.night()
 
 
 def test_relax_opt_measures_every_variant_at_every_level(relax_opt):

@@ -88,7 +88,7 @@ def data(tried: Tried, board: tuple[str, int]) -> records.NightData:
         }
         config = tried.root / "config" / "config.json"
         config.write_text(json.dumps({"active": True, "size": "smoke", "wait_seconds": 30, "devices": devices}))
-        return tried.analyzed(tried.stage("run", "raw", **{MARK: "night"}))
+        return tried.night(by_script=True, **{MARK: "night"})
 
 
 def test_networks_and_layers_answer_rightly_on_this_machine_and_on_a_named_device(data: records.NightData) -> None:

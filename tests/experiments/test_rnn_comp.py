@@ -22,16 +22,14 @@ def problem(kind: str, form: str, length: int, batch: int = 2) -> Any:
     return OWN.recurrence.problem(OWN.recurrence.Case(kind, form, 8, length, batch), 3)
 
 
-def measured(root: Path, engines: list[str], *, set_up: bool) -> tuple[Tried, records.NightData]:
-    tried = Tried(root, "rnn_comp", {"engines": engines, "hidden": [8], "batch": 2, "number": 1})
-    if set_up:
-        tried.set_up()
-    return tried, tried.measured()
+def try_engines(root: Path, engines: list[str]) -> Tried:
+    return Tried(root, "rnn_comp", {"engines": engines, "hidden": [8], "batch": 2, "number": 1})
 
 
 @pytest.fixture(scope="module")
 def night(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tried, records.NightData]:
-    return measured(tmp_path_factory.mktemp("rnn"), ["tvm", "onnxruntime"], set_up=False)
+    tried = try_engines(tmp_path_factory.mktemp("rnn"), ["tvm", "onnxruntime"])
+    return tried, tried.night()
 
 
 def test_tvm_gives_numpys_answers_for_every_recurrence(night: tuple[Tried, records.NightData]) -> None:
@@ -93,7 +91,9 @@ def test_the_configs_kinds_and_engines_exist() -> None:
 @pytest.mark.slow
 def test_every_engine_gives_the_same_answers_and_the_words_compare_them(tmp_path: Path) -> None:
     engines = ["tvm", "onnxruntime", "torch"]
-    tried, data = measured(tmp_path, engines, set_up=True)
+    tried = try_engines(tmp_path, engines)
+    tried.set_up()
+    data = tried.measured()
     assert not data.failures
     assert len(data.records) == len(CASES) * len(engines)
     for record in data.records:

@@ -25,7 +25,7 @@ ATTENTION = networks_transformer.Model(layers=1, width=16, heads=2, vocabulary=0
 def night(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tried, records.NightData]:
     """Without setup, so without PyTorch."""
     tried = Tried(tmp_path_factory.mktemp("transformer"), "transformer", {"models": ["attention"]})
-    return tried, tried.measured()
+    return tried, tried.night()
 
 
 @pytest.mark.parametrize("model", [DECODER, ATTENTION], ids=["decoder", "attention"])

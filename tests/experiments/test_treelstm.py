@@ -26,7 +26,7 @@ def small(trees: int = 3) -> Any:
 @pytest.fixture(scope="module")
 def night(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tried, records.NightData]:
     tried = Tried(tmp_path_factory.mktemp("treelstm"), "treelstm", {"number": 1})
-    return tried, tried.measured()
+    return tried, tried.night()
 
 
 def test_tvm_computes_every_node_as_numpy_does_by_depth_and_one_by_one(night: tuple[Tried, records.NightData]) -> None:

@@ -7,6 +7,7 @@ Engines are installed once into the test cache, for all experiments: what one of
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib
 import json
 import os
@@ -14,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,6 +25,7 @@ from typing import Any
 import pytest
 
 from tests import artifact_for_tests
+from tests.thorough import THOROUGH
 from tests.warm import Order, Warm
 from tvmdash import config_util, records
 from tvmdash.exp_templates import Experiment
@@ -33,6 +36,9 @@ REPO = Path(__file__).resolve().parents[2]
 EXPERIMENTS = REPO / "experiments"
 STAMP = "20261121T000000Z"
 FOLDERS = ("config", "raw", "analysis", "data", "graph", "summary")
+KEPT = Path(__file__).with_name("kept")
+UPDATE = "TVMDASH_KEEP_RAW"
+"""Set to 1, it has tests measure all nights of experiments and keep what their run stages leave."""
 
 
 @functools.cache
@@ -79,11 +85,46 @@ def _experiment_in(module: ModuleType) -> Experiment:
     return kind()
 
 
+class Kept:
+    """The raw data that an experiment's run stage left once, of one state of its folder, its config and TVM.
+
+    Whoever changes an experiment has it measured by the tests, until the data are kept anew; --slow measures them all.
+    """
+
+    def __init__(self, tried: Tried) -> None:
+        artifact = artifact_for_tests.find()
+        state = hashlib.sha256((artifact.version if artifact else "").encode())
+        state.update(json.dumps(tried.config, sort_keys=True).encode())
+        for path in sorted((EXPERIMENTS / tried.name).rglob("*")):
+            if path.suffix in {".py", ".json", ".c", ".S"} and "setup" not in path.parts:
+                state.update(f"{path.name}\0".encode() + path.read_bytes())
+        self._raw, self._state = tried.root / "raw", state.hexdigest()[:16]
+        self._file = KEPT / f"{tried.name}.tar.xz"
+
+    def is_current(self) -> bool:
+        if THOROUGH or os.environ.get(UPDATE) or not self._file.exists():
+            return False
+        with tarfile.open(self._file) as archive:
+            return archive.getnames()[0] == self._state
+
+    def take(self) -> None:
+        with tarfile.open(self._file) as archive:
+            archive.extractall(self._raw.parent, filter="data")
+        self._raw.rmdir()
+        (self._raw.parent / self._state).rename(self._raw)
+
+    def keep(self) -> None:
+        if os.environ.get(UPDATE):
+            KEPT.mkdir(exist_ok=True)
+            with tarfile.open(self._file, "w:xz") as archive:
+                archive.add(self._raw, self._state)
+
+
 class Tried:
     """One experiment's folder, config and results below `root`."""
 
     def __init__(self, root: Path, experiment: str, config: Mapping[str, Any]) -> None:
-        self.root, self.code, self.name = root, root / experiment, experiment
+        self.root, self.code, self.name, self.config = root, root / experiment, experiment, config
         shutil.copytree(EXPERIMENTS / experiment, self.code, ignore=shutil.ignore_patterns("__pycache__", "setup"))
         for folder in FOLDERS:
             (root / folder).mkdir()
@@ -129,6 +170,22 @@ class Tried:
             warm = SimpleNamespace(run=_run_warm, TimeoutExpired=subprocess.TimeoutExpired)
             patch.setattr(processes, "subprocess", warm)
             return self.stage_here("run", "raw")
+
+    def night(self, *, set_up: bool = False, by_script: bool = False, **variables: str) -> records.NightData:
+        """What a night's stages leave: analysed from kept raw data where they are of this code and this config.
+
+        by_script: its run stage has to be a process of its own.
+        """
+        kept = Kept(self)
+        if not kept.is_current():
+            if set_up:
+                self.set_up()
+            run = self.stage("run", "raw", **variables) if by_script else self.run_here(**variables)
+            data = self.analyzed(run)
+            kept.keep()
+            return data
+        kept.take()
+        return self.analyzed({"success": True})
 
     def measured(self, **variables: str) -> records.NightData:
         """What the run and analyze stages leave."""
