@@ -4,7 +4,7 @@ set -uo pipefail
 
 usage() {
   cat <<'USAGE'
-usage: tests/run.sh [--slow | --quick | --measure] [pytest arguments]
+usage: tests/run.sh [--slow | --quick | --measure | --changed [REVISION]] [pytest arguments]
 
 Makes its own virtual environment, fetches the TVM that the tests use, and runs ruff (rules and layout), mypy,
 shellcheck and pytest. Every step runs whatever the earlier ones said, mypy beside pytest; the exit code is not 0 if
@@ -12,6 +12,7 @@ one failed. One pytest worker more than there are cores, as tests wait as well; 
 
   --slow               also tests/slow and what is marked slow, and costly properties with more examples
   --quick              a minute: without the tests that cost much, which tests/costs.txt lists
+  --changed            only what changes since REVISION (by default HEAD) can reach by imports, uncommitted ones included
   --measure            write tests/costs.txt anew
   TVMDASH_PYTHON       the Python to use
   TVMDASH_VENV_DIR     where virtual environments are kept; else .venv
@@ -79,11 +80,15 @@ shell() {
 artifact() { "$VENV_PYTHON" tests/artifact_for_tests.py "$TVMDASH_TEST_ARTIFACTS"; }
 
 main() {
-  local selection=(-m "not slow" --ignore tests/slow)
+  local selection=(-m "not slow" --ignore tests/slow) revision="" reached
   case ${1:-} in
     -h | --help) usage && exit 0 ;;
     --slow) selection=() && export TVMDASH_THOROUGH=1 && shift ;;
     --quick | --measure) selection+=("$1") && shift ;;
+    --changed)
+      revision=HEAD && shift
+      case ${1:--} in -*) ;; *) revision=$1 && shift ;; esac
+      ;;
   esac
   cd -- "$REPO" || fail "$REPO cannot be entered."
   set_environment "$REPO"
@@ -96,6 +101,10 @@ main() {
   step "ruff format" layout
   step shellcheck shell
   step "TVM for tests" artifact
+  if [ -n "$revision" ]; then
+    reached=$("$VENV_PYTHON" tests/changed.py "$revision") || fail "$revision: git knows no such revision."
+    mapfile -t reached <<<"$reached" && set -- "${reached[@]}" "$@"
+  fi
   begin_types
   "$VENV_PYTHON" -m pytest -n "$(($(nproc) + 1))" --dist loadscope --no-loadscope-reorder "${selection[@]}" "$@" || failed+=(pytest)
   step mypy end_types

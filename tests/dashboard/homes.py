@@ -33,14 +33,19 @@ WORK = {
 DEADLINE_S = 180.0
 _AT_CLOCK = Path(__file__).parent / "at_clock.py"
 _WITHOUT_CODE = frozenset(("mute", "rebuild", "rename", "retire", "status", "unmute", "unretire", "watch"))
-_PARTS = ("archive.archive", "authoring.smoke", "cli.main", "night.night")
-_INVESTIGATIONS = ("bisect.bisect", "compare.compare", "remeasure.remeasure", "reproduce.reproduce", "tries.tries")
 _WARM = Warm(
     [
         "cattrs",
         "jsonschema_rs",
-        *(f"dashboard.{part}" for part in _PARTS),
-        *(f"dashboard.investigate.{part}" for part in _INVESTIGATIONS),
+        "dashboard.archive.archive",
+        "dashboard.authoring.smoke",
+        "dashboard.cli.main",
+        "dashboard.investigate.bisect.bisect",
+        "dashboard.investigate.compare.compare",
+        "dashboard.investigate.remeasure.remeasure",
+        "dashboard.investigate.reproduce.reproduce",
+        "dashboard.investigate.tries.tries",
+        "dashboard.night.night",
     ],
     [REPO, REPO / "shared" / "python"],
 )
