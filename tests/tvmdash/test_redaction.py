@@ -98,6 +98,68 @@ def test_values_of_fields_that_are_named_as_secrets_are_known() -> None:
     assert redact(told, known) == f"it said {HIDDEN} and {HIDDEN} of /etc/token"
 
 
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"auth": "Bearer abc"}, {"pw": "abc"}, {"pass_phrase": "open sesame"}, {"passPhrase": "x"}, {"PWD": "x"},
+        {"source": "hf_abc123"}, {"source": "hf_abc"}, {"header": "Bearer abcdef"}, {"signing-key": "x"},
+        {"headers": {"X-Api-Key": "x"}}, {"argv": ["--user", "me", "--password", "x"]}, {"tokens": ["x", "y"]},
+        {"auth": {"user": "u", "value": "x"}}, {"hub": [{"jwt": "x"}]}, {"cookie": "x"}, {"dsn": "x"},
+        {"model": "aGVsbG8gd29ybGQxMjM0NTY3ODkwQUJD"}, {"Authorization": "x"}, {"sas": "x"},
+    ],
+)  # fmt: skip
+def test_no_value_of_a_config_that_may_be_a_secret_is_shown(config: dict[str, object]) -> None:
+    def leaves(value: object) -> list[object]:
+        items = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else None
+        return [value] if items is None else [leaf for item in items for leaf in leaves(item)]
+
+    assert {leaf for leaf in leaves(remove_secrets(config)) if leaf not in ("--user", "me", "--password")} == {HIDDEN}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"engines": ["tvm", "onnxruntime"]}, {"passes": ["-FoldConstant"], "bypass": "yes"}, {"author": "Ada"},
+        {"model": "ResNet50_v1_ImageNet1K_Weights_V2"}, {"commit": "c7b458e94a1b2c3d4e5f60718293a4b5c6d7e8f9"},
+        {"devices": {"sim": {"key": "sim", "kind": "cpu"}}}, {"patterns": "x", "pattern": "y"}, {"keys": [1, 2]},
+        {"title": "Time of a token"}, {"secondary": "a", "compass": "b", "monkey": "c"},
+    ],
+)  # fmt: skip
+def test_what_is_no_secret_of_a_config_is_shown(config: dict[str, object]) -> None:
+    assert remove_secrets(config) == config
+
+
+def test_a_secret_of_a_config_is_known_by_its_field_wherever_it_stands() -> None:
+    config = {
+        "auth": "Bearer abc1234", "pw": "tigers", "pass_phrase": "correct horse",
+        "hub": {"tokens": ["first1", "second"]},
+        "login": {"credentials": {"user": "adalove", "value": "zyxwvu"}}, "argv": ["--password", "hunter22", "--fast"],
+        "headers": {"X-Api-Key": "k-12345"},
+        "pass": "FoldConstant", "author": "Ada Lovelace", "auth_method": "kerberos5",
+    }  # fmt: skip
+    known = set(known_secrets(config))
+    assert known >= {"abc1234", "tigers", "correct horse", "first1", "second", "zyxwvu", "hunter22", "k-12345"}
+    assert not known & {"FoldConstant", "Ada Lovelace", "kerberos5", "--fast"}
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("found hf_abc123 there", "hf_abc123"),
+        ("see https://store.example/x?sv=1&sig=abcd%2Fefg&se=2", "abcd%2Fefg"),
+        ('said {"password": "tiger"}', "tiger"),
+        ("PASS_PHRASE=tiger", "tiger"),
+        ("pw=tiger", "tiger"),
+        ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl", "eyJzdWIi"),
+        ("key sk-ant-api03-abcdefghijklmnop", "abcdefghijklmnop"),
+        ("AIzaSyA1234567890abcdefghijklmnopqrstuv", "1234567890"),
+    ],
+)
+def test_more_kinds_of_secrets_are_hidden_in_any_text(text: str, secret: str) -> None:
+    assert secret not in redact(text)
+    assert redact(redact(text)) == redact(text)
+
+
 def test_a_config_is_shown_without_secrets_by_name_and_by_value() -> None:
     config = {"api_key": 5, "remote": "https://me:pw@host/x", "list": [{"webhook_url": "x"}, "hf_" + "a1" * 17, 5]}
     assert remove_secrets(config) == {

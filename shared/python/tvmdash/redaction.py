@@ -1,5 +1,6 @@
 """Secrets in text: what looks like one, or is known to be one, is hidden before others see it.
 
+The one owner of what a secret is: by the name of its field (`auth`, `pw`, `signingKey`), by its shape, and by both.
 Applied where text leaves the machine's owner: statuses and notes as the night's journal takes them, what is read of
 old ones, the files of the website, messages to Slack. Hashes, paths, stamps and addresses without a password stay.
 """
@@ -18,9 +19,27 @@ _KEY = r"[A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----"
 _SPACE = r"(?:\s|\\[nrt])"
 _BEGIN = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrtbf])|(?<=\\u[0-9a-f]{4}))"
 """Where a word may begin: behind a sign, or behind an escaped one in JSON."""
-_NAMES = r"token|secret|passw(?:or)?d|passphrase|credentials?|(?:api|access|private|secret)_?key"
-_NAMED = re.compile(rf"(?:{_NAMES})s?$", re.IGNORECASE)
-_SPEAKS = re.compile(r"token|secret|passw|credential|api_?key|private_?key|access_?key|webhook", re.IGNORECASE)
+_KEYS = (
+    r"(?:access|account|admin|api|auth|client|deploy|encryption|hmac|license|master|private|secret|service|session"
+    r"|shared|signing|ssh|storage|subscription)_?key"
+)
+_NAMES = rf"token|secret|passw(?:or)?d|pass_?phrase|pass_?word|credential|{_KEYS}"
+_SHORT_NAMES = "creds|jwt|pw|pwd"
+_UNSURE_NAMES = "auth|authentication|authorization|bearer|cookie|dsn|oauth|otp|pass|pat"
+"""A plain word as their value is none: `"pass": "FoldConstant"` is a compiler's."""
+_NAMED = re.compile(rf"(?:{_NAMES}|(?:^|_)(?:{_SHORT_NAMES}))s?$")
+_MAYBE_NAMED = re.compile(rf"(?:^|_)(?:{_UNSURE_NAMES})s?$")
+_SPEAKS = re.compile(rf"{_NAMES}|passw|webhook|(?:^|_)(?:{_SHORT_NAMES}|{_UNSURE_NAMES}|sas|signature)s?(?:_|$)")
+"""Where a config is shown, rather too much is hidden."""
+_BEFORE_A_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\W_]+")
+_PLAIN_WORDS = re.compile(r"[A-Za-z_ -]+")
+_SCHEME = re.compile(r"(?:bearer|basic|digest|negotiate|token|apikey)\s+(\S+)", re.IGNORECASE)
+"""A whole value of this form is what a server is told; in other text it may be prose."""
+_BEGINS_AS_ONE = re.compile(
+    r"(?:hf_|gh[pousr]_|github_pat_|gl[a-z]{2,4}-|xox[a-z]-|xapp-|npm_|dckr_pat_|hvs\.|ya29\.|AIza|AKIA|ASIA|eyJ)[\w.~+/=-]+"
+)
+_RANDOM = re.compile(r"(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])(?=\D*\d)[A-Za-z0-9+=]{28,}")
+"""A whole value of letters of both cases and digits: hashes have one case, names of models have signs between."""
 _PLACE = re.compile(r"[/~.]")
 _LEAST_CHARS = 6
 """A shorter value would hide common words."""
@@ -52,13 +71,27 @@ _SHAPES = (
     ),
     _shape("bearer", rf"({_BEGIN}bearer\s+)(?=[\w.~+/=-]*\d)[\w.~+/=-]{{12,}}", re.IGNORECASE),
     _shape("xox|xapp-", rf"{_BEGIN}(?:xox[a-z](?:\.xox[a-z])?|xapp)-[A-Za-z0-9-]{{8,}}"),
-    _shape("hf_", rf"{_BEGIN}hf_[A-Za-z0-9]{{16,}}"),
+    _shape("hf_", rf"{_BEGIN}hf_(?:[A-Za-z0-9]{{16,}}|(?=[A-Za-z]*\d)[A-Za-z0-9]{{4,}})"),
+    _shape("sk-|sk_live_|rk_live_", rf"{_BEGIN}(?:sk-(?:[a-z]+-)*|[sr]k_live_)[A-Za-z0-9_-]{{16,}}"),
+    _shape("npm_|dckr_pat_|pypi-ag", rf"{_BEGIN}(?:npm_|dckr_pat_|pypi-Ag)[\w-]{{20,}}"),
+    _shape("aiza|ya29.", rf"{_BEGIN}(?:AIza[\w-]{{30,}}|ya29\.[\w-]{{20,}})"),
+    _shape("eyj", rf"{_BEGIN}eyJ[\w-]{{8,}}\.eyJ[\w-]{{8,}}\.[\w-]*"),
+    _shape(
+        "signature=|sig=|security-token=",
+        r"([?&](?:amp;)?(?:sig|signature|x-amz-(?:signature|security-token)|x-goog-signature)=)[^&\s\"'<>\\]+",
+        re.IGNORECASE,
+    ),
     _shape("ghp_|gho_|ghu_|ghs_|ghr_", rf"{_BEGIN}gh[pousr]_[A-Za-z0-9]{{16,}}"),
     _shape("github_pat_|glpat-", rf"{_BEGIN}(?:github_pat_|glpat-)[\w-]{{16,}}"),
     _shape("akia|asia", rf"{_BEGIN}(?:AKIA|ASIA)[A-Z0-9]{{16}}(?![A-Za-z0-9])"),
     _shape(
-        "token=|secret=|password=|passwd=|key=",
-        rf"({_BEGIN}(?:\w*_)?(?:{_NAMES})=){_QUOTE}(?!\[hidden)[^\s\"'<>&\\;,)]+",
+        "token=|secret=|word=|wd=|phrase=|key=|pw=",
+        rf"({_BEGIN}(?:\w*_)?(?:{_NAMES}|pw)=){_QUOTE}(?!\[hidden)[^\s\"'<>&\\;,)]+",
+        re.IGNORECASE,
+    ),
+    _shape(
+        "token|secret|passw|pass_|passphrase|credential|key",
+        rf"([\"'](?:\w*[_-])?(?:{_NAMES})\\?[\"']\s*:\s*\\?[\"'])(?!\[hidden)[^\"'\\<>&\s]+(?=\\?[\"'])",
         re.IGNORECASE,
     ),
     _shape(
@@ -113,21 +146,50 @@ def remove_secrets(config: Any) -> Any:
     """A config to be shown: neither values of fields whose names speak of secrets nor what looks like one."""
     if isinstance(config, Mapping):
         return {
-            redact(str(name)): HIDDEN if _SPEAKS.search(str(name)) else remove_secrets(item)
+            redact(str(name)): HIDDEN if _SPEAKS.search(_spell(name)) else remove_secrets(item)
             for name, item in config.items()
         }
-    return [remove_secrets(item) for item in config] if isinstance(config, list) else redact_json(config)
+    if isinstance(config, list):
+        named = [_SPEAKS.search(_spell(name)) for name in _name_items(config)]
+        return [HIDDEN if is_named else remove_secrets(item) for is_named, item in zip(named, config, strict=True)]
+    if isinstance(config, str) and any(shape.fullmatch(config.strip()) for shape in (_SCHEME, _BEGINS_AS_ONE, _RANDOM)):
+        return HIDDEN
+    return redact_json(config)
 
 
 def find_named_secrets(values: Any) -> Iterator[str]:
     """The texts in a config or environment whose fields are named as secrets are; of paths to secrets nothing."""
-    for name, item in values.items() if isinstance(values, Mapping) else enumerate(values):
-        if isinstance(item, str):
-            text = item.strip()
-            if _NAMED.search(str(name)) and len(text) >= _LEAST_CHARS and not _PLACE.match(text):
-                yield text
-        elif isinstance(item, (Mapping, list)):
-            yield from find_named_secrets(item)
+    yield from _find_secrets(values, "")
+
+
+def _find_secrets(value: Any, name: str) -> Iterator[str]:
+    """Those in a value of this name; what is in a list or map of such a name is one as well."""
+    if isinstance(value, (Mapping, list)):
+        items = value.items() if isinstance(value, Mapping) else zip(_name_items(value), value, strict=True)
+        for own, item in items:
+            spelled = _spell(own)
+            is_named = isinstance(own, str) and own and (_NAMED.search(spelled) or _MAYBE_NAMED.search(spelled))
+            yield from _find_secrets(item, spelled if is_named or not name else name)
+    elif isinstance(value, str):
+        text = value.strip()
+        scheme = _SCHEME.fullmatch(text)
+        if scheme and (name or any(map(str.isdigit, text))):
+            text, name = scheme[1], "token"
+        if len(text) < _LEAST_CHARS or _PLACE.match(text):
+            return
+        if _NAMED.search(name) or (_MAYBE_NAMED.search(name) and not _PLAIN_WORDS.fullmatch(text)):
+            yield text
+
+
+def _spell(name: object) -> str:
+    """A name in lower case, `_` between its words: signingKey, Signing-Key and SIGNING_KEY are one."""
+    return _BEFORE_A_WORD.sub("_", str(name)).strip("_").lower()
+
+
+def _name_items(items: list[Any]) -> list[str]:
+    """What each item of a list is called: that behind `--password` is a password; most have no name."""
+    options = ["", *(item if isinstance(item, str) and item.startswith("-") else "" for item in items)]
+    return options[: len(items)]
 
 
 def known_secrets(*values: Mapping[str, Any]) -> tuple[str, ...]:

@@ -56,6 +56,18 @@ def test_a_secret_is_in_no_file_of_the_site(site: Site) -> None:
     assert any("[hidden]" in text for text in shown.values())
 
 
+def test_a_secret_by_any_name_of_its_field_is_in_no_file_of_the_site(site: Site) -> None:
+    secrets = {"auth": "Bearer zq81xx", "pw": "tig9er", "pass_phrase": "open s3same", "source": "hf_a1b2c3"}
+    site.home.config("experiment", "cnn").mkdir(parents=True)
+    common.write_json(site.home.config("experiment", "cnn") / "config.json", {"active": True, **secrets})
+    site.night(job("cnn", run=failure("It said " + " and ".join(secrets.values()), "tig9er")))
+    site.published()
+    files = [path for path in site.folder.rglob("*") if path.is_file()]
+    shown = {path: path.read_bytes().decode("utf-8", errors="replace") for path in files}
+    words = ("zq81xx", "tig9er", "s3same", "hf_a1b2c3")
+    assert [(path.name, word) for path, text in shown.items() for word in words if word in text] == []
+
+
 def test_what_is_no_secret_is_published_as_it_is(site: Site) -> None:
     site.night(job("cnn", run=failure("7b5acb32b of me@example.org in /home/me/x_token at 20261121T031500Z failed.")))
     page = site.published()
