@@ -42,7 +42,7 @@ FLOORS: dict[str, str] = {
     "verdict": "common dashboard_info detect structured",
     "contracts": "common dashboard_info detect errors machine records stats structured verdict",
     "measure": "common config_util dashboard_info errors stages stats",
-    "records_exchange": "common dashboard_info errors machine records",
+    "records_exchange": "common dashboard_info errors machine records text",
     "trial_util": "measure",
     "analysis_util": "devices measure records stats",
     "summary_util": "common errors json_schema stats text",
@@ -54,10 +54,10 @@ FLOORS: dict[str, str] = {
     "signoff": "common contracts dashboard_info detect devices errors files incidents machine records series stats"
     " structured text verdict",
     "backfill": "common dashboard_info errors records series stats structured text",
-    "slack_util": "common config_util dashboard_info errors files http_util redaction secret_file stages structured"
+    "slack_util": "common config_util dashboard_info errors files home_secrets http_util secret_file stages structured"
     " text verdict time_budget",
     "routes": "common config_util contracts dashboard_info errors failures files github_api home_secrets http_util"
-    " incidents last_config records redaction secret_file series slack_util structured text verdict time_budget",
+    " incidents last_config records secret_file series slack_util structured text verdict time_budget",
     "experiment": "analysis_util common config_util dashboard_info devices errors files machine measure plot_util"
     " records series stages stats structured summary_util text trial_util",
     "relax_util": "common devices errors experiment machine measure networks trial_util",

@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import errno
 import getpass
-import io
 import logging
 import os
 import sys
@@ -42,6 +41,7 @@ from dashboard.cli.investigate import backfill, bisect, compare, remeasure, repr
 from dashboard.night import lock
 from tvmdash import __version__
 from tvmdash.errors import DashboardError
+from tvmdash.text import plain_output
 
 COMMANDS = (
     run,
@@ -117,11 +117,10 @@ def _run(arguments: Sequence[str] | None) -> int:
         return USAGE
 
 
+@plain_output()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
-    if isinstance(sys.stdout, io.TextIOWrapper):  # names of files are bytes; not each of them is a text
-        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         return _flush(_run(arguments))
     except BrokenPipeError:  # whoever read the output has seen enough

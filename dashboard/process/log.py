@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from tvmdash.redaction import redact
+from tvmdash.text import clean_lines
 
 HEAD_BYTES = 64 << 10
 TAIL_BYTES = 192 << 10
@@ -97,5 +98,4 @@ class BoundedLog:
         """The last lines of the output, at most 2,000 characters; secrets are hidden, control characters replaced."""
         text = redact(self._cut_to_whole_characters().decode("utf-8", errors="replace")) + self._fault
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-        clean = "".join(char if char in "\n\t" or char.isprintable() else "�" for char in text)
-        return "\n".join(clean.strip().split("\n")[-lines:])[-2000:]
+        return "\n".join(clean_lines(text).strip().split("\n")[-lines:])[-2000:]

@@ -8,11 +8,13 @@ import sys
 from collections.abc import Sequence
 
 from tvmdash import __version__
+from tvmdash.text import plain_output
 
 _COMMANDS = {"traces": "tvmdash.traces.__main__", "records": "tvmdash.records_exchange.__main__"}
 """A module each, whose `main` takes the arguments that follow; loaded when it is asked for."""
 
 
+@plain_output()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Hand the arguments to the command that is named; its exit code."""
     parser = argparse.ArgumentParser(prog="tvmdash", description="Query measurements in SQL, and exchange records.")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import math
 import re
+import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, Any
 
 from tvmdash.redaction import redact
 
@@ -19,10 +23,78 @@ _AUTOLINKS = re.compile(r"@|#(?=\d)|:(?=//)|www(?=\.)", re.IGNORECASE)
 """After these, a character without width keeps GitHub from making a link or a mention."""
 
 
-def clean(text: str) -> str:
-    """`text` on one line, without what XML cannot hold (control characters, halves of surrogate pairs)."""
-    shown = ("\ufffd" if unicodedata.category(c) in ("Cc", "Cs") or c in "\ufffe\uffff" else c for c in text)
-    return "".join(shown) if not text.isprintable() else text
+_HARMFUL = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+_WITHOUT_WIDTH = "\u200b\u200c\u200d"
+"""Of format characters these turn nothing around: scripts and emoji need two, our own escapes the other."""
+
+
+def clean(text: str, kept: str = "") -> str:
+    """`text` of a stranger's on one line, shown as it is and without effect on what stands around it.
+
+    Each character becomes \ufffd that moves a cursor or gives a terminal orders, turns the direction of writing, is not
+    seen, ends a line or cannot stand in XML; those in `kept` stay.
+    """
+    return text if text.isprintable() else "".join("\ufffd" if _is_harmful(c, kept) else c for c in text)
+
+
+def _is_harmful(character: str, kept: str) -> bool:
+    if unicodedata.category(character) in _HARMFUL:
+        return character not in kept and character not in _WITHOUT_WIDTH
+    return character in "\ufffe\uffff"
+
+
+def clean_lines(text: str) -> str:
+    """`clean` of each line; line ends and tabs stay."""
+    return clean(text, "\n\t")
+
+
+def clean_message(value: Any, known: tuple[str, ...] = ()) -> Any:
+    """A JSON value of the same form as it may leave for a service: secrets hidden, every text and key cleaned."""
+    if isinstance(value, str):
+        return clean_lines(redact(value, known))
+    if isinstance(value, Mapping):
+        return {clean_message(str(name), known): clean_message(item, known) for name, item in value.items()}
+    return [clean_message(item, known) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+class _PlainStream:
+    """A terminal or what stands for one, which gets text of any origin without what steers it."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self.steered = stream
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # no terminal shows all characters
+
+    def write(self, text: str) -> int:
+        self.steered.write(clean_lines(text))
+        return len(text)
+
+    def writelines(self, lines: Sequence[str]) -> None:
+        self.write("".join(lines))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.steered, name)
+
+
+def exact_output(stream: IO[str]) -> IO[str]:
+    """The stream below `plain_output`, which takes a text as it is: for programs that read it, and our own progress."""
+    return stream.steered if isinstance(stream, _PlainStream) else stream
+
+
+@contextlib.contextmanager
+def plain_output() -> Iterator[None]:
+    """The edge of every command: while it lasts, stdout and stderr take no text that steers a terminal.
+
+    Here and not where things are printed, because names, errors and rows of strangers are in all of that.
+    """
+    out, err = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (
+        stream if isinstance(stream, _PlainStream) else _PlainStream(stream) for stream in (out, err)
+    )
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = out, err
 
 
 def is_commit(text: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +15,7 @@ from tvmdash import common
 from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import Incident, iso_of
 from tvmdash.incidents.text import describe
-from tvmdash.text import elide
+from tvmdash.text import clean_lines, elide
 
 SCHEMA_VERSION = 1
 TITLE = "TVM nightly benchmarks: incidents"
@@ -92,17 +91,6 @@ def _is_moment(text: str) -> bool:
 
 
 def _add(parent: ElementTree.Element, tag: str, text: str = "", **attributes: str) -> ElementTree.Element:
-    child = ElementTree.SubElement(parent, tag, {key: _clean(value) for key, value in attributes.items()})
-    child.text = _clean(text) or None
+    child = ElementTree.SubElement(parent, tag, {key: clean_lines(value) for key, value in attributes.items()})
+    child.text = clean_lines(text) or None
     return child
-
-
-def _clean(text: str) -> str:
-    """The text without what XML cannot hold."""
-    return "".join("\ufffd" if _is_forbidden(character) else character for character in text)
-
-
-def _is_forbidden(character: str) -> bool:
-    if character in "\n\t":
-        return False
-    return unicodedata.category(character) in {"Cc", "Cs"} or character in "\ufffe\uffff"

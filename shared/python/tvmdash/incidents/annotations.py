@@ -21,6 +21,7 @@ from pathlib import Path
 from tvmdash import common, structured
 from tvmdash.errors import DashboardError
 from tvmdash.files import lines
+from tvmdash.text import plain_output
 
 ANNOTATIONS_FILE = "annotations.jsonl"
 _log = logging.getLogger("annotations")
@@ -192,6 +193,7 @@ def _make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+@plain_output()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; 0, or 2 where what was asked for cannot be."""
     parsed = _make_parser().parse_args(arguments)

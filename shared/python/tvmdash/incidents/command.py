@@ -23,6 +23,7 @@ from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import Event, Incident, Ledger
 from tvmdash.incidents.replay import explain
 from tvmdash.incidents.text import describe, format_bisection, format_night
+from tvmdash.text import plain_output
 
 _DAYS = 14
 
@@ -174,6 +175,7 @@ def _add_who(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     return parser
 
 
+@plain_output()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; 0, or 2 where what was asked for cannot be."""
     parsed = _make_parser().parse_args(arguments)

@@ -11,6 +11,7 @@ from pathlib import Path
 from tvmdash.errors import DashboardError
 from tvmdash.records_exchange.formats import FORMATS, find_format, read_records, write_records
 from tvmdash.records_exchange.rows import keep, records_in
+from tvmdash.text import plain_output
 
 
 def _export(options: argparse.Namespace) -> str:
@@ -58,6 +59,7 @@ def _make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+@plain_output()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; 0, or 2 with a sentence on stderr."""
     options = _make_parser().parse_args(arguments)

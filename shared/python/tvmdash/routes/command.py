@@ -20,12 +20,13 @@ from tvmdash.routes.message import Event, Item, Message
 from tvmdash.routes.service import tell_routes
 from tvmdash.slack_util.client import send_test
 from tvmdash.slack_util.token import find_secrets
-from tvmdash.text import format_list
+from tvmdash.text import format_list, plain_output
 
 _OK, _FAILED, _USAGE = 0, 1, 2
 _TEST_S = 30.0
 
 
+@plain_output()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; 0, 1 where a route failed, 2 where that is not what can be asked."""
     parsed = _make_parser().parse_args(arguments)

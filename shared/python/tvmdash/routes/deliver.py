@@ -13,7 +13,6 @@ from tvmdash.contracts.routes import RouteState
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.home_secrets import find_secrets_of_home
-from tvmdash.redaction import redact_json
 from tvmdash.routes.apprise import open_apprise
 from tvmdash.routes.budget import Budget
 from tvmdash.routes.channel import open_channel
@@ -25,6 +24,7 @@ from tvmdash.routes.outcome import BusyError, DeliveryError, IncompleteError, Re
 from tvmdash.routes.plan import Due, Situation, incident_of, make_plan, opening_of
 from tvmdash.routes.record import Entry, Record, State
 from tvmdash.routes.webhook import open_webhook
+from tvmdash.text import clean_message
 
 _FAILURES = 2
 """Messages that were not taken, after which no other is tried that time."""
@@ -100,7 +100,7 @@ def send_due(
 
 def _make_entry(due: Due, record: Record, route: Route, night: str, secrets: tuple[str, ...], *, held: bool) -> Entry:
     before = record.find(due.key)
-    message = structured.from_json(Message, redact_json(structured.to_json(due.message), secrets), "message")
+    message = structured.from_json(Message, clean_message(structured.to_json(due.message), secrets), "message")
     entry = before or Entry(due.key, night, State.WAITING)
     waits = held and not due.levels & route.wake
     return replace(entry, marks=due.marks, message=message, held=waits)

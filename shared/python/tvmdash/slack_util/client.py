@@ -26,6 +26,7 @@ from tvmdash.slack_util.payloads import Message, build, escape
 from tvmdash.slack_util.token import DEFAULT_FILE, Secrets, find_secrets
 from tvmdash.slack_util.transport import WebApi, Webhook
 from tvmdash.slack_util.transport import post as post_bytes
+from tvmdash.text import plain_output
 
 API_URL_VARIABLE, API_URL = "SLACK_API_URL", "https://slack.com/api/"
 EVENT = "tvmdash_message"
@@ -46,9 +47,19 @@ class Slack:
     """A channel of Slack, through a bot token, or a webhook, which can only post."""
 
     def __init__(
-        self, secrets: Secrets, channel: str, patience: Patience, *, api_url: str = "", settle_s: float = 3.0
+        self,
+        secrets: Secrets,
+        channel: str,
+        patience: Patience,
+        *,
+        api_url: str = "",
+        settle_s: float = 3.0,
+        known: tuple[str, ...] = (),
     ) -> None:
-        """`settle_s`: how long Slack is given to show a message of whose post it did not tell."""
+        """`settle_s`: how long Slack is given to show a message of whose post it did not tell.
+
+        known: the home's secrets, which are hidden in whatever is posted.
+        """
         url = api_url or os.environ.get(API_URL_VARIABLE) or API_URL
         if not is_safe(url):
             raise DashboardError(f"{API_URL_VARIABLE}: not an https:// URL. Remove it.")
@@ -58,10 +69,11 @@ class Slack:
             )
         self.channel = channel
         self.can_edit = bool(secrets.bot_token)
+        self.known = known
         self._patience = patience
         self._settle_s = settle_s
-        self._api = WebApi(url, secrets.bot_token) if secrets.bot_token else None
-        self._hook = None if secrets.bot_token else Webhook(secrets.webhook_url)
+        self._api = WebApi(url, secrets.bot_token, known) if secrets.bot_token else None
+        self._hook = None if secrets.bot_token else Webhook(secrets.webhook_url, known)
 
     def post(self, message: Message, key: str, since: float) -> str:
         """Post a message once; its ts, or "" where a webhook took it.
@@ -245,6 +257,7 @@ def send_test(secrets: Secrets, channel: str) -> str:
     return f"posted the test message to {destination}, using the secret from {secrets.origin}.{advice}"
 
 
+@plain_output()
 def main(arguments: Sequence[str]) -> int:
     """`check HOME`: 0 where every test arrived, 1 where one did not, 2 where that is not what was asked."""
     if len(arguments) != 2 or arguments[0] != "check":

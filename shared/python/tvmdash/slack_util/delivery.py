@@ -16,13 +16,14 @@ from tvmdash import common, config_util, structured
 from tvmdash.config_util import ConfigError
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.redaction import redact, redact_json
+from tvmdash.home_secrets import find_secrets_of_home
 from tvmdash.slack_util import token
 from tvmdash.slack_util.client import Slack
 from tvmdash.slack_util.errors import MESSAGE_FAULTS, BusyError, RefusedError, SlackError, UncertainError
 from tvmdash.slack_util.ledger import FILE, GIVEN_UP, QUEUED, REFUSED, SENDING, SENT, Entry, Ledger, hold_lock
 from tvmdash.slack_util.patience import Patience
 from tvmdash.slack_util.payloads import Message
+from tvmdash.text import clean_message
 
 MAX_LATE, MAX_LATE_DAYS = 3, 7
 """How many messages of earlier nights are sent late, and how old they may be."""
@@ -69,7 +70,7 @@ def open_slack(config: SlackConfig | Mapping[str, Any], home: Home, where: str) 
     if secrets is None:
         return None
     try:
-        return Slack(secrets, config.channel, Patience(config.slack_seconds))
+        return Slack(secrets, config.channel, Patience(config.slack_seconds), known=find_secrets_of_home(home))
     except DashboardError as error:
         raise DashboardError(f"{where}: {error}") from error
 
@@ -88,8 +89,9 @@ def deliver(
     those after that moment, before it is posted: files that were lost make nothing be said twice.
     DashboardError where Slack refuses and will again. A Slack that is down fails nothing: the message waits.
     """
-    common.write_text(output / "message.txt", redact(message.plain()))
-    common.write_json(output / "message.json", redact_json(message.to_json()))
+    known = slack.known if slack else ()
+    common.write_text(output / "message.txt", clean_message(message.plain(), known))
+    common.write_json(output / "message.json", clean_message(message.to_json(), known))
     if slack is None:
         return Delivered("No Slack token is configured; the message is only in message.txt.")
     with hold_lock(output):

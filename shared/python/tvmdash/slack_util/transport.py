@@ -11,8 +11,8 @@ from urllib.parse import urlencode
 from tvmdash import http_util
 from tvmdash.common import Json
 from tvmdash.http_util import Answer, Loss, NoAnswerError
-from tvmdash.redaction import redact_json
 from tvmdash.slack_util.errors import BusyError, SlackError, UncertainError, make_refusal
+from tvmdash.text import clean_message
 
 _JSON = "application/json;charset=utf-8"
 _FORM = "application/x-www-form-urlencoded"
@@ -20,14 +20,16 @@ _FORM = "application/x-www-form-urlencoded"
 
 @dataclass(frozen=True)
 class WebApi:
-    """Slack's Web API at `url`, as the owner of a bot token."""
+    """Slack's Web API at `url`, as the owner of a bot token. It hears nothing of the secrets in `known`."""
 
     url: str
     token: str = field(repr=False)
+    known: tuple[str, ...] = field(default=(), repr=False)
 
     def call(self, limit_s: float, method: str, *, body: Json = None, form: Mapping[str, str] | None = None) -> Answer:
         """The good answer to one call of a method; SlackError for every other outcome."""
-        content = urlencode(form or {}) if body is None else json.dumps(redact_json(body))
+        told = clean_message(form or {} if body is None else body, self.known)
+        content = urlencode(told) if body is None else json.dumps(told)
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": _FORM if body is None else _JSON}
         answer = post(f"{self.url.rstrip('/')}/{method}", content.encode(), headers, limit_s)
         data = answer.parsed()
@@ -41,10 +43,11 @@ class Webhook:
     """An incoming webhook of Slack, whose address is its secret."""
 
     url: str = field(repr=False)
+    known: tuple[str, ...] = field(default=(), repr=False)
 
     def send(self, limit_s: float, body: Mapping[str, Any]) -> None:
         """Post a message; SlackError for every other outcome."""
-        answer = post(self.url, json.dumps(redact_json(body)).encode(), {"Content-Type": _JSON}, limit_s)
+        answer = post(self.url, json.dumps(clean_message(body, self.known)).encode(), {"Content-Type": _JSON}, limit_s)
         text = answer.body.decode("utf-8", errors="replace").strip()
         if answer.status != 200:
             raise make_refusal(answer.status, text, answer.headers)

@@ -9,16 +9,20 @@ import time
 from collections.abc import Sequence
 
 from tvmdash.errors import DashboardError
+from tvmdash.text import exact_output, plain_output
 from tvmdash.traces.commands import COMMANDS
 
 _NEWS_EVERY_S = 0.2
+_FOR_PROGRAMS = ("csv", "json")
+"""What they write to a file or a pipe is what was recorded, to the last character."""
 
 
 class _News:
     """Progress on a terminal, on one line; silence elsewhere and in short work."""
 
     def __init__(self) -> None:
-        self._shown = sys.stderr.isatty()
+        self._stream = exact_output(sys.stderr)
+        self._shown = self._stream.isatty()
         self._next = time.monotonic() + _NEWS_EVERY_S
         self._width = 0
 
@@ -29,15 +33,15 @@ class _News:
             self._put(f"{what} {done} of {of}")
 
     def _put(self, line: str) -> None:
-        sys.stderr.write("\r" + line.ljust(self._width))
-        sys.stderr.flush()
+        self._stream.write("\r" + line.ljust(self._width))
+        self._stream.flush()
         self._width = len(line)
 
     def end(self) -> None:
         """Wipe the line."""
         if self._width:
             self._put("")
-            sys.stderr.write("\r")
+            self._stream.write("\r")
 
 
 def _make_parser() -> argparse.ArgumentParser:
@@ -48,6 +52,7 @@ def _make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+@plain_output()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the arguments say; the exit code."""
     options = _make_parser().parse_args(arguments)
@@ -55,7 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         text = COMMANDS[options.verb].work(options, news)
         news.end()
-        sys.stdout.write(text)
+        is_for_programs = getattr(options, "format", "") in _FOR_PROGRAMS and not sys.stdout.isatty()
+        (exact_output(sys.stdout) if is_for_programs else sys.stdout).write(text)
         sys.stdout.flush()
     except DashboardError as error:
         news.end()
