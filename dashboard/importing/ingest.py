@@ -112,12 +112,15 @@ class _ImportedNights:
 
     def __init__(self, request: ImportRequest) -> None:
         self._request = request
+        self._machine = request.home.machine()
         self._imported: dict[str, dict[str, Mapping[str, Any]]] = {}
         self._stamps: dict[str, set[str]] = {}
 
     def put(self, night: ParsedNight, file: File, style: Format) -> ImportReport:
         """Keep a night unless it is in."""
-        night = replace(night, experiment=self._request.experiment or _clean_name(night.experiment, style))
+        night = replace(
+            night, experiment=self._request.experiment or self._name_now(_clean_name(night.experiment, style))
+        )
         imported = self._load(night.experiment)
         origin = {"format": style.name, "sha256": file.digest, "part": night.part}
         known = next((stamp for stamp, facts in imported.items() if origin.items() <= facts.items()), None)
@@ -130,6 +133,10 @@ class _ImportedNights:
             text = f"has changed since it was imported as {night.experiment}/data_{changed}.json, which is kept"
             return ImportReport(SKIPPED, file.shown, text)
         return self._write(night, file, {**origin, **source})
+
+    def _name_now(self, experiment: str) -> str:
+        """What the home calls the experiment today that a source calls so."""
+        return self._machine.experiment_now(experiment, "") if self._machine else experiment
 
     def _load(self, experiment: str) -> dict[str, Mapping[str, Any]]:
         """For each imported night of an experiment what it says of its origin."""

@@ -68,6 +68,12 @@ def rebuild(home: Home) -> list[str]:
                 lines.append(f"{experiment}: {count} nights{bad}, {opened.size(experiment)} series.")
     except sqlite3.Error as error:
         raise DashboardError(f"could not be written: {error}", place=home.store_file) from error
+    return [*lines, *remove_derived(home)]
+
+
+def remove_derived(home: Home) -> list[str]:
+    """Remove what subsystems remember of the series: their next run judges all nights again; a line for each file."""
+    lines = []
     for name in _DERIVED:
         path = home.root / "results" / "subsystem" / "output" / name
         if path.is_file():

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
+import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from dashboard.upkeep.indexes import remove_index
+from dashboard.upkeep.indexes import remove_derived, remove_index
 from tvmdash.dashboard_info import Home, experiment_of
 from tvmdash.errors import DashboardError
 from tvmdash.machine import identity
@@ -16,6 +19,7 @@ from tvmdash.machine.identity import Rename, RenameKind
 from tvmdash.records import data_stamps
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
+_RETIRE = "Retire the old one instead: python3 -m dashboard retire"
 _RESULTS = ("data", "backfill", "status", "summary", "graph", "telemetry")
 
 
@@ -26,15 +30,22 @@ def rename(home: Home, change: Rename) -> list[str]:
     """
     kept = home.machine()
     if kept is None:
-        raise DashboardError("no night has run yet, so there is nothing to rename.", place=home.root)
+        problem = "no night has run in this home yet, and it keeps names from its first night on."
+        raise DashboardError(problem, place=home.root, remedy="Run a night, then rename.")
     if change.before == change.now:
         raise DashboardError(f"{change.now!r} is already its name.")
-    moves = list(_list_moves(home, change)) if change.kind is RenameKind.EXPERIMENT else []
-    _refuse_collisions(moves)
+    if change.kind is RenameKind.EXPERIMENT:
+        moves = list(_list_moves(home, change))
+        _refuse_collisions(moves)
+        joins = any(data_stamps(target) for _, target in moves)
+    else:
+        moves, joins = [], _check_workload(home, change)
     # first what readers go by: killed in between, the rest is done by the same command again
     identity.write(home.machine_file, dataclasses.replace(kept, renames=(*kept.renames, change)))
     lines = [_move(source, target) for source, target in moves]
     remove_index(home)
+    if joins:  # two histories have become one, of which no night has judged anything
+        lines += remove_derived(home)
     return [*lines, f"{change.kind} {change.before} is now called {change.now}; its series keep their IDs."]
 
 
@@ -58,9 +69,42 @@ def _refuse_collisions(moves: list[tuple[Path, Path]]) -> None:
         both = set(data_stamps(source)) & set(data_stamps(target))
         if both:
             problem = f"{target} also has data of the night {min(both)}, so these are two different experiments."
-            raise DashboardError(
-                problem, place=source, remedy="Retire the old one instead: python3 -m dashboard retire"
-            )
+            raise DashboardError(problem, place=source, remedy=f"{_RETIRE} HOME {source.name} WHY")
+
+
+def _check_workload(home: Home, change: Rename) -> bool:
+    """Whether the new name was measured as well; DashboardError where the old one never was, or both in one night."""
+    from tvmdash.series import store  # `plan` starts without it
+
+    names: set[str] = set()
+    nights: dict[tuple[str, ...], tuple[str, set[str]]] = {}
+    with store.open_for_writing(home.store_file) as index:
+        for experiment in home.experiments_with_data():
+            index.ingest(home.data(experiment), experiment)
+            for each in index.outlines(experiment):
+                workload, rest = _split_workload(each.labels)
+                names.add(workload)
+                if workload not in {change.before, change.now}:
+                    continue
+                stamps = set(index.points_of(each).stamps)
+                other, others = nights.setdefault((experiment, each.metric, each.unit, rest), (workload, stamps))
+                if other != workload and stamps & others:
+                    both = f"{experiment} measured both names in the night {min(stamps & others)}"
+                    remedy = f'{_RETIRE} HOME "*{change.before}*" WHY'
+                    raise DashboardError(f"{both}, so these are two workloads.", place=home.root, remedy=remedy)
+    if change.before not in names:
+        near = difflib.get_close_matches(change.before, names, n=1, cutoff=0.5)
+        remedy = (
+            f"Did you mean {near[0]!r}?" if near else f"Its workloads: {', '.join(sorted(names - {''})) or 'none'}."
+        )
+        raise DashboardError(f"this home has no workload {change.before!r:.120}.", place=home.root, remedy=remedy)
+    return change.now in names
+
+
+def _split_workload(labels: Mapping[str, Any]) -> tuple[str, str]:
+    """The workload (empty where there is none), and the other labels as one text."""
+    rest = {name: item for name, item in labels.items() if name != identity.WORKLOAD}
+    return str(labels.get(identity.WORKLOAD) or ""), json.dumps(rest, sort_keys=True, default=str)
 
 
 def _move(source: Path, target: Path) -> str:

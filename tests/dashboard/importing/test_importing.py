@@ -21,6 +21,8 @@ from dashboard.importing.formats import FORMATS
 from dashboard.night import lock
 from tvmdash import records
 from tvmdash.dashboard_info import Home
+from tvmdash.machine import identity
+from tvmdash.machine.identity import MachineIdentity, Rename, RenameKind
 from tvmdash.series import store
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "import"
@@ -96,6 +98,18 @@ def test_a_file_that_has_changed_since_is_told_and_left(
     assert code == OK_CODE
     assert "has changed since it was imported as pyperf/data_20261021T031410Z.json, which is kept" in lines[0]
     assert contents(home.data("pyperf")) == before
+
+
+def test_a_source_of_a_renamed_experiment_is_filed_under_its_name_of_today(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    take(home, GOLDEN / "pyperf.json", capsys)
+    renames = (Rename(RenameKind.EXPERIMENT, "pyperf", "interpreter", "2026-11-01T00:00:00Z", "ann"),)
+    identity.write(home.machine_file, MachineIdentity("box", "20261101T000000Z", None, "x", renames=renames))
+    home.data("pyperf").rename(home.data("interpreter"))
+    _, lines = take(home, GOLDEN / "pyperf.json", capsys)
+    assert lines[0].endswith("is interpreter/data_20261021T031410Z.json")
+    assert home.experiments_with_data() == ["interpreter"]
 
 
 def test_a_dry_run_says_what_it_would_take_and_writes_nothing(home: Home, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import json
 import os
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from dashboard.cli.main import main
 from tests.dashboard.homes import HomeForTests, make_home, write
 from tests.subsystem.stat_alerts.alert_homes import AlertHome, Truth, stamp_of
+from tvmdash.dashboard_info import Home
 from tvmdash.machine import identity
 from tvmdash.machine.identity import MachineIdentity, Rename, RenameKind
 from tvmdash.records import data_stamps
@@ -140,6 +143,69 @@ def test_a_workload_goes_on_under_another_name(tmp_path: Path) -> None:
     after = ids()
     assert {name: known[0] for name, known in after.items()} == {name: known[0] for name, known in now.items()}
     assert {known[1] for known in after.values()} == {3}
+
+
+def make_imported_home(tmp_path: Path, *names: str) -> Home:
+    """A home with a night of Google Benchmark a day: of each name in turn, 20 of 1 us and 20 of 1.3 us."""
+    home = Home(tmp_path / "home")
+    write(home.config_file, {})
+    home.machine_file.parent.mkdir()
+    identity.write(home.machine_file, MachineIdentity("sample", stamp_of(0), None, "AMD EPYC x 2"))
+    for day in range(40):
+        name, took = names[day * len(names) // 40], (1 if day < 20 else 1.3) + day % 5 * 0.001
+        row = {"name": name, "run_type": "iteration", "threads": 1, "real_time": took, "time_unit": "us"}
+        date = datetime.datetime(2026, 8, 1, 3, tzinfo=datetime.UTC) + datetime.timedelta(days=day)
+        context = {"date": date.isoformat(), "host_name": "box", "executable": "./bm"}
+        write(tmp_path / "nights" / f"{day:02}.json", {"context": context, "benchmarks": [row]})
+    assert main(["import", str(home.root), str(tmp_path / "nights")]) == 0
+    return home
+
+
+def read_imported(home: Home, experiment: str) -> list[tuple[str, str, int]]:
+    """The ID, workload and number of points of each of its series."""
+    with store.open_for_reading(None, home.data(experiment), experiment) as opened:
+        return [(each.id, each.labels["workload"], len(each.stamps)) for each in opened.series(experiment)]
+
+
+def test_imported_series_keep_their_ids_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    home = make_imported_home(tmp_path, "BM_a", "BM_alpha")
+    (old, *_), _ = read_imported(home, "bm")
+    memory = home.output("stat_alerts") / "state.json"
+    write(memory, {})
+    words = ["google_benchmark.BM_a", "google_benchmark.BM_alpha"]
+    assert main(["rename", str(home.root), "workload", *words]) == 0
+    assert read_imported(home, "bm") == [(old, "google_benchmark.BM_alpha", 40)]
+    assert not memory.exists(), "no night has judged the two histories as one"
+    assert main(["rename", str(home.root), "experiment", "bm", "bench"]) == 0
+    assert read_imported(home, "bench") == [(old, "google_benchmark.BM_alpha", 40)]
+    capsys.readouterr()
+    main(["import", str(home.root), str(tmp_path / "nights")])
+    assert "0 nights taken, 40 already imported" in capsys.readouterr().out
+    assert home.experiments_with_data() == ["bench"]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "said"),
+    [
+        ("google_benchmark.BM_b", "x", "no workload 'google_benchmark.BM_b'. Did you mean 'google_benchmark.BM_a'?"),
+        ("nothing", "x", "has no workload 'nothing'. Its workloads: google_benchmark.BM_a."),
+        ("google_benchmark.BM_a", "google_benchmark.BM_c", "bm measured both names in the night 20260801T030000Z"),
+    ],
+)
+def test_a_workload_that_cannot_be_renamed_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], before: str, now: str, said: str
+) -> None:
+    home = make_imported_home(tmp_path, "BM_a")
+    if now != "x":
+        path = home.data_file("bm", "20260801T030000Z")
+        value = json.loads(path.read_text())
+        value["records"].append({**value["records"][0], "workload": now})
+        write(path, value)
+    assert main(["rename", str(home.root), "workload", before, now]) == 2
+    assert said in capsys.readouterr().err
+    kept = home.machine()
+    assert kept is not None
+    assert kept.renames == ()
 
 
 def test_names_of_hosts_and_tvms_stay_behind_the_experiment_s() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,10 @@ class MachineIdentity:
     def name_now(self, env_name: str) -> str:
         """The name today of what a record of this home calls `env_name`."""
         return self.name if env_name == self.formerly else env_name
+
+    def for_imported(self) -> MachineIdentity:
+        """What of it holds for imported nights: the renames. Their machines have names of their own."""
+        return replace(self, name="", formerly=None)
 
     def workload_now(self, workload: str) -> str:
         """The name today of what a record of this home calls `workload`."""

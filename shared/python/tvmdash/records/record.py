@@ -194,7 +194,7 @@ class NightData:
     """One data_<stamp>.json: `records` of ours, or the numeric leaves of a foreign experiment in `leaves`.
 
     declarations: what the foreign experiment says of them. env_name: of the machine that they are of, empty where it is
-    unknown. home: what the home keeps of its machine, where this is its own data and not imported.
+    unknown. home: what the home in which it lies keeps of names; of imported data without its machine.
     """
 
     experiment: str
@@ -330,12 +330,12 @@ def _schema() -> Schema:
 def night_of(value: Mapping[str, Any], experiment: str, stamp: str, home: MachineIdentity | None) -> NightData:
     """The night in what a checked data file of the newest version holds; `home` is the machine of the home it is of.
 
-    What was imported keeps what it says; a home's own records say its machine's name of today.
+    A home's own records say its machine's name of today, imported ones what they said; renames are of both.
     """
     ours = "records" in value
     night = common.object_in(value, "night")
     is_imported = "imported" in night
-    home = None if is_imported else home
+    home = home.for_imported() if home and is_imported else home
     env_name = str(night.get("machine") or (home.name if home else ""))
     return NightData(
         experiment=experiment,
