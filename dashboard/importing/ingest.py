@@ -113,6 +113,7 @@ class _ImportedNights:
     def __init__(self, request: ImportRequest) -> None:
         self._request = request
         self._machine = request.home.machine()
+        self._now = common.utc_now()
         self._imported: dict[str, dict[str, Mapping[str, Any]]] = {}
         self._stamps: dict[str, set[str]] = {}
 
@@ -127,6 +128,9 @@ class _ImportedNights:
         if known:
             return ImportReport(IN_ALREADY, file.shown, f"is {night.experiment}/data_{known}.json")
         moment = common.stamp_of(night.moment)
+        if night.moment > self._now + common.CLOCK_TOLERANCE:
+            text = f"is dated {moment}, in the future: the clock says {common.stamp_of(self._now)}. Correct its date."
+            return ImportReport(BROKEN, file.shown, text)
         source = {"format": style.name, "file": file.name.name, "part": night.part, "moment": moment}
         changed = next((stamp for stamp, facts in imported.items() if source.items() <= facts.items()), None)
         if changed:

@@ -22,7 +22,6 @@ from tvmdash.errors import DashboardError
 from tvmdash.files import lines
 
 FOLDER = "set_aside"
-_AHEAD = datetime.timedelta(minutes=10)
 _MOST_AHEAD = 3
 """Where more nights are ahead of the clock, only a person can say whether it is wrong now or was then."""
 _WORDS_FILE = "why.jsonl"
@@ -40,7 +39,7 @@ class Stray:
 
 def list_ahead(home: Home, now: datetime.datetime) -> list[str]:
     """The stamps of nights that are dated after now, oldest first."""
-    limit = common.stamp_of(now + _AHEAD)
+    limit = common.stamp_of(now + common.CLOCK_TOLERANCE)
     of_data = {stamp for name in home.experiments_with_data() for stamp in home.data_stamps(name)}
     return sorted(stamp for stamp in {*home.night_stamps(), *of_data} if stamp > limit)
 
@@ -90,7 +89,7 @@ def _find_misnamed(folder: Path, since: float) -> Iterator[Stray]:
 
 def _find_last_change(home: Home, now: datetime.datetime) -> float:
     """When the record of the last night was written whole."""
-    past = [stamp for stamp in home.night_stamps() if stamp <= common.stamp_of(now + _AHEAD)]
+    past = [stamp for stamp in home.night_stamps() if stamp <= common.stamp_of(now + common.CLOCK_TOLERANCE)]
     return home.night_file(past[-1]).lstat().st_mtime if past else 0.0
 
 

@@ -40,6 +40,10 @@ def utc_now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC).replace(microsecond=0)
 
 
+CLOCK_TOLERANCE = datetime.timedelta(minutes=10)
+"""A night that is dated further in the future is dated wrongly; the clocks of two machines differ by less."""
+
+
 def stamp_of(moment: datetime.datetime) -> str:
     """The stamp of an aware `moment`, as in 20261121T031500Z."""
     return moment.astimezone(datetime.UTC).strftime(STAMP_FORMAT)

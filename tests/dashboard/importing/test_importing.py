@@ -100,6 +100,20 @@ def test_a_file_that_has_changed_since_is_told_and_left(
     assert contents(home.data("pyperf")) == before
 
 
+def test_a_night_of_the_future_is_told_and_not_taken(
+    home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    value = json.loads((GOLDEN / "google_benchmark.json").read_text())
+    value["context"]["date"] = "2999-01-02T03:04:05+00:00"
+    (tmp_path / "later.json").write_text(json.dumps(value))
+    code, lines = take(home, tmp_path / "later.json", capsys)
+    assert code == SOME_FAILED
+    assert lines[0].startswith(
+        f"broken      {tmp_path}/later.json: is dated 29990102T030405Z, in the future: the clock says 2"
+    )
+    assert not home.experiments_with_data()
+
+
 def test_a_source_of_a_renamed_experiment_is_filed_under_its_name_of_today(
     home: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
