@@ -20,17 +20,29 @@ SCATTER = (-0.004, -0.002, 0.0, 0.002, 0.004)
 
 @dataclass(frozen=True)
 class PlantedTvm:
-    """A TVM with what it does to each workload: a factor of the time; sizes in bytes by workload."""
+    """A TVM with what it does to each workload: a factor of the time; sizes in bytes by workload.
+
+    release: a wheel's version; empty is a build from source.
+    """
 
     commit: str
     slower: Mapping[str, float] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
+    release: str = ""
+
+    @property
+    def provider(self) -> str:
+        return "wheel" if self.release else "git"
+
+    @property
+    def version(self) -> str:
+        return self.release or "0.27.dev0"
 
     @property
     def artifact(self) -> dict[str, Any]:
         """As nights and data files say it."""
-        facts = {"provider": "git", "version": "0.27.dev0", "commit": self.commit, "facts": {}}
-        return {"key": f"git-{self.commit[:8]}", **facts, "asked": [{"remote": "R", "branch": "main"}]}
+        facts = {"provider": self.provider, "version": self.version, "commit": self.commit, "facts": {}}
+        return {"key": f"{self.provider}-{self.commit[:8]}", **facts, "asked": [{"remote": "R", "branch": "main"}]}
 
     def time(self, workload: str) -> float:
         return 2.0 * self.slower.get(workload, 1.0)
@@ -55,7 +67,7 @@ def point(
 
 
 def _describe_reference(tvm: PlantedTvm, beside: PlantedTvm) -> Reference:
-    facts = (tvm.artifact["key"], beside.artifact["key"], "git", "0.27.dev0", beside.commit)
+    facts = (tvm.artifact["key"], beside.artifact["key"], beside.provider, beside.version, beside.commit)
     return Reference(*facts, ReferenceChoice.AUTO)
 
 

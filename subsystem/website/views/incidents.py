@@ -102,7 +102,7 @@ def view(incident: Incident, context: SiteContext, *, silent: bool) -> IncidentV
         who=people[-1] if people else "",
         history=tuple(ChangeView(change.at, change.who, change.state, change.words) for change in incident.changes),
         new=context.new_between(incident.after, incident.begin, incident.versions[1]) if _is_of_tvm(incident) else (),
-        steps=list_steps(incident, shown) if incident.is_open else (),
+        steps=list_steps(incident, shown, context.home) if incident.is_open else (),
         code=find_code_pages(incident, context),
     )
 

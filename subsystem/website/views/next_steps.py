@@ -6,8 +6,9 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tvmdash.dashboard_info import Home
 from tvmdash.incidents.ledger import CHANGE, Incident
-from tvmdash.incidents.next_step import PROGRAM, name_tvm
+from tvmdash.incidents.next_step import PROGRAM, name_tvms
 from views.series import SeriesView
 
 
@@ -19,13 +20,13 @@ class Step:
     command: str
 
 
-def list_steps(incident: Incident, series: SeriesView | None) -> tuple[Step, ...]:
+def list_steps(incident: Incident, series: SeriesView | None, home: Home) -> tuple[Step, ...]:
     """What can be asked about the incident; `series` is its worst that is still measured."""
-    return tuple(_list_steps(incident, series))
+    return tuple(_list_steps(incident, series, home))
 
 
-def _list_steps(incident: Incident, series: SeriesView | None) -> Iterator[Step]:
-    before, after = map(name_tvm, incident.versions)
+def _list_steps(incident: Incident, series: SeriesView | None, home: Home) -> Iterator[Step]:
+    before, after = name_tvms(incident, home)
     if series is not None and before and after and before != after and incident.kind == CHANGE:
         words = f"HOME {shlex.quote(series.experiment)} {shlex.quote(series.id)} --good {before} --bad {after}"
         yield Step("Find the commit", f"{PROGRAM} bisect {words} --incident {incident.id}")

@@ -23,8 +23,10 @@ from tvmdash.contracts.signoff import (
 )
 from tvmdash.incidents import annotations
 from tvmdash.incidents import file as incident_file
+from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.events import Moved, Opened
 from tvmdash.incidents.ledger import DETECTOR, LEDGER_FILE, OPENED, Event, iso_of
+from tvmdash.incidents.next_step import name_tvms
 from tvmdash.signoff.signoff import sign_off
 from tvmdash.signoff.waivers import covers
 from tvmdash.verdict import Standing
@@ -82,6 +84,23 @@ def test_where_luck_alone_keeps_a_change_from_being_excluded_no_more_pairs_are_a
     assert (
         command == f"python3 -m dashboard try {noisy.root} git:{B.commit} --against git:{A.commit} --experiments nets"
     )
+
+
+def test_a_home_of_wheels_is_told_to_bisect_releases(home: PlantedHome) -> None:
+    a = PlantedTvm("a" * 40, release="0.26.0")
+    b = PlantedTvm("c" * 40, {"mlp": 1.1}, release="0.27.0")
+    for night in range(4):
+        tvm = b if night else a
+        home.add_night(night, tvm, {"nets": [point(name, tvm, a) for name in ("mlp", *STEADY)]}, a)
+    series = known(home, a, b)["nets mlp run time"].id
+    moved = Moved(series, "mlp", "run_time", "ms", True, 2.0, 2.2, 0.1)
+    opened = Opened("change", stamp_of(1), stamp_of(0), stamp_of(1), (a.commit, b.commit), "compiler", (moved,))
+    event = Event.of(iso_of(stamp_of(1)), DETECTOR, OPENED, "i1", opened)
+    incident_file.append(home.home.output("stat_alerts") / LEDGER_FILE, [event])
+    ends = f"{series} --good pypi:0.26.0 --bad pypi:0.27.0 --incident i1"
+    assert signed(home, a, b).commands == (f"python3 -m dashboard bisect {home.root} nets {ends}",)
+    (incident,) = ledgers.fold(incident_file.read(home.home.output("stat_alerts") / LEDGER_FILE)).incidents.values()
+    assert name_tvms(incident, home.home) == ("pypi:0.26.0", "pypi:0.27.0")
 
 
 @pytest.mark.parametrize(("of_a", "named"), [(1.0, True), (1.08, False)])

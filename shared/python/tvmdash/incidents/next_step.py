@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
+from pathlib import Path
 
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import CHANGE, Incident
 from tvmdash.text import is_commit
 
@@ -28,7 +32,7 @@ def format_night_address(website: str, night: str) -> str:
 
 def format_next_step(incident: Incident, home: str) -> str:
     """The command to copy: it finds the commit, or where that cannot be asked says what the incident rests on."""
-    before, after = map(name_tvm, incident.versions)
+    before, after = name_tvms(incident, Home(Path(home)))
     worst = max(incident.moved, key=lambda moved: (moved.worse is True, abs(moved.effect)), default=None)
     is_between = before and after and before != after and incident.kind == CHANGE and not incident.bisected
     place = shlex.quote(home)
@@ -49,8 +53,20 @@ def format_status(home: str) -> str:
     return f"{PROGRAM} status {shlex.quote(home)}"
 
 
-def name_tvm(version: str) -> str:
-    """As commands take it: a commit of the home's remote, or a release; empty where it is neither."""
+def name_tvms(incident: Incident, home: Home) -> tuple[str, str]:
+    """The two TVMs that it came between, as commands take them; empty where one is neither a commit nor a release.
+
+    The commit of a wheel is no commit of the home's remote: its night's record says which release it is.
+    """
+    before, after = incident.versions
+    return _name_tvm(before, home, incident.after), _name_tvm(after, home, incident.begin)
+
+
+def _name_tvm(version: str, home: Home, stamp: str) -> str:
+    with contextlib.suppress(DashboardError):  # an imported night has no record
+        for artifact in home.read_night(stamp).artifacts:
+            if (artifact.get("provider"), artifact.get("commit")) == ("wheel", version):
+                return f"pypi:{artifact.get('version')}"
     if is_commit(version):
         return f"git:{version}"
     return f"pypi:{version}" if _RELEASE.fullmatch(version) else ""

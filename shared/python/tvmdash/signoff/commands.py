@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Collection, Iterator, Sequence
 
 from tvmdash.contracts.signoff import Signoff, SignoffDoubt, SignoffSeries, SignoffState
 from tvmdash.dashboard_info import Home, experiment_of
 from tvmdash.records.metrics import is_worse
+from tvmdash.signoff.tvms import HomeTvms
 from tvmdash.verdict import TELL
 
 _MOST_BISECTIONS = 3
-_COMMIT = re.compile("[0-9a-f]{7,40}")
 
 
-def list_commands(home: Home, done: Signoff, pairable: Collection[str]) -> Iterator[str]:
+def list_commands(home: Home, done: Signoff, tvms: HomeTvms, pairable: Collection[str]) -> Iterator[str]:
     """What to call: `try` and `compare` for what cannot be said, `bisect` for regressions that are open.
 
     pairable: the keys of the series that can be measured in turn; `compare` measures the others.
@@ -40,19 +39,18 @@ def list_commands(home: Home, done: Signoff, pairable: Collection[str]) -> Itera
         if item.id not in answered and item.before is None:
             first.setdefault(item.incident or item.experiment, item)
     for item in list(first.values())[:_MOST_BISECTIONS]:
-        good, bad = _find_range(done, item)
+        good, bad = _find_range(done, item, tvms)
         if good.partition(":")[0] == bad.partition(":")[0]:
             incident = ["--incident", item.incident] if item.incident else []
             yield _format(home, "bisect", item.experiment, item.id, "--good", good, "--bad", bad, *incident)
 
 
-def _find_range(done: Signoff, item: SignoffSeries) -> tuple[str, str]:
-    """The commits that its incident lies between, else A and B."""
+def _find_range(done: Signoff, item: SignoffSeries, tvms: HomeTvms) -> tuple[str, str]:
+    """The TVMs that its incident lies between, as commands take them, else A and B."""
     incident = next((each for each in done.incidents if each.id == item.incident), None)
-    if incident is not None and all(map(_COMMIT.fullmatch, incident.versions)):
-        good, bad = incident.versions
-        return f"git:{good}", f"git:{bad}"
-    return done.a.spec, done.b.spec
+    ids = [tvms.find_id(version) for version in incident.versions] if incident is not None else []
+    known = [tvms.tvms[name].spec for name in ids if name]
+    return (known[0], known[1]) if len(known) == 2 else (done.a.spec, done.b.spec)
 
 
 def _is_open(item: SignoffSeries) -> bool:

@@ -55,7 +55,7 @@ def sign_off(home: Home, names: tuple[str, str], *, matters: float) -> Signoff:
         tuple(event for event in events if event.waiver.base == a.id),
         tuple(dict.fromkeys((*found.faults, *faults))),
     )
-    return replace(done, commands=tuple(list_commands(home, done, _list_pairable(measured))))
+    return replace(done, commands=tuple(list_commands(home, done, found.tvms, _list_pairable(measured))))
 
 
 def _describe(tvm: HomeTvm, asked: str) -> SignoffTvm:
