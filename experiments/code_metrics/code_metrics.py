@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,8 +51,11 @@ class CodeMetricsConfig(ExperimentConfig):
 class CodeMetrics(Experiment[CodeMetricsConfig]):
     """Every workload on every target; a process for each target. What is timed is the compilation."""
 
-    engines = (TVM, cuda.COMPILERS)
+    engines = (TVM,)
     axes = (Axis("target", "build_config"), *(Axis(name, "workload_args") for name in workloads.ARGUMENTS))
+
+    def packages(self, config: CodeMetricsConfig) -> Sequence[Engine]:
+        return (cuda.COMPILERS,) if any(TARGETS[target]["kind"] == "cuda" for target in config.targets) else ()
 
     def points(self, config: CodeMetricsConfig) -> list[Point]:
         return [

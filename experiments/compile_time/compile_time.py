@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +39,7 @@ class CompileTimeConfig(ExperimentConfig):
 class CompileTime(Experiment[CompileTimeConfig]):
     """Every phase of every network's compilation; a process for each compilation, so that each is its first."""
 
-    engines = (TVM, ONNX)
+    engines = (TVM,)
     axes = (
         Axis("phase", "build_config"),
         Axis("frontend", "build_config"),
@@ -47,6 +47,9 @@ class CompileTime(Experiment[CompileTimeConfig]):
         Axis("batch", "workload_args"),
         Axis("threads", "runtime_config"),
     )
+
+    def packages(self, config: CompileTimeConfig) -> Sequence[Engine]:
+        return (ONNX,) if "onnx" in config.frontends else ()
 
     def points(self, config: CompileTimeConfig) -> list[Point]:
         target = workloads.target_text(config)

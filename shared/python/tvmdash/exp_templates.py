@@ -77,6 +77,10 @@ class Experiment(Generic[Config]):
             for engine in ([combination.engine] if combination.engine else engines)
         ]
 
+    def packages(self, config: Config) -> Sequence[Engine]:
+        """What `setup` installs for this config beside the engines that its points run on, as a frontend's package."""
+        return ()
+
     def target(self, point: Point, config: Config) -> Mapping[str, Any] | str:
         """What the point runs on, as its record says: a name, or TVM's target as a mapping."""
         return "cpu"

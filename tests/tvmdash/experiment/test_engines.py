@@ -46,11 +46,15 @@ def test_an_engine_is_installed_whole_and_only_once(tmp_path: Path, monkeypatch:
     assert engine_store.find(tmp_path / "setup" / "experiment" / "b", engine) == place
 
 
-def test_an_engine_that_cannot_be_installed_says_why_and_costs_the_others_nothing(tmp_path: Path) -> None:
+def test_an_engine_that_cannot_be_installed_says_why_and_costs_the_others_nothing(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     broken = Engine("broken", ("nosuchpackage==1.0",), pip_options=OFFLINE)
     good = Engine("good", (wheel(tmp_path, "goodlib"),), pip_options=OFFLINE)
     places = install(tmp_path, broken, good)
-    assert "nosuchpackage==1.0" in places["broken"].reason
+    why = "pip install failed: No matching distribution found for nosuchpackage==1.0"
+    assert places["broken"].reason == why
+    assert "Could not find a version" in capfd.readouterr().err, "the stage's log has all that pip said"
     assert not places["broken"].path
     assert places["good"].path
     found = engine_store.find(tmp_path / "setup" / "experiment" / "a", broken)

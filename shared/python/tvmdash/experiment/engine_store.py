@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import logging
 import os
 import shutil
 import subprocess
@@ -22,11 +21,11 @@ from tvmdash import common
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.engines import Engine
 from tvmdash.files import lock, sync
+from tvmdash.text import elide
 
 ENGINES_FILE = "engines.json"
 _COMPLETE = ".complete"
-_TAIL = 600
-_log = logging.getLogger("engines")
+_LONGEST = 200
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ def find(setup: Path, engine: Engine) -> Place:
     if not file.exists():
         return Place(reason="it was never installed; the experiment has no setup.sh, or setup has not run yet")
     item: Mapping[str, str] = common.read_json(file).get(
-        engine.name, {"path": "", "reason": "setup did not install it"}
+        engine.name, {"path": "", "reason": "setup did not install it, as no point runs on it; name it in `packages`"}
     )
     if item["path"] and not (Path(item["path"]) / _COMPLETE).exists():
         return Place(reason=f"{item['path']} no longer exists. Set rerun_setup for one night.")
@@ -72,7 +71,6 @@ def _place(engine: Engine, store: Path, timeout_s: float) -> Place:
     try:
         _run_pip(engine, folder, timeout_s)
     except DashboardError as error:
-        _log.warning("engine %s: %s", engine.name, error)
         shutil.rmtree(folder, ignore_errors=True)
         return Place(reason=str(error))
     sync.sync_tree(folder)
@@ -93,8 +91,16 @@ def _run_pip(engine: Engine, folder: Path, timeout_s: float) -> None:
         done = subprocess.run(argv, env=environment, timeout=timeout_s, capture_output=True, text=True, check=False)
     except subprocess.TimeoutExpired:
         raise DashboardError(f"pip timed out after {timeout_s:g} s") from None
+    sys.stderr.write(done.stderr)  # the stage's log keeps all of it
     if done.returncode:
-        raise DashboardError(f"pip install failed: {done.stderr.strip()[-_TAIL:] or done.returncode}")
+        raise DashboardError(f"pip install failed: {_find_error(done.stderr) or f'exit code {done.returncode}'}")
+
+
+def _find_error(transcript: str) -> str:
+    """The line in which pip says why it failed."""
+    lines = [line.strip() for line in transcript.splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    return elide([*lines, *errors][-1], _LONGEST) if lines else ""
 
 
 def _prune(store: Path, destination: Path) -> None:

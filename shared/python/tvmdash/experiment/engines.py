@@ -31,7 +31,7 @@ class Engine:
     see them, before everything else on PYTHONPATH. `pip_options` go to pip with them. `facts` is asked in the measuring
     process; without it the version is that of the first requirement. pairable: it is the night's own TVM; a reference
     can be measured beside it in the same way. device: the kind of devices that it is for, whose points of the engine
-    `instead_of` it measures; it is installed where a config asks for such a device.
+    `instead_of` it measures. It is installed where a point of the config runs on it.
     """
 
     name: str

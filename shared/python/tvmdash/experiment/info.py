@@ -104,6 +104,7 @@ class Measurable(Protocol[Config_contra]):
     """What measuring needs of an experiment; `exp_templates.Experiment` is one."""
 
     engines: tuple[Engine, ...]
+    inputs_engine: str
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -115,6 +116,9 @@ class Measurable(Protocol[Config_contra]):
 
     def points(self, config: Config_contra) -> list[Point]:
         """Every point that the config asks for."""
+
+    def packages(self, config: Config_contra) -> Sequence[Engine]:
+        """What is installed beside the engines of its points."""
 
     def prepare(self, point: Point, config: Config_contra, seed: int) -> Prepared:
         """The point's workload, ready to be timed."""

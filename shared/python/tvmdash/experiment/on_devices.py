@@ -29,9 +29,9 @@ def list_points(experiment: Measurable[Config], config: Config) -> list[Point]:
 
 
 def list_engines(experiment: Measurable[Config], config: Config) -> list[Engine]:
-    """The engines that the config asks for: not those of a kind of device that it names none of."""
-    kinds = {find_device(name).kind for name in _list_asked(config) if name != CPU}
-    return [engine for engine in experiment.engines if not engine.device or engine.device in kinds]
+    """The engines that the config asks for: on which a point of it runs, that make the inputs, and its packages."""
+    wanted = {experiment.inputs_engine, *(point.engine for point in list_points(experiment, config))}
+    return [*(engine for engine in experiment.engines if engine.name in wanted), *experiment.packages(config)]
 
 
 def _list_asked(config: Config) -> Sequence[str]:
