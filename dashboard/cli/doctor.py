@@ -177,12 +177,19 @@ def _find_in_schedule(home: Home, now: datetime.datetime) -> Iterator[Finding]:
 
 
 def _find_in_archives(home: Home, config: HomeConfig, now: datetime.datetime, *, drills: bool) -> Iterator[Finding]:
-    last = drill.read_drill(home)
-    if drills and home.night_stamps():
-        last = drill.run_drill(home, config.backup, config.tmp_data, now)
-    if not home.night_stamps():
+    nights = home.night_stamps()
+    if not nights:
         yield make_good("archives", "no archive yet.")
-    elif last is None:
+        return
+    if drill.is_empty(config.backup):
+        text = f"{config.backup} contains no archive. It is so after a restore; the next night makes one."
+        remedy = (
+            "If nights of this home were archived there, find out what removed them: this disk holds the only copy."
+        )
+        yield make_warning("archives", text, remedy)
+        return
+    last = drill.run_drill(home, config.backup, config.tmp_data, now) if drills else drill.read_drill(home)
+    if last is None:
         yield make_warning(
             "archives", "restoring an archive has never been tested.", f"python3 -m dashboard doctor {home.root}"
         )

@@ -52,8 +52,10 @@ def _smoke(arguments: argparse.Namespace) -> int:
     trial = smoke.trial_of(arguments.job, base, find_code(arguments), arguments.config)
     home = smoke.make_scratch_home(trial, base, arguments.scratch)
     plan = smoke.plan_of(trial, home)
-    done = night.run_night(plan, rebuild=smoke.needs_fetching(plan))
+    done = night.run_night(plan, rebuild=smoke.needs_fetching(plan), measures=False)
     print(night_summary.summarize_status(home, done))
+    if trial.row.measures:
+        print("The times are no measurements: sizes are small, and a smoke test does not wait for a quiet machine.")
     print("\n".join(_report_results(home, done, trial.code)))
     print(f"\nAll output is in {home.root}; when you are done: rm -r {home.root}")
     return choose_exit_code(done)

@@ -25,8 +25,12 @@ class HeldError(DashboardError):
 
 
 @contextlib.contextmanager
-def night_lock(home: Home, *, waits: bool = False, patience_s: float = machine_lock.PATIENCE_S) -> Iterator[None]:
+def night_lock(
+    home: Home, *, waits: bool = False, patience_s: float = machine_lock.PATIENCE_S, measures: bool = True
+) -> Iterator[None]:
     """Hold the home and its machine, or raise HeldError. The system lets go of both when this process ends.
+
+    What `measures` nothing that anybody compares needs no quiet machine and holds the home alone.
 
     It raises at once, or with `waits` only where the home's holder does not let nights pass (`take_turn`), or another
     home's measurement has the machine for `patience_s`.
@@ -36,7 +40,7 @@ def night_lock(home: Home, *, waits: bool = False, patience_s: float = machine_l
     if held is None:
         holder = lock.read_holder(home.lock_file) or "an unknown process"
         raise HeldError(f"{home.root}: another night is using this home: {holder}. Wait for it, or stop it.")
-    with held, _hold_machine(home, patience_s if waits else 0.0):
+    with held, _hold_machine(home, patience_s if waits else 0.0) if measures else contextlib.nullcontext():
         yield
 
 

@@ -36,15 +36,21 @@ _SETUP, _RUN = "setup", "run"
 
 
 def run_night(
-    plan: Plan, *, rebuild: bool, order: NightOrder | None = None, on_begin: Callable[[str], None] | None = None
+    plan: Plan,
+    *,
+    rebuild: bool,
+    order: NightOrder | None = None,
+    on_begin: Callable[[str], None] | None = None,
+    measures: bool = True,
 ) -> Night:
     """Run the plan and return its record, complete or interrupted; one job's failure is in it, not raised.
 
     It waits for the end of a run of `try`, and for another home's night on this machine. HeldError where another night
     holds the home, DashboardError where the night cannot begin. order: from the home that this host measures for.
-    on_begin: is given the night's stamp.
+    on_begin: is given the night's stamp. measures: whether its times are measurements, as night_lock says.
     """
-    with night_lock(plan.home, waits=True, patience_s=order.patience_s if order else PATIENCE_S):
+    patience_s = order.patience_s if order else PATIENCE_S
+    with night_lock(plan.home, waits=True, patience_s=patience_s, measures=measures):
         orphans.become_subreaper()
         folders.make_room(plan)
         moment = utc_now()

@@ -40,6 +40,11 @@ def read_drill(home: Home) -> Drill | None:
         return None
 
 
+def is_empty(backup: Path) -> bool:
+    """Whether the folder holds no archive at all, not even a broken one."""
+    return not any((backup / "archives").glob("*.json"))
+
+
 def is_due(home: Home, now: datetime.datetime) -> bool:
     """Whether the last one, or where there was none the first night, is older than a week."""
     last, nights = read_drill(home), home.night_stamps()

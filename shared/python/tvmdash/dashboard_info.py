@@ -26,6 +26,8 @@ VARIANT_SIGN = "@"
 """Between an experiment's name and the name of the TVM, of those beside the home's own, that it is measured on."""
 HOST_SIGN = "~"
 """Between an experiment's name and the name of the host, beside the home's own machine, that measures it."""
+WEBSITE = "website"
+"""The subsystem that makes the home's website."""
 OF_REFERENCE = "reference"
 """In traces the processes of the reference are those of the experiment's variant of this name."""
 
@@ -432,7 +434,7 @@ class Home:
 
     def page(self) -> Path | None:
         """The website's first page, where there is one."""
-        path = self.output("website") / "index.html"
+        path = self.output(WEBSITE) / "index.html"
         return path if path.is_file() else None
 
     def night_stamps(self) -> list[str]:

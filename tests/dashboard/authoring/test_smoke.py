@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.night import lock
+from dashboard.night import lock, machine_lock
 from tests.dashboard import homes
 from tvmdash.dashboard_info import Home
 
@@ -105,6 +105,15 @@ def test_what_is_not_there_cannot_be_tried(home: homes.HomeForTests, named: str,
     done = home.smoke(named, str(home.path))
     assert done.code == 2
     assert words in done.output
+
+
+def test_it_needs_no_quiet_machine_and_says_what_its_times_are(home: homes.HomeForTests, tmp_path: Path) -> None:
+    measuring = machine_lock.hold(Home(tmp_path / "other"), 0)
+    assert measuring is not None
+    with measuring:
+        done = home.smoke("plain", str(home.path))
+    assert done.code == 0, done.output
+    assert "The times are no measurements: sizes are small, and a smoke test does not wait" in done.output
 
 
 def test_a_scratch_home_is_new_and_no_night_is_disturbed(home: homes.HomeForTests) -> None:
