@@ -65,11 +65,12 @@ class Sandbox:
 
     def wrap(self, argv: Sequence[str], cwd: Path) -> list[str]:
         """The command line that runs `argv` in it."""
-        temporary = ["--tmpfs", "/tmp", "--tmpfs", "/var/tmp"]  # noqa: S108 - empty ones of its own
         python, visible, writable = _spell(_list_python()), _spell(self.visible), _spell(self.writable)
-        shown = [*_list_system(), *_list_parents([*python, *visible, *writable]), *_show(python), *_show(visible)]
+        temporary = ["--dir", "/var", *_make_temporary("/tmp"), *_make_temporary("/var/tmp")]  # noqa: S108 - its own
+        parents = _list_parents([*_SYSTEM, "/etc/passwd", *python, *visible, *writable])
+        shown = [*temporary, *parents, *_list_system(), *_show(python), *_show(visible)]
         own = [word for path in writable for word in ("--bind-try", path, path)]
-        places = [*temporary, *shown, *_KERNEL, "--dev", "/dev", *_list_devices(), *own]
+        places = [*shown, *_KERNEL, "--dev", "/dev", *_make_temporary("/dev/shm"), *_list_devices(), *own]  # noqa: S108
         user = _FOR_ROOT if _is_root() else ("--unshare-user",)
         return [
             "bwrap",
@@ -257,6 +258,11 @@ def _find_devices() -> list[Path]:
 def _list_devices() -> Iterator[str]:
     for path in _find_devices():
         yield from ("--dev-bind-try", str(path), str(path))
+
+
+def _make_temporary(folder: str) -> tuple[str, ...]:
+    """An empty folder, to which each user may write."""
+    return ("--perms", "1777", "--tmpfs", folder)
 
 
 def _list_parents(paths: Iterable[str]) -> Iterator[str]:

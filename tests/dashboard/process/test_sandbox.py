@@ -149,6 +149,21 @@ open("kept", "w").close()
 
 
 @pytest.mark.usefixtures("sealed")
+def test_it_finds_what_any_program_needs(tmp_path: Path) -> None:
+    program = """
+import multiprocessing, os, pwd, subprocess, tempfile
+for folder in ("/tmp", "/var/tmp", "/dev/shm"):
+    tempfile.TemporaryFile(dir=folder).write(b"x")
+multiprocessing.Lock()
+print(pwd.getpwnam("root").pw_uid, os.path.exists("/etc/ld.so.cache"), os.path.exists(os.path.realpath("/usr/bin/c++")))
+print(open("/proc/sys/kernel/pid_max").read().strip() != "", len(os.listdir("/sys/devices/system/cpu")) > 0)
+subprocess.run(["true"], check=True)
+"""
+    compiler = Path("/usr/bin/c++").exists()
+    assert run(tmp_path / "own", program).tail.splitlines() == [f"0 True {compiler}", "True True"]
+
+
+@pytest.mark.usefixtures("sealed")
 def test_it_changes_no_setting_of_the_kernel_and_no_name_of_the_machine(tmp_path: Path) -> None:
     program = """
 import os, socket
