@@ -41,16 +41,12 @@ lint() { "$VENV_PYTHON" -m ruff check --quiet --output-format concise .; }
 
 layout() { "$VENV_PYTHON" -m ruff format --check .; }
 
-# Folders of stage scripts hold modules of the same name, so each is checked by itself.
+# Each job's folder is on the path of its scripts, so their modules have names of their own over all jobs.
 types() {
-  local folder modules status=0
-  "$VENV_PYTHON" -m mypy --no-error-summary dashboard shared/python/tvmdash || status=1
-  for folder in experiments/*/ subsystem/*/; do
-    mapfile -d "" modules < <(find "$folder" -name '*.py' -print0)
-    [ ${#modules[@]} -gt 0 ] || continue
-    MYPYPATH="shared/python:$folder" "$VENV_PYTHON" -m mypy --no-error-summary "${modules[@]}" || status=1
-  done
-  return "$status"
+  local folders modules
+  folders=$(printf '%s:' experiments/*/ subsystem/*/)
+  mapfile -d "" modules < <(find experiments subsystem -name '*.py' -not -path '*/setup/*' -print0)
+  MYPYPATH="shared/python:$folders" "$VENV_PYTHON" -m mypy --no-error-summary dashboard shared/python/tvmdash "${modules[@]}"
 }
 
 begin_types() {

@@ -118,20 +118,20 @@ def verify(backup: Path, name: str | None = None) -> None:
         for path, entry in part.items()
         if isinstance(entry, StoredFile)
     }
-    objects = Objects(backup / "objects")
-    faults = [why for key, path in wanted.items() if (why := _find_fault(objects, *key, path))]
+    faults = Objects(backup / "objects").find_faults(wanted)
     if faults:
+        texts = [f"{path}: {faults[sha256]}" for (sha256, _), path in wanted.items() if sha256 in faults]
         raise DashboardError(
-            f"{backup}: {len(faults)} of {len(wanted)} stored files are damaged. {' '.join(faults[:5])}"
+            f"{backup}: {len(faults)} of {len(wanted)} stored files are damaged. {' '.join(texts[:5])}"
         )
 
 
-def _find_fault(objects: Objects, sha256: str, size_bytes: int, path: str) -> str:
-    try:
-        objects.check(sha256, size_bytes)
-    except DashboardError as error:
-        return f"{path}: {error}"
-    return ""
+def find_damaged(backup: Path) -> tuple[str, ...]:
+    """The files of all archives, by their paths in `backup`, that are missing or not as they were written."""
+    chain, objects = _load_some(backup), Objects(backup / "objects")
+    faults = objects.find_faults({content for link in chain.links for content in link.refers_to().items()})
+    broken = [chain.folder / f"{name}.json" for name in chain.broken]
+    return tuple(str(path.relative_to(backup)) for path in (*broken, *map(objects.path_of, faults)))
 
 
 def measure(backup: Path) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from dashboard.archive.objects import open_regular
 from tvmdash.common import Json
 from tvmdash.errors import DashboardError
 from tvmdash.files.sync import sync_folder
@@ -106,10 +107,9 @@ def write_manifest(folder: Path, manifest: Manifest) -> int:
 
 def read_manifest(path: Path) -> Manifest:
     """The manifest in `path`; DashboardError where anything in it is not as it was written."""
-    if path.exists() and not path.is_file():  # a pipe would be waited for
-        raise DashboardError(f"{path}: is not a regular file, so it is no manifest.")
     try:
-        raw = path.read_bytes()
+        with open_regular(path) as file:
+            raw = file.read()
     except OSError as error:
         raise DashboardError(f"{path}: cannot be read: {error.strerror}.") from error
     body, checksum = _split(raw)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import hashlib
 import os
 import re
+import stat
 import tempfile
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -117,6 +119,16 @@ class Objects:
         for _ in self.content(sha256, size_bytes):
             pass
 
+    def find_faults(self, wanted: Iterable[tuple[str, int]]) -> dict[str, str]:
+        """What is wrong with those of these contents, each a hash and a size in bytes, that are missing or damaged."""
+        faults = {}
+        for sha256, size_bytes in wanted:
+            try:
+                self.check(sha256, size_bytes)
+            except DashboardError as error:
+                faults[sha256] = str(error)
+        return faults
+
     def keep_only(self, wanted: Collection[str]) -> None:
         """Remove every content that is not `wanted`."""
         for folder, names in self._list_contents():
@@ -159,7 +171,7 @@ def _read(source: BinaryIO) -> bytes:
 def _check_content(path: Path, sha256: str, size_bytes: int) -> Iterator[bytes]:
     digest, seen_bytes = hashlib.sha256(), 0
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             for piece in _decompress(file):
                 digest.update(piece)
                 seen_bytes += len(piece)
@@ -176,6 +188,15 @@ def _check_content(path: Path, sha256: str, size_bytes: int) -> Iterator[bytes]:
         raise _make_broken_error(path, f"does not have the expected size of {size_bytes} bytes")
     if digest.hexdigest() != sha256:
         raise _make_broken_error(path, "does not match the hash in its name")
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """The file, never waited for; OSError where it cannot be opened, or is a pipe or anything else that is no file."""
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115 - returned
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
+    return file
 
 
 def _decompress(file: BinaryIO) -> Iterator[bytes]:

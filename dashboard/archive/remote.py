@@ -1,4 +1,4 @@
-"""A backup's copy in object storage: pushed after each archive, pulled to restore or verify from there.
+"""A backup's copy in object storage: pushed after each night, pulled to restore or verify from there.
 
 What is there is a whole backup at every instant: contents come before the manifest that names them, the base before
 what was squashed into it is removed, contents before the manifests that say that some may be left over.
@@ -10,34 +10,50 @@ import contextlib
 import hashlib
 import os
 import re
+import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dashboard.archive.manifests import BASE
+from dashboard.archive.chain import Chain, load_chain
+from dashboard.archive.manifests import BASE, read_manifest
+from dashboard.archive.objects import Objects, open_regular
 from tvmdash.errors import DashboardError
+from tvmdash.text import format_duration
 
+LIMIT_S = 1800.0
+"""What a push may take at the end of a night, and a drill: the next night sends the rest."""
 _FORM = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:/[A-Za-z0-9._/-]{1,500})?", re.ASCII)
 _OBJECTS, _ARCHIVES = "objects", "archives"
-_SETTINGS = {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 3, "mode": "standard"}}
+_FILE = re.compile(rf"{_OBJECTS}/([0-9a-f]{{2}})/\1[0-9a-f]{{62}}|{_ARCHIVES}/[A-Za-z0-9][A-Za-z0-9._-]{{0,99}}\.json")
+"""What a backup consists of; whatever else lies there is neither fetched, which could go astray, nor removed."""
+_BASE = f"{_ARCHIVES}/{BASE}.json"
+_SETTINGS = {"connect_timeout": 10, "read_timeout": 20, "retries": {"total_max_attempts": 2, "mode": "standard"}}
+_TRIES = 3
+"""Of s3fs, each of them two of botocore: a server that says nothing costs two minutes."""
 _PART_BYTES = 16 << 20
+_PATIENT_S = 7 * 86400.0
+"""Who waits at a terminal decides how long."""
+_NAMED = 5
 REQUIREMENTS = "requirements-s3-hashes.txt"
 
 
 @dataclass(frozen=True)
 class Pushed:
-    """What a push did: files and bytes sent, files removed."""
+    """What a push did: files and bytes sent, how many of them had been there but damaged, files removed."""
 
     files: int = 0
     sent_bytes: int = 0
+    mended: int = 0
     removed: int = 0
 
 
 @dataclass(frozen=True)
 class _There:
-    """A file in the storage. etag: the MD5 of its content where it was sent in one part, else anything."""
+    """A file in the storage. Where that encrypts with keys of its own, `etag` is no checksum of the file."""
 
     size_bytes: int
     etag: str
@@ -56,11 +72,17 @@ def check_url(url: str) -> str:
 
 
 class RemoteBackup:
-    """A folder of a bucket. Keys and the endpoint come from where every tool for S3 looks: AWS_* or ~/.aws."""
+    """A folder of a bucket. Keys and the endpoint come from where every tool for S3 looks: AWS_* or ~/.aws.
 
-    def __init__(self, url: str) -> None:
+    limit_s: what all its requests together may take, from now on.
+    """
+
+    def __init__(self, url: str, limit_s: float = _PATIENT_S) -> None:
         self.url = check_url(url)
         self._root = self.url.removeprefix("s3://")
+        self._limit_s = limit_s
+        self._end = time.monotonic() + limit_s
+        self._etags_tell = True
         try:
             import s3fs
         except ImportError as error:
@@ -69,21 +91,60 @@ class RemoteBackup:
             raise DashboardError(problem, place=self.url, remedy=remedy) from error
         options = {"config_kwargs": _SETTINGS, "use_listings_cache": False, "skip_instance_cache": True}
         self._files: Any = s3fs.S3FileSystem(**options)
+        self._files.retries = _TRIES
 
-    def push(self, backup: Path) -> Pushed:
-        """Make the storage hold what `backup` holds. What a push before this one did not come to is done by this."""
+    def push(self, backup: Path, doubted: Collection[str] = ()) -> Pushed:
+        """Make the storage hold the archives of `backup`: what is missing there, and what differs in size or checksum.
+
+        doubted: paths of files there that are damaged though they look well. A content that is damaged in `backup` is
+        not sent over what may be better: DashboardError names it, once all else is there.
+        """
+        chain = load_chain(backup / _ARCHIVES)
+        chain.require_sound()
+        contents = {sha256: size for link in chain.links for sha256, size in link.refers_to().items()}
+        manifests = [f"{_ARCHIVES}/{link.file_name}" for link in chain.links]
         with self._naming_errors():
             there = self._list()
-            here = {path: backup / path for path in _list_files(backup)}
-            sent = [
-                *(path for path in here if path.startswith(f"{_OBJECTS}/") and path not in there),
-                *self._list_changed_manifests(here, there),
-            ]
-            sent_bytes = sum(self._send(here[path], path) for path in sent)
-            gone = sorted((path for path in there if path not in here), key=lambda path: path.startswith(_ARCHIVES))
-            for path in gone:
-                self._files.rm_file(f"{self._root}/{path}")
-            return Pushed(len(sent), sent_bytes, len(gone))
+            self._refuse_other_chain(chain, there)
+            known = {path: facts for path, facts in there.items() if path not in doubted}
+            sent, faults = self._send_contents(backup, contents, known)
+            mended = len(sent.keys() & there.keys())
+            for path in manifests:
+                if path not in known or _compute_facts(backup / path) != known[path]:
+                    sent[path] = self._send(backup / path, path)
+            gone = there.keys() - set(map(_path_of, contents)) - set(manifests)
+            for path in sorted(gone, key=lambda path: path.startswith(_ARCHIVES)):
+                self._call("rm_file", f"{self._root}/{path}")
+        if faults:
+            more = f" And {len(faults) - _NAMED} more." if len(faults) > _NAMED else ""
+            raise DashboardError(f"not copied: {' '.join(faults[:_NAMED])}{more}", place=self.url)
+        return Pushed(len(sent), sum(sent.values()), mended, len(gone))
+
+    def _send_contents(
+        self, backup: Path, contents: Mapping[str, int], known: Mapping[str, _There]
+    ) -> tuple[dict[str, int], list[str]]:
+        """Send what is not there as it should be; the bytes sent by path, and what is wrong with what `backup` has.
+
+        The smallest are first: of a storage whose checksums are none of ours, it takes one to know.
+        """
+        sent, faults = dict[str, int](), list[str]()
+        objects = Objects(backup / _OBJECTS)
+        for sha256 in sorted(contents, key=lambda sha256: contents[sha256]):
+            path = _path_of(sha256)
+            if not self._must_send(backup / path, known.get(path)):
+                continue
+            if broken := objects.find_faults([(sha256, contents[sha256])]):
+                faults += broken.values()
+            else:
+                sent[path] = self._send(backup / path, path)
+        return sent, faults
+
+    def _must_send(self, source: Path, known: _There | None) -> bool:
+        """Whether the storage lacks this content, or what it has there is another."""
+        if known is None or not source.is_file():
+            return known is None
+        own = _compute_facts(source)
+        return own.size_bytes != known.size_bytes or (self._etags_tell and own.etag != known.etag)
 
     def pull(self, backup: Path) -> None:
         """Bring everything into the folder `backup`; what it has already of the same size stays."""
@@ -91,48 +152,71 @@ class RemoteBackup:
             there = self._list()
             if not any(path.startswith(f"{_ARCHIVES}/") for path in there):
                 raise DashboardError("no archive found.", place=self.url, remedy="Give the URL from backup_copy.")
+            needed, free = sum(facts.size_bytes for facts in there.values()), shutil.disk_usage(backup).free
+            if needed > free:
+                problem = f"the copy has {needed / 1e6:.0f} MB, but only {free / 1e6:.0f} MB are free."
+                raise DashboardError(problem, place=backup, remedy="Free some space, or set TMPDIR to another folder.")
             for path, known in there.items():
                 target = backup / path
                 if not (target.is_file() and target.stat().st_size == known.size_bytes and _OBJECTS in path):
                     self._fetch(path, target)
 
     def _list(self) -> dict[str, _There]:
-        """All files by their paths within the folder; nothing where there is no such folder yet."""
+        """The files of the backup by their paths in it; nothing where there is no such folder yet."""
         try:
-            found: Mapping[str, Mapping[str, Any]] = self._files.find(self._root, detail=True)
+            found: Mapping[str, Mapping[str, Any]] = self._call("find", self._root, detail=True)
         except FileNotFoundError:
             bucket = self._root.partition("/")[0]
-            self._files.ls(bucket)  # a bucket that is not there is an error
+            self._call("ls", bucket)  # a bucket that is not there is an error
             return {}
-        return {
-            name.removeprefix(f"{self._root}/"): _There(int(facts["size"]), str(facts.get("ETag", "")).strip('"'))
-            for name, facts in found.items()
-            if name.startswith((f"{self._root}/{_OBJECTS}/", f"{self._root}/{_ARCHIVES}/"))
-        }
+        files = {name.removeprefix(f"{self._root}/"): _read_facts(facts) for name, facts in found.items()}
+        return {path: facts for path, facts in files.items() if _FILE.fullmatch(path)}
 
-    def _list_changed_manifests(self, here: Mapping[str, Path], there: Mapping[str, _There]) -> list[str]:
-        """The base first where it changed, then the others, oldest first."""
-        manifests = sorted(path for path in here if path.startswith(f"{_ARCHIVES}/"))
-        manifests.sort(key=lambda path: path != f"{_ARCHIVES}/{BASE}.json")
-        return [path for path in manifests if path not in there or _is_other(here[path], there[path])]
+    def _refuse_other_chain(self, chain: Chain, there: Mapping[str, _There]) -> None:
+        """DashboardError where the copy is not of these archives: making it so would remove the last of the others."""
+        names = {Path(path).stem for path in there if path.startswith(f"{_ARCHIVES}/")} - {BASE}
+        own = {link.name for link in chain.links}.union(*(link.squashed for link in chain.links[:1]))
+        if not names & own and _BASE in there:
+            names |= self._read_base_name()
+        if names and not names & own:
+            problem = f"holds archives of another home, or of a backup_dir that was replaced (as {max(names)})."
+            remedy = "They were left as they are. Give backup_copy another folder."
+            raise DashboardError(problem, place=self.url, remedy=remedy)
+
+    def _read_base_name(self) -> set[str]:
+        """The name of the archive that is the base there; none where it is damaged."""
+        with tempfile.TemporaryDirectory() as folder, contextlib.suppress(DashboardError):
+            self._fetch(_BASE, Path(folder) / _BASE)
+            return {read_manifest(Path(folder) / _BASE).name}
+        return set()
 
     def _send(self, source: Path, path: str) -> int:
-        name, size_bytes = f"{self._root}/{path}", source.stat().st_size
-        self._files.put_file(os.fspath(source), name, chunksize=_PART_BYTES)
-        arrived = int(self._files.info(name)["size"])
-        if arrived != size_bytes:
-            raise DashboardError(f"{path}: incomplete transfer, {arrived} of {size_bytes} bytes.", place=self.url)
-        return size_bytes
+        """Send a file; its size in bytes."""
+        name, own = f"{self._root}/{path}", _compute_facts(source)
+        self._call("put_file", os.fspath(source), name, chunksize=_PART_BYTES)
+        arrived = _read_facts(self._call("info", name))
+        if arrived.size_bytes != own.size_bytes:
+            problem = f"{path}: incomplete transfer, {arrived.size_bytes} of {own.size_bytes} bytes."
+            raise DashboardError(problem, place=self.url)
+        self._etags_tell = arrived.etag == own.etag
+        return own.size_bytes
 
     def _fetch(self, path: str, target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=target.parent)
         os.close(descriptor)
         try:
-            self._files.get_file(f"{self._root}/{path}", name)
+            self._call("get_file", f"{self._root}/{path}", name)
             os.replace(name, target)
         finally:
             Path(name).unlink(missing_ok=True)
+
+    def _call(self, name: str, *arguments: Any, **options: Any) -> Any:
+        """What this function of s3fs returns, ended where the time for all of them is over."""
+        left_s = self._end - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError
+        return getattr(self._files, name)(*arguments, timeout=left_s, **options)
 
     @contextlib.contextmanager
     def _naming_errors(self) -> Iterator[None]:
@@ -143,7 +227,9 @@ class RemoteBackup:
         except DashboardError:
             raise
         except (OSError, BotoCoreError) as error:  # s3fs makes OSErrors of what the storage answers
-            problem = f"{type(error).__name__}: {error}"[:300].rstrip(".")
+            problem = f"{type(error).__name__}: {error}"[:300].rstrip(":. ")
+            if isinstance(error, TimeoutError) and time.monotonic() >= self._end:
+                problem = f"did not finish within {format_duration(self._limit_s)}"
             remedy = "The backup_dir is intact; the next night uploads what is missing."
             raise DashboardError(f"{problem}.", place=self.url, remedy=remedy) from error
 
@@ -157,15 +243,30 @@ def pulled(url: str, scratch: Path | None = None) -> Iterator[Path]:
         yield Path(folder)
 
 
-def _list_files(backup: Path) -> Iterator[str]:
-    """The finished files of a backup, by their paths in it."""
-    for name in (_OBJECTS, _ARCHIVES):
-        for path in sorted((backup / name).rglob("*")):
-            if path.is_file() and not path.name.startswith("."):
-                yield str(path.relative_to(backup))
+def describe_mended(url: str, files: int) -> str:
+    """A sentence on files of the copy that were damaged and are no longer."""
+    of = "1 damaged file of the copy was" if files == 1 else f"{files} damaged files of the copy were"
+    return f"{url}: {of} replaced from backup_dir."
 
 
-def _is_other(source: Path, known: _There) -> bool:
-    if source.stat().st_size != known.size_bytes:
-        return True
-    return hashlib.md5(source.read_bytes(), usedforsecurity=False).hexdigest() != known.etag
+def _path_of(sha256: str) -> str:
+    return f"{_OBJECTS}/{sha256[:2]}/{sha256}"
+
+
+def _read_facts(facts: Mapping[str, Any]) -> _There:
+    """What the storage says of a file."""
+    return _There(int(facts["size"]), str(facts.get("ETag", "")).strip('"'))
+
+
+def _compute_facts(source: Path) -> _There:
+    """What a storage says of this file: the ETag is its MD5, of one that is sent in parts the MD5 of their MD5s."""
+    with open_regular(source) as file:
+        size_bytes = os.fstat(file.fileno()).st_size
+        if size_bytes < 2 * _PART_BYTES:  # so s3fs decides
+            return _There(size_bytes, _md5(file.read()).hexdigest())
+        sums = [_md5(part).digest() for part in iter(lambda: file.read(_PART_BYTES), b"")]
+    return _There(size_bytes, f"{_md5(b''.join(sums)).hexdigest()}-{len(sums)}")
+
+
+def _md5(content: bytes) -> hashlib._Hash:
+    return hashlib.md5(content, usedforsecurity=False)

@@ -177,8 +177,9 @@ def _find_in_schedule(home: Home, now: datetime.datetime) -> Iterator[Finding]:
 
 
 def _find_in_archives(home: Home, config: HomeConfig, now: datetime.datetime, *, drills: bool) -> Iterator[Finding]:
-    nights = home.night_stamps()
-    if not nights:
+    if config.backup_copy:
+        yield _judge_copy(config, drill.read_drill(home, drill.OF_COPY))
+    if not home.night_stamps():
         yield make_good("archives", "no archive yet.")
         return
     if drill.is_empty(config.backup):
@@ -199,6 +200,17 @@ def _find_in_archives(home: Home, config: HomeConfig, now: datetime.datetime, *,
     else:
         tried = f"test restore of {last.archive} succeeded: {last.files} files in {format_duration(last.elapsed_s)}"
         yield make_good("archives", f"{tried}; the copy was deleted ({last.at[:8]}).")
+
+
+def _judge_copy(config: HomeConfig, last: drill.Drill | None) -> Finding:
+    """By the last weekly drill: fetching all of it is no matter of a moment."""
+    remedy = f"python3 -m dashboard verify {config.backup_copy} fetches and checks all of it."
+    if last is None:
+        return make_good("archives", f"a restore from {config.backup_copy} is tested once a week; none was due yet.")
+    if last.fault:
+        text = f"restoring from {config.backup_copy} failed on {last.at[:8]}: {last.fault}"
+        return make_fault("archives", text, remedy)
+    return make_good("archives", f"test restore of {last.archive} from {config.backup_copy} succeeded ({last.at[:8]}).")
 
 
 def _find_tools() -> Iterator[Finding]:

@@ -17,8 +17,15 @@ from tvmdash.text import format_list
 _log = logging.getLogger("night")
 
 
-def make_archive(context: Context, journal: Journal, moment: str) -> None:
-    """Archive the home; `moment`: before or after the night."""
+BEFORE, AFTER = "before", "after"
+
+
+def make_archive(context: Context, journal: Journal, moment: str) -> bool:
+    """Archive the home before or after the night; whether its copy, where it has one, is up to date now.
+
+    Only after the night something is copied: a storage that is slow keeps nobody from measuring, and the archive made
+    before is sent with the one made after.
+    """
     config = context.plan.config
     try:
         done = archive.archive(
@@ -33,26 +40,28 @@ def make_archive(context: Context, journal: Journal, moment: str) -> None:
         missing = (*journal.night.missing_backups, MissingBackup(moment, str(error)))
         journal.change(missing_backups=missing)
         journal.note(f"Archiving the home {moment} the night failed: {error}")
-        return
+        return False
     if not done.complete:
         journal.note(f"The archive {moment} the night is incomplete: {format_list(done.skipped, 3)}")
     _log.info("archived the home %s the night: %d new files, %d bytes", moment, done.new_files, done.new_bytes)
     _prune(context, journal)
-    if config.backup_copy:
-        _push(context, journal, moment)
+    return moment == AFTER and bool(config.backup_copy) and _push(context, journal)
 
 
-def _push(context: Context, journal: Journal, moment: str) -> None:
-    """Send what is new to the object storage; what cannot be sent is sent by the next archive."""
+def _push(context: Context, journal: Journal) -> bool:
+    """Send what the object storage lacks; whether it has all now. What cannot be sent is sent by the next night."""
     config = context.plan.config
     try:
-        pushed = remote.RemoteBackup(config.backup_copy).push(config.backup)
+        pushed = remote.RemoteBackup(config.backup_copy, remote.LIMIT_S).push(config.backup)
     except DashboardError as error:
         _log.warning("%s", error)
-        journal.change(missing_backups=(*journal.night.missing_backups, MissingBackup(moment, str(error))))
-        journal.note(f"Copying the archive made {moment} the night failed: {error}")
-        return
+        journal.change(missing_backups=(*journal.night.missing_backups, MissingBackup(AFTER, str(error))))
+        journal.note(f"Copying the archives failed: {error}")
+        return False
+    if pushed.mended:
+        journal.note(remote.describe_mended(config.backup_copy, pushed.mended))
     _log.info("copied the archives to %s: %d files, %d bytes", config.backup_copy, pushed.files, pushed.sent_bytes)
+    return True
 
 
 def _list_references_to_keep(context: Context, journal: Journal) -> dict[str, Path]:

@@ -8,8 +8,9 @@ import shutil
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from dashboard.archive.remote import describe_mended
 from dashboard.night import engine, publish, raw_data
-from dashboard.night.archives import make_archive
+from dashboard.night.archives import AFTER, BEFORE, make_archive
 from dashboard.night.context import Context
 from dashboard.night.hosts_tonight import HostsTonight
 from dashboard.night.journal import Journal
@@ -44,7 +45,7 @@ class Phases:
 
     def perform(self) -> None:
         """All of them."""
-        self._archive("before")
+        self._archive(BEFORE)
         away = [] if self._is_ordered else self._plan.away
         jobs = (*self._plan.experiments, *away, *self._plan.subsystems)
         total = sum(1 + len(job.stages) for job in (*jobs, *self._plan.rejected))
@@ -63,14 +64,13 @@ class Phases:
         self._tvms.prune()
         # Closed first: the archive holds the whole record, and a folder half removed is not taken for a killed night's.
         self._journal.close(COMPLETE)
-        self._archive("after")
-        self._look_after()
+        self._look_after(is_copied=self._archive(AFTER))
 
-    def _archive(self, moment: str) -> None:
-        if not self._is_ordered:  # what a host measured is archived at home
-            make_archive(self._context, self._journal, moment)
+    def _archive(self, moment: str) -> bool:
+        """Whether the archives were copied; what a host measured is archived at home."""
+        return not self._is_ordered and make_archive(self._context, self._journal, moment)
 
-    def _look_after(self) -> None:
+    def _look_after(self, *, is_copied: bool) -> None:
         """Note what the night left free, and once a week try to restore; neither costs the night anything."""
         config = self._plan.config
         if self._is_ordered:
@@ -81,6 +81,14 @@ class Phases:
                 done = drill.run_drill(self._context.home, config.backup, config.tmp_data, utc_now())
                 if done.fault:
                     self._journal.note(f"The test restore of the newest archive failed: {done.fault}")
+            if is_copied and drill.is_due(self._context.home, utc_now(), drill.OF_COPY):
+                done = drill.run_copy_drill(
+                    self._context.home, config.backup_copy, config.backup, config.tmp_data, utc_now()
+                )
+                if done.fault:
+                    self._journal.note(f"The test restore from {config.backup_copy} failed: {done.fault}")
+                elif done.mended:
+                    self._journal.note(describe_mended(config.backup_copy, done.mended))
         except OSError as error:
             _log.warning("%s: %s", error.filename, error.strerror)
 

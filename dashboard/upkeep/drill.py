@@ -1,4 +1,7 @@
-"""A restore that is only tried: once a week the newest archive is brought back beside, compared and removed."""
+"""A restore that is only tried: once a week the newest archive is brought back beside, compared and removed.
+
+Where the archives have a copy in object storage, that is fetched and tried likewise, and mended from the backup_dir.
+"""
 
 from __future__ import annotations
 
@@ -6,36 +9,41 @@ import datetime
 import shutil
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from dashboard.archive import archive
+from dashboard.archive.remote import LIMIT_S, RemoteBackup
 from tvmdash import common, structured
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.structured import Stamp
 
 EVERY = datetime.timedelta(days=7)
-_FILE, _PREFIX = "restore_drill.json", ".restore-drill."
+OF_BACKUP, OF_COPY = "restore_drill.json", "copy_drill.json"
+"""The files of the last one each, in `results`."""
+_PREFIX = ".restore-drill."
 _SPARE = 2
 """So many times its size must be free for an archive to be tried."""
 
 
 @dataclass(frozen=True)
 class Drill:
-    """One try. fault: why it did not succeed, empty where it did."""
+    """One try. fault: why it did not succeed, empty where it did. mended: files of a copy that were damaged there."""
 
     at: Stamp
     archive: str
     files: int
     elapsed_s: float
     fault: str = ""
+    mended: int = 0
 
 
-def read_drill(home: Home) -> Drill | None:
+def read_drill(home: Home, file: str = OF_BACKUP) -> Drill | None:
     """The last one; None where there is none, or its file is damaged."""
     try:
-        return structured.read(Drill, home.root / "results" / _FILE, max_bytes=1 << 16)
+        return structured.read(Drill, home.root / "results" / file, max_bytes=1 << 16)
     except DashboardError:
         return None
 
@@ -45,9 +53,9 @@ def is_empty(backup: Path) -> bool:
     return not any((backup / "archives").glob("*.json"))
 
 
-def is_due(home: Home, now: datetime.datetime) -> bool:
+def is_due(home: Home, now: datetime.datetime, file: str = OF_BACKUP) -> bool:
     """Whether the last one, or where there was none the first night, is older than a week."""
-    last, nights = read_drill(home), home.night_stamps()
+    last, nights = read_drill(home, file), home.night_stamps()
     since = last.at if last else nights[0] if nights else common.stamp_of(now)
     return abs(now - common.parse_stamp(since)) >= EVERY
 
@@ -57,16 +65,41 @@ def run_drill(home: Home, backup: Path, scratch: Path, now: datetime.datetime) -
 
     Every content is checked on its way. What goes wrong is in what is returned, and kept for `doctor`.
     """
+    return _try(home, OF_BACKUP, now, backup, lambda: _restore(backup, scratch, home))
+
+
+def run_copy_drill(home: Home, url: str, backup: Path, scratch: Path, now: datetime.datetime) -> Drill:
+    """The same from the copy at `url`, of which every file is read; what is damaged there is sent again first."""
+
+    def restore() -> int:
+        scratch.mkdir(parents=True, exist_ok=True)
+        remote = RemoteBackup(url, LIMIT_S)
+        with tempfile.TemporaryDirectory(prefix=_PREFIX, suffix=".new", dir=scratch) as folder:
+            copy = Path(folder)
+            remote.pull(copy)
+            damaged = archive.find_damaged(copy)
+            if damaged:
+                remote.push(backup, damaged)
+                for path in damaged:
+                    (copy / path).unlink(missing_ok=True)
+                remote.pull(copy)
+            _restore(copy, scratch, home)
+        return len(damaged)
+
+    return _try(home, OF_COPY, now, backup, restore)
+
+
+def _try(home: Home, file: str, now: datetime.datetime, backup: Path, restore: Callable[[], int | None]) -> Drill:
     begun = time.monotonic()
-    name, files, fault = "", 0, ""
+    name, files, mended, fault = "", 0, 0, ""
     try:
         newest = archive.archives(backup)[-1]
         name, files = newest.name, newest.total_files
-        _restore(backup, scratch, home)
+        mended = restore() or 0
     except DashboardError as error:
         fault = str(error)
-    drill = Drill(common.stamp_of(now), name, files, round(time.monotonic() - begun, 3), fault)
-    common.write_json(home.root / "results" / _FILE, {"schema_version": 1, **structured.to_json(drill)})
+    drill = Drill(common.stamp_of(now), name, files, round(time.monotonic() - begun, 3), fault, mended)
+    common.write_json(home.root / "results" / file, {"schema_version": 1, **structured.to_json(drill)})
     return drill
 
 

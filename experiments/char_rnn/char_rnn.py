@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import on_relax
-import on_torch
-from generator import Size, Task, checked, task
+import char_rnn_torch
+import numpy as np
+from generator import CATEGORIES, END, LETTERS, Size, Start, Task, checked, spelled, task
 
+from tvmdash import relax_util
 from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared
 from tvmdash.experiment import configuration_text, reference_engines
 from tvmdash.plot_util.specs import Bar, BarValue, Plot
-from tvmdash.relax_util import workloads
+from tvmdash.relax_util import Compiled, CompileOptions, workloads
 from tvmdash.series.store import Series
 from tvmdash.summary_util import Summary
 from tvmdash.trial_util import python_timer
@@ -53,9 +55,9 @@ class CharRnn(Experiment[CharRnnConfig]):
     def prepare(self, point: Point, config: CharRnnConfig, seed: int) -> Prepared:
         asked, threads = _task(config, seed), config.threads
         if point.engine == "torch":
-            names = on_torch.make(asked, threads)
+            names = char_rnn_torch.make(asked, threads)
             return Prepared(python_timer(names), lambda: checked(names(), asked.names))
-        made = on_relax.make(asked, point, threads)
+        made = make(asked, point, threads)
         compiled = made.compiled
         return Prepared(
             timer=python_timer(made.names),
@@ -101,6 +103,120 @@ def _point(way: str, shared: Mapping[str, Any], config: CharRnnConfig) -> Point:
     values = {**shared, "program": program, **dict(zip(("mode",), mode, strict=False))}
     target = workloads.target_text(config) if engine == "tvm" else "cpu"
     return Point("char_rnn.names", values, "names", target, engine)
+
+
+WEIGHTS = ("hidden_w", "hidden_b", "output_w", "output_b", "letter_w", "letter_b")
+SOURCE = """
+@I.ir_module
+class Generator:
+    @R.function
+    def cell(
+        category: R.Tensor((1, {categories}), "float32"), letter: R.Tensor((), "int64"),
+        hidden: R.Tensor((1, {hidden}), "float32"), {parameters}
+    ) -> R.Tuple(R.Tensor((), "int64"), R.Tensor((1, {hidden}), "float32")):
+        with R.dataflow():
+            one = R.astype(R.equal(R.arange(0, {letters}, 1, dtype="int64"), letter), "float32")
+            both = R.concat([category, R.reshape(one, (1, {letters})), hidden], axis=1)
+            after = R.add(R.matmul(both, hidden_w), hidden_b)
+            output = R.concat([after, R.add(R.matmul(both, output_w), output_b)], axis=1)
+            scores = R.nn.log_softmax(R.add(R.matmul(output, letter_w), letter_b))
+            given = (R.argmax(R.reshape(scores, ({letters},)), axis=0), after)
+            R.output(given)
+        return given
+
+    @R.function
+    def name(
+        category: R.Tensor((1, {categories}), "float32"), letter: R.Tensor((), "int64"),
+        hidden: R.Tensor((1, {hidden}), "float32"), place: R.Tensor((), "int64"),
+        text: R.Tensor(({longest},), "int64"), {parameters}
+    ) -> R.Tensor(({longest},), "int64"):
+        full = R.equal(place, R.const({longest}, "int64"))
+        done = R.logical_or(full, R.equal(letter, R.const({end}, "int64")))
+        if done:
+            out = text
+        else:
+            given = Generator.cell(category, letter, hidden, {arguments})
+            here = R.equal(R.arange(0, {longest}, 1, dtype="int64"), place)
+            longer = R.where(here, given[0], text)
+            out = Generator.name(
+                category, given[0], given[1], R.add(place, R.const(1, "int64")), longer, {arguments}
+            )
+        return out
+"""
+
+
+def module(task: Task) -> Any:
+    """An IRModule with `cell`, one step, and `name`, which calls itself until the name ends. Weights are arguments."""
+    import tvm.script
+    from tvm.script import ir, relax
+
+    shapes = {name: task.weights[name].shape for name in WEIGHTS}
+    source = SOURCE.format(
+        categories=CATEGORIES,
+        letters=LETTERS,
+        end=END,
+        hidden=task.size.hidden,
+        longest=task.size.longest,
+        parameters=", ".join(f'{name}: R.Tensor({shape}, "float32")' for name, shape in shapes.items()),
+        arguments=", ".join(WEIGHTS),
+    )
+    return tvm.script.from_source(source, {"I": ir, "R": relax})
+
+
+@dataclass(frozen=True)
+class Made:
+    """The compiled module, and a call that gives the names."""
+
+    compiled: Compiled
+    names: Callable[[], list[str]]
+
+
+def make(task: Task, point: Point, threads: int) -> Made:
+    """What the point asks for. The weights and all that a name starts from lie on the device already."""
+    import tvm
+    from tvm import relax
+
+    mode = point.values["mode"]
+    compiled = relax_util.compile_module(module(task), CompileOptions(json.loads(point.target), exec_mode=mode))
+    relax_util.use_threads(threads)
+    machine, tensor = relax.VirtualMachine(compiled.executable, tvm.cpu()), tvm.runtime.tensor
+    weights = [tensor(task.weights[name]) for name in WEIGHTS]
+    zeros = tensor(np.zeros((1, task.size.hidden), np.float32))
+    run = {"loop": _loop, "recursion": _recursion}[point.values["program"]](machine, task, zeros, weights)
+    starts = [(start, tensor(start.category), tensor(np.array(start.letter))) for start in task.starts]
+    return Made(compiled, lambda: [run(*start) for start in starts])
+
+
+Name = Callable[[Start, Any, Any], str]
+
+
+def _loop(machine: Any, task: Task, zeros: Any, weights: list[Any]) -> Name:
+    cell, steps = machine["cell"], range(task.size.longest)
+
+    def name(start: Start, category: Any, first: Any) -> str:
+        letters, letter, hidden = [start.letter], first, zeros
+        for _ in steps:
+            letter, hidden = cell(category, letter, hidden, *weights)
+            index = int(letter.numpy())
+            if index == END:
+                break
+            letters.append(index)
+        return spelled(letters)
+
+    return name
+
+
+def _recursion(machine: Any, task: Task, zeros: Any, weights: list[Any]) -> Name:
+    import tvm
+
+    whole, position = machine["name"], tvm.runtime.tensor(np.array(0))
+    empty = tvm.runtime.tensor(np.full(task.size.longest, END))
+
+    def name(start: Start, category: Any, first: Any) -> str:
+        letters = whole(category, first, zeros, position, empty, *weights).numpy().tolist()
+        return spelled([start.letter, *letters[: letters.index(END) if END in letters else None]])
+
+    return name
 
 
 if __name__ == "__main__":

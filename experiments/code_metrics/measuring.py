@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import code_workloads
 import counting
 import cuda
-import workloads
 from generated import Generated, generate
 from keeping import Keep
 from targets import TARGETS
@@ -32,7 +32,7 @@ def measure(point: Point, seed: int, *, is_counted: bool) -> Generated:
     target = str(point.values["target"])
     _see_cuda_compilers(target)
     args = {name: value for name, value in point.values.items() if name != "target"}
-    module, inputs = workloads.find(point.workload, args).make(seed)
+    module, inputs = code_workloads.find(point.workload, args).make(seed)
     generated = generate(module, target)
     return _count(generated, inputs) if is_counted and target == COUNTED_TARGET else generated
 

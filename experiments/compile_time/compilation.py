@@ -11,9 +11,8 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
-
-import memory
 
 from tvmdash import networks, relax_util
 from tvmdash.errors import DashboardError
@@ -69,15 +68,15 @@ class _Watched:
     """Time and memory from its making on."""
 
     def __init__(self) -> None:
-        self._since = "the beginning of this" if memory.forget_peak() else "the start of the process"
-        self._before = memory.now()
+        self._since = "the beginning of this" if forget_peak() else "the start of the process"
+        self._before = now()
         self._begun = time.perf_counter_ns()
 
     def ms(self) -> float:
         return (time.perf_counter_ns() - self._begun) / 1e6
 
     def memory(self) -> dict[str, int | str]:
-        peak = memory.now().peak
+        peak = now().peak
         return {
             "memory_before_bytes": self._before.resident,
             "peak_memory_bytes": peak,
@@ -171,3 +170,37 @@ def _frontend(source: Source, network: Network, weights: Mapping[str, Array]) ->
         return onnx.from_onnx(made, shape_dict=shapes)
 
     return from_onnx
+
+
+_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+_RESET_PEAK = "5"
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Resident memory in bytes: now, and the most since the peak was last forgotten.
+
+    It is VmHWM and not getrusage's ru_maxrss: that one begins with the memory of whoever started the process.
+    """
+
+    resident: int
+    peak: int
+
+
+def now() -> Memory:
+    """What the system says of this process."""
+    lines = dict(line.split(":", 1) for line in _STATUS.read_text(encoding="utf-8").splitlines() if ":" in line)
+    try:
+        resident, peak = (int(lines[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM"))
+    except KeyError as error:
+        raise DashboardError(f"{_STATUS}: there is no {error}. Peak memory is read from Linux alone.") from error
+    return Memory(resident, peak)
+
+
+def forget_peak() -> bool:
+    """From now on the peak is that of what follows; False where the system forbids it (see proc(5), clear_refs)."""
+    try:
+        _CLEAR.write_text(_RESET_PEAK, encoding="utf-8")
+    except OSError:
+        return False
+    return True

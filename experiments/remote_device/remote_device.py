@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -10,22 +11,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import device_text
 from devices import Device, devices
 from far_side import send
 from loopback import loopback
-from workloads import problem
 
-from tvmdash import relax_util
+from tvmdash import networks, relax_util
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared
-from tvmdash.experiment import engine_store
+from tvmdash.experiment import engine_store, plots
 from tvmdash.experiment.engines import Engine
-from tvmdash.networks import accuracy
+from tvmdash.networks import INPUT, Network, Node, accuracy
+from tvmdash.networks import layers as network_layers
+from tvmdash.networks.ops import Array
 from tvmdash.relax_util import CompileOptions, lowering
 from tvmdash.relax_util import workloads as relax_workload
 from tvmdash.relax_util.rpc import Address, session
-from tvmdash.summary_util import Summary
+from tvmdash.summary_util import Summary, format_ratio, geometric_mean_ratio
 
 TVM = Engine("tvm", ("cloudpickle==3.1.2", "psutil==7.2.2", "tornado==6.6.1"), facts=relax_workload.engine_facts)
 """TVM with what its tracker and its server import."""
@@ -92,7 +93,7 @@ class RemoteDevice(Experiment[RemoteDeviceConfig]):
     def summary(self, history: History) -> Summary:
         """The default words, and how each device stands to the first one."""
         usual = super().summary(history)
-        return usual.with_lines(device_text.summarize_history(history))
+        return usual.with_lines(summarize_history(history))
 
     def _run(self, config_dir: Path, raw: Path) -> str:
         config = self.load_config(config_dir)
@@ -129,6 +130,38 @@ def _address(device: Device) -> Address:
     if isinstance(address, str):
         raise DashboardError(f"device {device.name}: {address}")
     return address[0], address[1]
+
+
+def summarize_history(history: History) -> list[str]:
+    """A line for each device but the first: its times against the first one's, over the workloads of both."""
+    times: dict[str, dict[str, float]] = {}
+    for series in plots.measured_tonight(history, {"run_time"}):
+        device = series.labels["runtime_config"]["device"]
+        times.setdefault(device, {})[str(series.labels["workload"])] = series.values[-1]
+    if not times:
+        return []
+    first, *others = times
+    lines = []
+    for device in others:
+        pairs = [(times[first][name], ms) for name, ms in times[device].items() if name in times[first]]
+        if pairs:
+            lines.append(f"- {device} against {first}: {format_ratio(geometric_mean_ratio(pairs))}")
+    return lines
+
+
+@functools.cache
+def layers() -> dict[str, Network]:
+    """The different convolutions of ResNet-18 as networks of one node."""
+    convolutions = network_layers.resnet18_convolutions().items()
+    return {name: Network(name, shape, (Node("conv", op, (INPUT,)),)) for name, (op, shape) in convolutions}
+
+
+@functools.lru_cache(maxsize=1)
+def problem(name: str, seed: int) -> tuple[Network, dict[str, Array], Array, Array]:
+    """A network or layer, its weights, an input and the reference answer."""
+    network = layers()[name] if name in layers() else networks.NETWORKS[name]()
+    weights, x = networks.make_weights(network, seed), networks.make_input(network, seed)
+    return network, weights, x, networks.reference(network, weights, x)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import on_onnx
-import on_relax
-import on_torch
+import rnn_comp_torch
 from recurrence import Case, Problem, problem
 
 from tvmdash import relax_util
@@ -25,7 +26,7 @@ from tvmdash.trial_util import python_timer
 
 ONNXRUNTIME = Engine("onnxruntime", (*reference_engines.ONNXRUNTIME.requirements, "onnx==1.23.2"))
 """With the package that makes its models."""
-RIVALS = {"onnxruntime": on_onnx.prepare, "torch": on_torch.prepare}
+RIVALS = {"onnxruntime": on_onnx.prepare, "torch": rnn_comp_torch.prepare}
 LAYOUT = "TNC"
 """Length, batch, features: that of x and of a layer's outputs on every engine."""
 
@@ -102,7 +103,7 @@ def _case(point: Point) -> Case:
 
 
 def _on_tvm(asked: Problem, options: CompileOptions, threads: int, device: str) -> Prepared:
-    compiled = relax_util.compile_module(on_relax.lower(asked), options)
+    compiled = relax_util.compile_module(lower(asked), options)
     loaded = relax_util.load(compiled, threads, device)
     inputs = (asked.x, *asked.state)
     timer = loaded.python_timer(*inputs)
@@ -115,6 +116,99 @@ def checked(answers: tuple[Array, ...], asked: Problem) -> dict[str, float]:
     """The largest error of the outputs and of the last state, each of which must be right."""
     facts = [accuracy.check_answer(given, expected) for given, expected in zip(answers, asked.expected, strict=True)]
     return max(facts, key=lambda fact: fact["max_error"])
+
+
+Expr = Any
+"""A relax.Expr; TVM has no types of its own to offer."""
+
+
+def lower(problem: Problem) -> Any:
+    """An IRModule whose `main` takes x and the state and gives the answers as a tuple; the weights are constants."""
+    from tvm import relax
+
+    case, builder = problem.case, relax.BlockBuilder()
+    tensor = getattr(relax, "TensorStructInfo", None) or relax.TensorType  # the name up to 0.25, and since
+    x = relax.Var("x", tensor(problem.x.shape, "float32"))
+    state: list[Expr] = [
+        relax.Var(f"s{index}", tensor(part.shape, "float32")) for index, part in enumerate(problem.state)
+    ]
+    with builder.function("main", [x, *state]):
+        with builder.dataflow():
+            constants = _constants(problem.weights)
+            inner, outputs = _inner(builder, problem.x.shape, constants, x), []
+            for step in range(case.length):
+                state = _step(builder, case.kind, constants, inner(step), state)
+                outputs.append(state[0])
+            given = state if case.form == "cell" else [_stacked(outputs), *state]
+            output = builder.emit_output(relax.Tuple(given))
+        builder.emit_func_output(output)
+    return builder.finalize()
+
+
+def _constants(weights: Mapping[str, Array]) -> dict[str, Expr]:
+    """The weights as constants, matrices as (hidden, gates * hidden). All steps share them: copies fill caches."""
+    from tvm import relax
+
+    return {name: relax.const(np.ascontiguousarray(array.T)) for name, array in weights.items()}
+
+
+def _inner(builder: Any, shape: tuple[int, ...], constants: Mapping[str, Expr], x: Expr) -> Callable[[int], Expr]:
+    """What comes of the input at each step, (batch, gates * hidden)."""
+    from tvm.relax import op
+
+    length, batch, width = shape
+    product = op.matmul(op.reshape(x, (length * batch, width)), constants["w_ih"])
+    whole = builder.emit(op.add(product, constants["b_ih"]))
+    if length == 1:
+        return lambda _step: whole
+    return lambda step: builder.emit(op.strided_slice(whole, [0], [step * batch], [(step + 1) * batch]))
+
+
+def _step(builder: Any, kind: str, constants: Mapping[str, Expr], inner: Expr, state: Sequence[Expr]) -> list[Expr]:
+    from tvm.relax import op
+
+    outer = builder.emit(op.add(op.matmul(state[0], constants["w_hh"]), constants["b_hh"]))
+    return [builder.emit(part) for part in STEPS[kind](inner, outer, state)]
+
+
+def _stacked(outputs: Sequence[Expr]) -> Expr:
+    from tvm import relax
+
+    return relax.op.concat([relax.op.expand_dims(output, 0) for output in outputs], axis=0)
+
+
+def _rnn(inner: Expr, outer: Expr, _state: Sequence[Expr]) -> list[Expr]:
+    from tvm import relax
+
+    return [relax.op.tanh(relax.op.add(inner, outer))]
+
+
+def _lstm(inner: Expr, outer: Expr, state: Sequence[Expr]) -> list[Expr]:
+    from tvm.relax import op
+
+    i, f, g, o = _gates(op.add(inner, outer), 4)
+    c = op.add(op.multiply(op.sigmoid(f), state[1]), op.multiply(op.sigmoid(i), op.tanh(g)))
+    return [op.multiply(op.sigmoid(o), op.tanh(c)), c]
+
+
+def _gru(inner: Expr, outer: Expr, state: Sequence[Expr]) -> list[Expr]:
+    from tvm import relax
+    from tvm.relax import op
+
+    (r_in, z_in, n_in), (r_out, z_out, n_out) = _gates(inner, 3), _gates(outer, 3)
+    z = op.sigmoid(op.add(z_in, z_out))
+    n = op.tanh(op.add(n_in, op.multiply(op.sigmoid(op.add(r_in, r_out)), n_out)))
+    return [op.add(op.multiply(op.subtract(relax.const(1.0, "float32"), z), n), op.multiply(z, state[0]))]
+
+
+def _gates(value: Expr, count: int) -> list[Expr]:
+    from tvm import relax
+
+    parts = relax.op.split(value, count, axis=1)
+    return [relax.TupleGetItem(parts, index) for index in range(count)]
+
+
+STEPS: Mapping[str, Callable[[Expr, Expr, Sequence[Expr]], list[Expr]]] = {"rnn": _rnn, "lstm": _lstm, "gru": _gru}
 
 
 if __name__ == "__main__":

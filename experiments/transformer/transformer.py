@@ -8,20 +8,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import on_torch
-import throughput
+import transformer_torch
 
 from tvmdash import relax_util
+from tvmdash.devices import CPU, device_of
 from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared, Record
-from tvmdash.experiment import on_cuda, reference_engines
+from tvmdash.experiment import on_cuda, plots, reference_engines
 from tvmdash.experiment.on_devices import AXIS
 from tvmdash.networks import accuracy
 from tvmdash.networks.ops import Array
 from tvmdash.networks.transformer import Model, Step, make_step, make_weights
-from tvmdash.plot_util.specs import Plot
+from tvmdash.plot_util.specs import Estimate, GroupedBar, Plot
 from tvmdash.relax_util import Compiled, CompileOptions, workloads
 from tvmdash.relax_util import transformer as relax_transformer
-from tvmdash.summary_util import Summary
+from tvmdash.series.store import Series
+from tvmdash.summary_util import SectionKind, Summary, format_ratio, geometric_mean_ratio
+from tvmdash.text import format_list, three_digits
 from tvmdash.trial_util import python_timer, waiting_timer
 
 SIZES = ("layers", "width", "heads", "vocabulary")
@@ -75,7 +77,7 @@ class Transformer(Experiment[TransformerConfig]):
         if point.engine in {reference_engines.TORCH.name, reference_engines.TORCH_CUDA.name}:
             device = on_cuda.find_rival_device(point.device)
             wait = on_cuda.use_torch(device)
-            call = on_torch.call_of(model, _weights(model, seed), step, config.threads, device.place)
+            call = transformer_torch.call_of(model, _weights(model, seed), step, config.threads, device.place)
             return Prepared(
                 timer=waiting_timer(call, wait) if device.card else python_timer(call),
                 check=lambda: _checked(tuple(part.cpu().numpy() for part in call()), step),
@@ -98,17 +100,17 @@ class Transformer(Experiment[TransformerConfig]):
     def derive(self, records: Sequence[Record]) -> Sequence[Mapping[str, Any]]:
         """Tokens per second."""
         return [
-            {"tokens_per_second": throughput.tokens_per_second(record.workload_args, record.additional_info[MEDIAN])}
+            {"tokens_per_second": tokens_per_second(record.workload_args, record.additional_info[MEDIAN])}
             for record in records
         ]
 
     def plots(self, history: History) -> Mapping[str, Plot]:
         """The default graphs, and tokens per second."""
-        return {**super().plots(history), "tokens_per_second": throughput.plot(history)}
+        return {**super().plots(history), "tokens_per_second": plot(history)}
 
     def summary(self, history: History) -> Summary:
         """The default words, with tokens per second for the fastest and slowest, and what dynamic shapes cost."""
-        return throughput.summary(super().summary(history), history)
+        return summary(super().summary(history), history)
 
 
 MEDIAN = "execution_elapsed_ms_median"
@@ -145,6 +147,82 @@ def _checked(outputs: Sequence[Array], step: Step) -> Mapping[str, float]:
     """The worst of result and cache."""
     errors = [accuracy.check_answer(actual, expected) for actual, expected in zip(outputs, step.expected, strict=True)]
     return max(errors, key=lambda answer: answer["max_error"])
+
+
+STATIC, DYNAMIC = "tvm static", "tvm dynamic"
+Cells = Mapping[tuple[str, str, int], Mapping[str, Series]]
+"""Tonight's run times by model, phase and length, then by engine and kind of shapes."""
+
+
+def tokens_per_second(args: Mapping[str, Any], ms: float) -> float:
+    """A prefill does all tokens of its prompt in one call, a decoding step one."""
+    return (args["length"] if args["phase"] == "prefill" else 1) / ms * 1e3
+
+
+def cells(history: History) -> Cells:
+    """Tonight's run times."""
+    series_of: dict[tuple[str, str, int], dict[str, Series]] = {}
+    for series in plots.measured_tonight(history, {"run_time"}):
+        args = series.labels["workload_args"]
+        model = str(series.labels["workload"]).partition(".")[2]
+        device = device_of(series.labels)
+        parts = (series.labels["engine"], series.labels["build_config"].get("shapes"), f"on {device}")
+        how = " ".join(map(str, filter(None, parts[:2] if device == CPU else parts)))
+        series_of.setdefault((model, args["phase"], args["length"]), {})[how] = series
+    return series_of
+
+
+def plot(history: History) -> GroupedBar:
+    """Tokens per second tonight."""
+    series_of = cells(history)
+    names = tuple(dict.fromkeys(how for row in series_of.values() for how in row))
+    rows = tuple(tuple(_estimate(row.get(how)) for how in names) for row in series_of.values())
+    groups = tuple(f"{model}, {phase}, {length}" for model, phase, length in series_of)
+    title = f"{history.experiment}, night {history.stamps[-1]}"
+    return GroupedBar(title, "tokens/s", groups, names, rows, lower_is_better=False)
+
+
+def _estimate(series: Series | None) -> Estimate | None:
+    if series is None:
+        return None
+    args = series.labels["workload_args"]
+    value, low, high = (
+        tokens_per_second(args, ms) if ms else None for ms in (series.values[-1], series.high[-1], series.low[-1])
+    )
+    return Estimate(value, low, high)
+
+
+def summary(usual: Summary, history: History) -> Summary:
+    """`usual` without its fastest and slowest (they are of unlike work), and with the lines of `told`."""
+    return usual.without(SectionKind.EXTREMES).with_lines(summarize_history(history))
+
+
+def summarize_history(history: History) -> list[str]:
+    """Tokens per second of each model and phase at the longest prompt, and how dynamic shapes stand to static ones."""
+    series_of = cells(history)
+    lines = []
+    for model, phase in dict.fromkeys(key[:2] for key in series_of):
+        length = max(key[2] for key in series_of if key[:2] == (model, phase))
+        row = series_of[model, phase, length]
+        rates = [f"{how} {_rate(series)}" for how, series in row.items()]
+        lines.append(f"- {model}, {phase} {_of(phase, length)}: {format_list(rates, 6)} tokens/s")
+    for phase in dict.fromkeys(key[1] for key in series_of):
+        pairs = [
+            (row[STATIC].values[-1], row[DYNAMIC].values[-1])
+            for key, row in series_of.items()
+            if key[1] == phase and {STATIC, DYNAMIC} <= row.keys()
+        ]
+        if pairs:
+            lines.append(f"- dynamic against static, {phase}: {format_ratio(geometric_mean_ratio(pairs))}")
+    return lines
+
+
+def _of(phase: str, length: int) -> str:
+    return f"of {length} tokens" if phase == "prefill" else f"after {length} tokens"
+
+
+def _rate(series: Series) -> str:
+    return three_digits(tokens_per_second(series.labels["workload_args"], series.values[-1]))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import budget_text
 import search
 from search import Budget, Searched
 
@@ -14,11 +13,13 @@ from tvmdash import networks, relax_util
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared
 from tvmdash.experiment.engines import Engine
+from tvmdash.experiment.plots import measured_tonight, tonight_plot
 from tvmdash.networks import accuracy
 from tvmdash.plot_util.specs import Plot
 from tvmdash.relax_util import CompileOptions, lowering, tuning, workloads
 from tvmdash.relax_util.tuning import Subject
-from tvmdash.summary_util import Summary
+from tvmdash.series.store import Series
+from tvmdash.summary_util import SectionKind, Summary, format_duration, format_quantity
 
 TVM = Engine(
     "tvm",
@@ -100,11 +101,11 @@ class Tuning(Experiment[TuningConfig]):
 
     def plots(self, history: History) -> Mapping[str, Plot]:
         """Tonight's networks as bars, and every line over nights."""
-        return budget_text.plots(history, super().plots(history))
+        return plots(history, super().plots(history))
 
     def summary(self, history: History) -> Summary:
         """The default words, with each network's times after so many trials."""
-        return budget_text.summary(super().summary(history), history)
+        return summary(super().summary(history), history)
 
     @staticmethod
     def _budget(config: TuningConfig) -> Budget:
@@ -122,6 +123,47 @@ def _make_prepared(searched: Searched, subject: Subject) -> Prepared:
     elapsed_ns = round(searched.search_s * 1e9)
     details = {**searched.facts(), "trials_made": searched.trials, "database_kept": kept}
     return Prepared(timer=lambda _number, repeat: [elapsed_ns] * repeat, details=details)
+
+
+NETWORK, SEARCH = "network.", "tuning.search_"
+
+
+def plots(history: History, default: Mapping[str, Plot]) -> dict[str, Plot]:
+    """`default`, tonight's bars without the searches, which take minutes where the networks take milliseconds."""
+    timed = [series for series in measured_tonight(history, {"run_time"}) if _workload(series).startswith(NETWORK)]
+    return {**default, "tonight": tonight_plot(history, timed)}
+
+
+def summary(default: Summary, history: History) -> Summary:
+    """`default`, its fastest and slowest replaced by each network's times after so many trials."""
+    return default.without(SectionKind.EXTREMES).with_lines(summarize_history(history))
+
+
+def summarize_history(history: History) -> list[str]:
+    """A line for each network that was measured or searched tonight."""
+    after: dict[str, dict[int, float]] = {}
+    search_ms: dict[str, float] = {}
+    for series in measured_tonight(history, {"run_time"}):
+        workload = _workload(series)
+        if workload.startswith(SEARCH):
+            search_ms[workload.removeprefix(SEARCH)] = series.values[-1]
+        else:
+            trials = int(series.labels["build_config"]["trials"])
+            after.setdefault(workload.removeprefix(NETWORK), {})[trials] = series.values[-1]
+    return [_line(name, after.get(name, {}), search_ms.get(name)) for name in {**after, **search_ms}]
+
+
+def _line(name: str, after: Mapping[int, float], search_ms: float | None) -> str:
+    times = [
+        f"{format_quantity(ms, 'ms')} {f'after {trials} trials' if trials else 'untuned'}"
+        for trials, ms in sorted(after.items())
+    ]
+    search = [f"the search took {format_duration(search_ms / 1e3)}"] if search_ms else []
+    return f"- {name}: {', '.join(times + search)}"
+
+
+def _workload(series: Series) -> str:
+    return str(series.labels["workload"])
 
 
 if __name__ == "__main__":

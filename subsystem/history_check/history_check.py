@@ -7,8 +7,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-import history
-from history import Check
+import check_history as history
+from check_history import Check
 
 from tvmdash import common
 from tvmdash.config_util import JobConfig

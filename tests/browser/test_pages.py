@@ -12,6 +12,7 @@ import pytest
 from watching import Watched, opening
 
 from tvmdash import common
+from tvmdash.dashboard_info import Home
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -29,8 +30,9 @@ OUTSIDE = """() => {
     let place = text.parentElement;
     if (!text.data.trim() || place.closest("[hidden], noscript, .skip")) continue;
     while (getComputedStyle(place).display === "inline") place = place.parentElement;
-    place = place.ownerSVGElement ?? place;
-    if (getComputedStyle(place).overflowX !== "visible") continue;
+    const drawing = place.ownerSVGElement;
+    place = drawing ?? place;
+    if (!drawing && getComputedStyle(place).overflowX !== "visible") continue;
     const { left, right } = place.getBoundingClientRect();
     range.selectNodeContents(text);
     const boxes = [...range.getClientRects()].filter((one) => one.width);
@@ -38,7 +40,12 @@ OUTSIDE = """() => {
   }
   return found;
 }"""
-"""Texts that reach out of what they stand in."""
+"""Texts that reach out of what they stand in; what reaches out of a drawing is cut off, a sign or a digit with it."""
+OFF_SCREEN = """() => [...document.querySelectorAll("header button, .night-chart .break, .night-chart text")]
+  .filter((one) => one.getClientRects().length)
+  .filter((one) => { const { left, right } = one.getBoundingClientRect(); return left < 0 || right > innerWidth; })
+  .map((one) => one.textContent || one.getAttribute("class"))"""
+"""What nobody sees without scrolling sideways and has to be seen: search, colours, where a series stepped."""
 
 
 def pages(site: Path, catalogue: dict[str, list]) -> list[str]:
@@ -53,7 +60,8 @@ def pages(site: Path, catalogue: dict[str, list]) -> list[str]:
         f"explore.html#series={series}{more}" for more in ("", "&multiples=1", "&group=all&x=commit")
     )
     states = [chart, "compare.html", multiples, f"receipt.html#night={night}&series={series}", means]
-    return [*plain, experiment, tried, year, "nights/index.html", f"nights/{night}.html", *states]
+    incidents = [path.relative_to(site).as_posix() for path in sorted(site.glob("incidents/*.html"))]
+    return [*plain, experiment, tried, year, "nights/index.html", f"nights/{night}.html", *incidents, *states]
 
 
 def open_all(browser: Browser, address: str, places: list[str], **options: object) -> Iterator[tuple[str, Watched]]:
@@ -93,10 +101,32 @@ def test_on_a_dark_phone_no_page_scrolls_sideways_and_all_is_legible(
     for place, page in open_all(chromium, address, pages(site, catalogue), **dark):
         width = page.evaluate("document.documentElement.scrollWidth")
         bad = barriers(page)
-        outside = page.evaluate(OUTSIDE)
+        outside = [*page.evaluate(OUTSIDE), *page.evaluate(OFF_SCREEN)]
         if bad or outside or width > PHONE["width"]:
             found[place] = (width, outside, bad)
     assert found == {}
+
+
+@pytest.mark.parametrize("width", [360, 820, 1440])
+def test_the_chart_of_an_incident_shows_its_step_and_whole_labels(
+    chromium: Browser, planted_home: Home, width: int
+) -> None:
+    site = planted_home.output("website").resolve()
+    places = [f"incidents/{path.name}" for path in sorted(site.glob("incidents/*.html"))]
+    size = {"width": width, "height": 800}
+    for _, page in open_all(chromium, f"{site.as_uri()}/", ["index.html", *places], viewport=size):
+        assert page.page.locator(".night-chart:visible").count() == 1
+        labels = page.page.locator(".night-chart:visible text.end").all_text_contents()
+        assert any(label.startswith(("+", "\u2212")) for label in labels)
+        assert page.page.locator(".night-chart:visible .break").count() >= 1
+        assert page.evaluate(OUTSIDE) == []
+        assert page.evaluate(OFF_SCREEN) == []
+        page.page.click("header .search-field")
+        page.page.wait_for_selector("dialog.search li, dialog.search [role=status]")
+        page.page.keyboard.press("Escape")
+        page.page.click("header .theme-toggle")
+        assert page.evaluate("document.documentElement.dataset.theme") == "light"
+        page.page.evaluate("localStorage.clear()")
 
 
 def test_what_is_to_be_pasted_is_copied_as_it_stands(chromium: Browser, address: str, site: Path) -> None:

@@ -68,13 +68,15 @@ def test_the_bytes_of_every_kernel_are_those_that_were_released(architecture: st
 
 @pytest.mark.parametrize("architecture", RELEASED)
 def test_the_bytes_are_what_an_assembler_makes_of_the_source(architecture: str) -> None:
-    tools = CANARY.assemble.tools(architecture)
+    tools = CANARY.machine_code.tools(architecture)
     if tools is None:
         pytest.skip(f"no assembler for {architecture} here")
     kernels = CANARY.machine_code.kernels(architecture)
-    assert CANARY.assemble.assembled(architecture, *tools) == {name: kernel.code for name, kernel in kernels.items()}
+    assert CANARY.machine_code.assembled(architecture, *tools) == {
+        name: kernel.code for name, kernel in kernels.items()
+    }
     needs = {name: kernel.needs for name, kernel in kernels.items() if kernel.needs}
-    assert needs == (CANARY.assemble.NEEDS if architecture == "x86_64" else {})
+    assert needs == (CANARY.machine_code.NEEDS if architecture == "x86_64" else {})
 
 
 @known_machine
@@ -122,14 +124,14 @@ def test_loaded_code_is_executable_and_can_no_longer_be_written() -> None:
 
 def test_the_process_may_use_all_its_cores_again_afterwards() -> None:
     before = os.sched_getaffinity(0)
-    with CANARY.buffers.on_one_core() as core:
+    with CANARY.workloads.on_one_core() as core:
         assert os.sched_getaffinity(0) == {core} <= before
     assert os.sched_getaffinity(0) == before
 
 
 def test_a_walk_meets_every_cache_line_once() -> None:
-    buffer = CANARY.buffers.Buffer(1 << 16)
-    order = CANARY.buffers.linked(buffer, 7)
+    buffer = CANARY.workloads.Buffer(1 << 16)
+    order = CANARY.workloads.linked(buffer, 7)
     assert sorted(order) == list(range(1 << 10))
     at, met = int(order[0]), []
     for _ in order:
@@ -141,7 +143,7 @@ def test_a_walk_meets_every_cache_line_once() -> None:
 
 def test_a_buffer_that_the_memory_cannot_hold_is_refused_with_the_field_to_lower() -> None:
     with pytest.raises(DashboardError, match=r"Lower \$\.buffer_mib"):
-        CANARY.buffers.Buffer(1 << 50)
+        CANARY.workloads.Buffer(1 << 50)
 
 
 @pytest.mark.skipif(HERE != "x86_64", reason="AVX2 is of x86-64")
@@ -237,7 +239,7 @@ def test_the_summary_gives_clock_bandwidth_latency_and_what_moved() -> None:
         a_series("multiply_add", (1.0, 0.5), "avx2", steps=100_000, lanes=4),
     )
     failures = (Failure("multiply_add, avx2", "this processor has no fma"),)
-    words = CANARY.canary_text.summary(History("canary", (), series, (stamp_of(0), stamp_of(1)), failures)).value
+    words = CANARY.canary.summary(History("canary", (), series, (stamp_of(0), stamp_of(1)), failures)).value
     assert "like 3.81 GHz, at 4 cycles a step of the integer chain (its time +5.0 % since the last night)" in words
     assert "26.6 GB/s read, 26.8 GB/s copied (read and written) and 100 ns for a random access" in words
     assert "19.2 GFLOP/s with AVX2" in words
@@ -246,9 +248,9 @@ def test_the_summary_gives_clock_bandwidth_latency_and_what_moved() -> None:
 
 
 def test_a_buffer_that_a_cache_holds_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CANARY.canary_text, "last_level_cache_bytes", lambda: 384 << 20)
+    monkeypatch.setattr(CANARY.canary, "last_level_cache_bytes", lambda: 384 << 20)
     series = (a_series("memory_read", (10.0,), bytes=256 << 20, passes=1),)
-    words = CANARY.canary_text.summary(History("canary", (), series, (stamp_of(0),), ())).value
+    words = CANARY.canary.summary(History("canary", (), series, (stamp_of(0),), ())).value
     assert "256 MiB are walked through, and the last level holds 384 MiB" in words
     assert "No earlier night to compare with." in words
 

@@ -66,7 +66,7 @@ def test_a_name_ends_where_its_end_is_likeliest(program: str) -> None:
     ending = OWN.generator.Task(asked.size, {**asked.weights, "letter_b": bias}, asked.starts, ())
     point = SimpleNamespace(target='{"kind": "llvm"}', values={"program": program, "mode": "bytecode"})
     first = [OWN.generator.spelled([start.letter]) for start in asked.starts]
-    assert OWN.on_relax.make(ending, point, 1).names() == first
+    assert OWN.char_rnn.make(ending, point, 1).names() == first
     assert [OWN.generator._name(ending.weights, start, asked.size) for start in asked.starts] == first
 
 

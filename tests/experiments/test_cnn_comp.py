@@ -165,7 +165,7 @@ def test_tvm_tuned_and_untuned_are_each_compared_with_each_rival_over_what_both_
         SectionKind.EXTREMES: "- a: fastest x (1 ms), slowest y",
     }
     default = Summary.of_sections("t", [Section(kind, (line,)) for kind, line in lines.items()])
-    assert code.reference_text.summary(default, history).value.splitlines() == [
+    assert code.cnn_comp.summary(default, history).value.splitlines() == [
         "7 points measured.",
         f"- TVM untuned: 8.00x slower (8.00 to 8.00, 3 workloads) than {ort}, 2.00x slower (1 workload) than {eager}",
         f"- TVM tuned: 2.00x slower (2.00 to 2.00, 2 workloads) than {ort}, 2.00x faster (1 workload) than {eager}",
@@ -199,7 +199,7 @@ def test_the_summary_says_what_another_type_or_any_batch_costs(code):
         of_kind("run_time", 2.0, {"batch": 1}, {"variant": "untuned", "shapes": "dynamic"}),
         of_kind("largest_error", 1e-7, {"batch": 1}, {"variant": "untuned", "shapes": "dynamic"}),
     ]
-    assert code.reference_text.summarize_kinds(History("e", (), tuple(series), (trying.STAMP,), ())) == [
+    assert code.cnn_comp.summarize_kinds(History("e", (), tuple(series), (trying.STAMP,), ())) == [
         "- TVM in float16 against float32: 2.00x slower (1 workload); largest error 0.003",
         "- TVM in dynamic shapes against float32: 2.00x faster (1 workload); largest error 1e-07",
     ]

@@ -145,7 +145,7 @@ def test_each_number_of_a_network_is_drawn_by_target() -> None:
     labels = [{"workload": "code.mlp", "workload_args": {"batch": 1}, "build_config": {"target": t}} for t in "ab"]
     more = ((STAMP,), [7.0], [None], [None], [None])
     series = [Series("id", "code_metrics", "registers", "registers", "lower", each, *more) for each in labels]
-    drawn = OWN.metrics_text.plots({"tonight": None}, History("code_metrics", (), tuple(series), (STAMP,), ()))
+    drawn = OWN.code_metrics.plots({"tonight": None}, History("code_metrics", (), tuple(series), (STAMP,), ()))
     assert list(drawn) == ["registers"]
     assert (drawn["registers"].groups, len(drawn["registers"].values[0])) == (("mlp",), 2)
 

@@ -116,13 +116,13 @@ def test_a_calls_cost_is_the_run_time_by_the_calls() -> None:
         a_series("operators", "compiled", 0.05, operators=50),
     )
     history = History("e", (), series, (STAMP,), ())
-    assert OWN.costs.summarize_history(history) == [
+    assert OWN.executor_overhead.summarize_history(history) == [
         "- compiled against bytecode: 2.00x faster (2.00 to 2.00, 2 workloads)",
         "- calls, for each of 100 calls: bytecode 3.00 µs and compiled 1.50 µs",
         "- operators, for each of 200 operators: bytecode 500 ns and compiled 1.00 µs",
         "- a call alone (calls less operators): bytecode 2.00 µs",
     ]
-    plot = OWN.costs.cost_plot(history)
+    plot = OWN.executor_overhead.cost_plot(history)
     bar = plot.values[0][0]
     assert (bar.value, bar.low, bar.high) == pytest.approx((3000, 1500, 6000))
 

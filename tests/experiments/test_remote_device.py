@@ -208,7 +208,7 @@ def test_a_wrong_device_is_named_with_its_field(device: dict[str, object], words
 
 
 def test_the_layers_are_resnets_convolutions_each_once() -> None:
-    layers = OWN.workloads.layers()
+    layers = OWN.remote_device.layers()
     assert list(layers) == [f"resnet18_c{number}" for number in range(1, 12)]
     assert layers["resnet18_c1"].input_shape == (3, 224, 224)
     assert sum(layer.parameter_count() for layer in layers.values()) < networks.resnet18().parameter_count()
@@ -244,7 +244,7 @@ EM_AARCH64 = 183
 
 
 def test_what_a_device_of_another_architecture_is_sent_is_code_for_it(tmp_path: Path) -> None:
-    network, weights, _, _ = OWN.workloads.problem("mlp", 0)
+    network, weights, _, _ = OWN.remote_device.problem("mlp", 0)
     target = {"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a72"}
     compiled = relax_util.compile_module(lowering.lower(network, weights), CompileOptions(target))
     path = OWN.far_side._linked(compiled, a_device("pi", target=target), tmp_path / "mlp")
@@ -257,7 +257,7 @@ def test_what_a_device_of_another_architecture_is_sent_is_code_for_it(tmp_path: 
 def test_a_wrong_answer_of_a_device_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     script = OWN.remote_device
     config = config_of(script.RemoteDevice, "remote_device", devices={"sim": {}}, networks=["mlp"], layers=[])
-    answers = [OWN.workloads.problem("mlp", 0)[3], OWN.workloads.problem("mlp", 0)[3] * 1.001]
+    answers = [OWN.remote_device.problem("mlp", 0)[3], OWN.remote_device.problem("mlp", 0)[3] * 1.001]
     sent = OWN.far_side.Sent(lambda: answers[0], lambda number, repeat: [1] * repeat, 1, 1.0, 1)
     monkeypatch.setenv("TVMDASH_LOOPBACK", '["127.0.0.1", 1]')
     monkeypatch.setattr(script, "session", lambda *_: None)

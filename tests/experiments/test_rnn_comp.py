@@ -84,7 +84,7 @@ def test_another_gate_order_moves_whole_gates() -> None:
 
 def test_the_configs_kinds_and_engines_exist() -> None:
     fields = config_util.read_fields(EXPERIMENTS / "rnn_comp" / "fields.json")
-    assert set(fields["kinds"].of.choices) == set(OWN.recurrence.STEPS) == set(OWN.on_relax.STEPS)
+    assert set(fields["kinds"].of.choices) == set(OWN.recurrence.STEPS) == set(OWN.rnn_comp.STEPS)
     assert list(fields["engines"].of.choices) == [engine.name for engine in OWN.rnn_comp.RnnComp.engines]
 
 

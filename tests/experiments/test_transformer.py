@@ -114,12 +114,12 @@ def test_dynamic_shapes_are_held_against_static_ones_of_the_same_phase() -> None
         a_series("decode", "static", 4),
     )
     history = History("e", (), series, (STAMP,), ())
-    assert OWN.throughput.summarize_history(history) == [
+    assert OWN.transformer.summarize_history(history) == [
         "- decoder, prefill of 50 tokens: tvm static 5000 and tvm dynamic 2500 tokens/s",
         "- decoder, decode after 50 tokens: tvm static 250 tokens/s",
         "- dynamic against static, prefill: 2.00x slower (1 workload)",
     ]
-    bar = OWN.throughput.plot(history).values[0][0]
+    bar = OWN.transformer.plot(history).values[0][0]
     assert (bar.value, bar.low, bar.high) == pytest.approx((5000, 2500, 10000))
 
 

@@ -152,11 +152,11 @@ def test_the_words_say_what_each_budget_brought_and_the_bars_leave_out_the_searc
     history = History("e", axes, tuple(a_series(*point) for point in points), (trying.STAMP,), ())
     measured = Section(SectionKind.MEASURED, ("3 points measured.",))
     extremes = Section(SectionKind.EXTREMES, ("- mlp: the quickest is a",))
-    words = code.budget_text.summary(Summary.of_sections("t", [measured, extremes]), history)
+    words = code.tuning.summary(Summary.of_sections("t", [measured, extremes]), history)
     assert words.value.splitlines() == [
         "3 points measured.",
         "- mlp: 2.00 ms untuned, 0.500 ms after 64 trials, the search took 3 min 13 s",
     ]
-    bars = code.budget_text.plots(history, {})["tonight"]
+    bars = code.tuning.plots(history, {})["tonight"]
     assert isinstance(bars, Bar)
     assert [bar.value for bar in bars.bars] == [0.5, 2.0]

@@ -6,19 +6,30 @@ environment of the tests (python-dateutil), though it runs in it.
 
 from __future__ import annotations
 
+import contextlib
+import datetime
 import hashlib
 import os
+import random
+import shutil
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from dashboard.archive import archive
+from dashboard.archive import remote as remote_module
 from dashboard.archive.remote import RemoteBackup, pulled
-from tests.dashboard.homes import HomeForTests, make_home
+from dashboard.upkeep import drill
+from tests.dashboard.homes import HomeForTests, good, make_home, write
 from tests.object_storage.server import BUCKET, ObjectStorage, object_storage
+from tvmdash import structured
+from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
 pytestmark = pytest.mark.slow
@@ -31,7 +42,8 @@ URL = f"s3://{BUCKET}/bench/home"
 def packages() -> Iterator[Path]:
     """The folder with s3fs and the server, which this process and those that it starts import."""
     key = hashlib.sha256(b"".join(path.read_bytes() for path in PINS)).hexdigest()[:12]
-    folder = REPO / ".test-cache" / f"object-storage-{sys.version_info.minor}-{key}"
+    cache = Path(os.environ.get("TVMDASH_TEST_CACHE") or REPO / ".test-cache")
+    folder = cache / f"object-storage-{sys.version_info.minor}-{key}"
     if not (folder / ".complete").exists():
         names = [word for path in PINS for word in ("-r", str(path))]
         argv = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--upgrade", "--target", str(folder), *names]
@@ -151,6 +163,167 @@ def test_a_lost_object_is_named_and_sent_again(home: Path, storage: ObjectStorag
     assert restored(tmp_path / "home2")["a"] == "first"
 
 
+def list_contents(storage: ObjectStorage) -> list[str]:
+    return sorted(key for key in storage.list_keys() if "/objects/" in key)
+
+
+def flip(content: bytes) -> bytes:
+    return content[:-1] + bytes([content[-1] ^ 1])
+
+
+@pytest.mark.parametrize("damage", [flip, lambda content: content[:-3], lambda content: b""])
+@pytest.mark.parametrize("part", ["/objects/", "/archives/"])
+def test_what_is_damaged_in_the_copy_is_replaced_by_the_next_push(
+    home: Path, storage: ObjectStorage, tmp_path: Path, part: str, damage: Callable[[bytes], bytes]
+) -> None:
+    remote = RemoteBackup(URL)
+    backup = add(home, "one")
+    remote.push(backup)
+    key = next(key for key in storage.list_keys() if part in key)
+    storage.put(key, damage(storage.read(key)))
+    assert remote.push(backup).files == 1
+    assert remote.push(backup).files == 0
+    assert restored(tmp_path / "whole")["a"] == "first"
+
+
+def test_what_looks_well_in_the_copy_and_is_not_is_found_and_replaced_by_the_drill(
+    home: Path, storage: ObjectStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remote, backup = RemoteBackup(URL), add(home, "one")
+    remote.push(backup)
+    good = remote._list()
+    key = list_contents(storage)[0]
+    storage.put(key, flip(storage.read(key)))
+    monkeypatch.setattr(RemoteBackup, "_list", lambda _: good)  # its sum is said to be what it was
+    assert remote.push(backup).files == 0
+    (home / "results").mkdir()
+    drills = [
+        drill.run_copy_drill(Home(home), URL, backup, tmp_path / "scratch", datetime.datetime.now(datetime.UTC))
+        for _ in range(2)
+    ]
+    assert [(done.fault, done.mended) for done in drills] == [("", 1), ("", 0)]
+    assert drill.read_drill(Home(home), drill.OF_COPY) == drills[-1]
+    assert restored(tmp_path / "whole")["a"] == "first"
+
+
+def test_the_drill_says_when_the_copy_cannot_be_restored(home: Path, storage: ObjectStorage, tmp_path: Path) -> None:
+    backup = add(home, "one")
+    RemoteBackup(URL).push(backup)
+    for key in list_contents(storage):
+        storage.delete(key)
+    shutil.rmtree(backup / "objects")
+    (home / "results").mkdir()
+    now = datetime.datetime.now(datetime.UTC)
+    assert "is missing" in drill.run_copy_drill(Home(home), URL, backup, tmp_path / "scratch", now).fault
+
+
+@pytest.mark.parametrize("damage", [flip, lambda content: content[:-3], None])
+def test_what_is_damaged_or_lost_here_is_neither_sent_over_the_copy_nor_removed_from_it(
+    home: Path, storage: ObjectStorage, tmp_path: Path, damage: Callable[[bytes], bytes] | None
+) -> None:
+    remote, backup = RemoteBackup(URL), add(home, "one")
+    remote.push(backup)
+    path = next(path for path in (backup / "objects").rglob("*") if path.is_file())
+    whole = path.read_bytes()
+    path.unlink()
+    if damage:
+        path.write_bytes(damage(whole))
+        with pytest.raises(DashboardError, match=r"not copied: .* this stored file "):
+            remote.push(backup)
+    else:
+        assert remote.push(backup).removed == 0
+    assert restored(tmp_path / "whole")["a"] == "first"
+
+
+def test_the_copy_of_other_archives_is_left_as_it_is(home: Path, storage: ObjectStorage, tmp_path: Path) -> None:
+    remote = RemoteBackup(URL)
+    remote.push(add(home, "one"))
+    shutil.rmtree(home.parent / "backup")
+    with pytest.raises(DashboardError, match=r"another home, or of a backup_dir that was replaced \(as one\)"):
+        remote.push(add(home, "two", a="second"))
+    assert restored(tmp_path / "whole")["a"] == "first"
+
+
+def test_a_file_of_many_parts_is_sent_once(home: Path, storage: ObjectStorage) -> None:
+    (home / "large").write_bytes(random.Random(7).randbytes(33 << 20))
+    remote, backup = RemoteBackup(URL), add(home, "one")
+    assert remote.push(backup).files == 4
+    assert remote.push(backup).files == 0
+
+
+def test_where_the_sums_of_a_storage_are_none_of_ours_sizes_are_compared(
+    home: Path, storage: ObjectStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = remote_module._read_facts
+    monkeypatch.setattr(remote_module, "_read_facts", lambda known: facts({**known, "ETag": "encrypted"}))
+    remote, backup = RemoteBackup(URL), add(home, "one", b="x", c="y")
+    remote.push(backup)
+    assert RemoteBackup(URL).push(backup).files == 2  # the manifest, and the content by which that was found out
+    cut = next(key for key in list_contents(storage) if storage.read(key) == zlib.compress(b"first"))
+    storage.put(cut, b"")
+    assert RemoteBackup(URL).push(backup).files == 3
+
+
+def test_a_name_that_leads_elsewhere_is_not_fetched(home: Path, storage: ObjectStorage, tmp_path: Path) -> None:
+    RemoteBackup(URL).push(add(home, "one"))
+    storage.put("bench/home/archives/../../stray.json", b"stray")
+    into = tmp_path / "a" / "b"
+    into.mkdir(parents=True)
+    RemoteBackup(URL).pull(into)
+    assert not list(tmp_path.rglob("stray.json"))
+    assert len(list((into / "archives").iterdir())) == 1
+
+
+@contextlib.contextmanager
+def endpoint(answer: Callable[[socket.socket], object]) -> Iterator[str]:
+    """An endpoint that does this with each connection, which stays open else."""
+    kept = list[socket.socket]()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    kept.append(server.accept()[0])
+                    answer(kept[-1])
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            for connection in kept:
+                connection.close()
+
+
+def test_a_storage_that_accepts_and_says_nothing_is_given_up(
+    home: Path, storage: ObjectStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backup = add(home, "one")
+    with endpoint(lambda _: None) as silent:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", silent)
+        with pytest.raises(DashboardError, match=r"did not finish within 0\.3 s\. The backup_dir is intact"):
+            RemoteBackup(URL, limit_s=0.3).push(backup)
+
+
+def test_one_limit_holds_for_all_that_a_push_asks(
+    home: Path, storage: ObjectStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remote, backup = RemoteBackup(URL, limit_s=300), add(home, "one")
+    send = RemoteBackup._send
+
+    def send_until_late(self: RemoteBackup, source: Path, path: str) -> int:
+        sent = send(self, source, path)
+        self._end = 0.0
+        return sent
+
+    monkeypatch.setattr(RemoteBackup, "_send", send_until_late)
+    with pytest.raises(DashboardError, match="did not finish within 5 min"):
+        remote.push(backup)
+    assert len(storage.list_keys()) == 1
+
+
 def test_a_damaged_object_is_found(home: Path, storage: ObjectStorage) -> None:
     RemoteBackup(URL).push(add(home, "one"))
     key = next(key for key in storage.list_keys() if "/objects/" in key)
@@ -215,10 +388,44 @@ def test_nights_copy_their_archives_and_a_home_comes_back_from_there(
     assert "2 archives." in dashboard("restore", URL)
 
 
+def test_nothing_is_asked_of_the_storage_before_the_jobs_have_run(
+    nightly: HomeForTests, storage: ObjectStorage
+) -> None:
+    nightly.subsystem(run=good("subsystem", f"touch {nightly.root}/measured"))
+    measured = nightly.root / "measured"
+    was_measured = list[bool]()
+
+    def refuse(connection: socket.socket) -> None:
+        was_measured.append(measured.exists())
+        connection.close()
+
+    with endpoint(refuse) as refusing:
+        done = nightly.run_with({**find_env(storage), "AWS_ENDPOINT_URL": refusing})
+    assert done.code == 1
+    assert "Copying the archives failed" in done.output
+    assert set(was_measured) == {True}
+
+
+def test_a_night_mends_the_copy_and_tries_it_once_a_week(nightly: HomeForTests, storage: ObjectStorage) -> None:
+    assert nightly.run_with(find_env(storage)).code == 0
+    assert drill.read_drill(nightly.home, drill.OF_COPY) is None
+    old = drill.Drill("20260101T000000Z", "x", 1, 1.0)
+    write(nightly.home.root / "results" / drill.OF_COPY, {"schema_version": 1, **structured.to_json(old)})
+    key = list_contents(storage)[0]
+    storage.put(key, flip(storage.read(key)))
+    done = nightly.run_with(find_env(storage))
+    assert done.code == 0, done.output
+    assert f"{URL}: 1 damaged file of the copy was replaced from backup_dir." in done.output
+    tried = drill.read_drill(nightly.home, drill.OF_COPY)
+    assert tried is not None
+    assert (tried.fault, tried.mended) == ("", 0)
+    assert tried.at > "20260101T000000Z"
+
+
 def test_a_night_that_cannot_copy_says_so_and_the_next_one_does(nightly: HomeForTests, storage: ObjectStorage) -> None:
     done = nightly.run_with({**find_env(storage), "AWS_SECRET_ACCESS_KEY": "wrong-wrong-wrong"})
     assert done.code == 1
-    assert "could not be copied: s3://" in done.output
+    assert f"Copying the archives failed: {URL}: " in done.output
     assert storage.list_keys() == []
     assert nightly.run_with(find_env(storage)).code == 0
     with pulled(URL) as folder:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -31,7 +30,7 @@ def index_of(site: SiteContext, catalogue: Catalogue) -> bytes:
         "title": TITLE,
         "max_age_hours": site.max_age_hours,
         "stamps": site.stamps[-NIGHTS:],
-        "nights": {night.stamp: _night(night, catalogue, site.now) for night in reversed(site.last_nights)},
+        "nights": {night.stamp: _night(night, catalogue) for night in reversed(site.last_nights)},
         "years": sorted({int(stamp[:4]) for stamp in site.stamps}),
         "experiments": [
             {"name": experiment.name, "title": experiment.title, "page": experiment.page, "active": experiment.active}
@@ -43,11 +42,11 @@ def index_of(site: SiteContext, catalogue: Catalogue) -> bytes:
     return (json.dumps(value, separators=(",", ":"), allow_nan=False) + "\n").encode("ascii")
 
 
-def _night(night: Night, catalogue: Catalogue, now: datetime.datetime) -> dict[str, Any]:
+def _night(night: Night, catalogue: Catalogue) -> dict[str, Any]:
     own_first = sorted(catalogue.experiments.values(), key=lambda experiment: bool(host_of(experiment.name)))
     machines = (experiment.nights.machines.get(night.stamp) for experiment in own_first)
     return {
-        "state": night_views.judge(night, now).state,
+        "state": night_views.judge(night, is_tonight=True).state,
         "tvm": [night_views.format_version(artifact) for artifact in night.artifacts],
         "machine": next(filter(None, machines), ""),
     }

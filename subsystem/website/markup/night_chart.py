@@ -12,8 +12,11 @@ from markup.sparks import svg
 from tvmdash.incidents.headline import shorten
 from tvmdash.text import format_percent
 
-WIDTH = 960
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 24, 44
+_WIDTHS = {"wide": 960, "narrow": 360}
+"""The picture is drawn for both, and the style sheet shows one: on a phone the wide one cannot be read."""
+_RIGHT, _TOP, _BOTTOM = 12, 24, 44
+_LETTER = 8
+"""No letter of the labels is wider, in any of the fonts that readers have."""
 _LEAST_SPAN = 0.02
 _STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 _MOST_LEVELS = 6
@@ -50,29 +53,34 @@ class NightChart:
     height: int = 280
 
     def draw(self, text: str) -> Markup:
-        """The chart, whose content `text` says; empty where no curve has a value."""
+        """The chart, whose content `text` says, for wide and for narrow windows; empty where no curve has a value."""
         known = [change for curve in self.curves for change in curve.changes if change is not None]
         if not known:
             return Markup("")
-        scale = _Scale(len(self.days), min(0.0, *known), max(0.0, *known), self.height)
-        parts = [*_levels(scale), *_versions(self, scale), *_lines(self, scale), *_marks(self, scale)]
-        parts += _days(self, scale)
-        return svg("chart night-chart", (WIDTH, self.height), str(clean(text)), parts, role="group")
+        pictures = []
+        for kind, width in _WIDTHS.items():
+            scale = _Scale(len(self.days), (min(0.0, *known), max(0.0, *known)), (width, self.height))
+            parts = [*_levels(scale), *_versions(self, scale), *_lines(self, scale), *_marks(self, scale)]
+            parts += _days(self, scale)
+            pictures.append(svg(f"chart night-chart {kind}", scale.size, str(clean(text)), parts, role="group"))
+        return Markup("").join(pictures)
 
 
 class _Scale:
     """From nights and changes to places of the picture."""
 
-    def __init__(self, nights: int, low: float, high: float, height: int) -> None:
+    def __init__(self, nights: int, reach: tuple[float, float], size: tuple[int, int]) -> None:
+        low, high = reach
         lack = max(0.0, _LEAST_SPAN - (high - low)) / 2
-        self._nights, self.low, self.high, self.height = nights, low - lack, high + lack, height
-
-    @property
-    def floor(self) -> int:
-        return self.height - _BOTTOM
+        self._nights, self.low, self.high, self.size = nights, low - lack, high + lack, size
+        self.labels = {level: format_percent(level) for level in self.levels()}
+        self.left = 8 + _LETTER * max(map(len, self.labels.values()))
+        self.right = size[0] - _RIGHT
+        self.is_wide = size[0] == max(_WIDTHS.values())
+        self.floor = size[1] - _BOTTOM
 
     def x(self, night: float) -> float:
-        return round(_LEFT + (night + 0.5) / self._nights * (WIDTH - _LEFT - _RIGHT), 1)
+        return round(self.left + (night + 0.5) / self._nights * (self.right - self.left), 1)
 
     def y(self, change: float) -> float:
         share = (change - self.low) / (self.high - self.low)
@@ -87,11 +95,11 @@ class _Scale:
 
 
 def _levels(scale: _Scale) -> Iterator[str]:
-    for level in scale.levels():
+    for level, label in scale.labels.items():
         y = scale.y(level)
         kind = "level" if abs(level) < 1e-12 else "grid"
-        yield f'<path class="{kind}" d="M{_LEFT} {y}H{WIDTH - _RIGHT}"/>'
-        yield f'<text class="end" x="{_LEFT - 8}" y="{y + 4}">{escape(format_percent(level))}</text>'
+        yield f'<path class="{kind}" d="M{scale.left} {y}H{scale.right}"/>'
+        yield f'<text class="end" x="{scale.left - 8}" y="{y + 4}">{escape(label)}</text>'
 
 
 def _versions(chart: NightChart, scale: _Scale) -> Iterator[str]:
@@ -108,7 +116,10 @@ def _versions(chart: NightChart, scale: _Scale) -> Iterator[str]:
         yield f'<path class="tick" d="M{x} {scale.floor}v6"><title>TVM {escape(clean(version))}</title></path>'
         if all(abs(x - other) >= _APART for other in named):
             named.append(x)
-            yield f'<text class="middle" x="{x}" y="{scale.floor + 18}">{escape(clean(shorten(version)))}</text>'
+            name = str(clean(shorten(version)))
+            half = _LETTER * len(name) / 2
+            inside = min(max(x, half), scale.size[0] - half)
+            yield f'<text class="middle" x="{inside}" y="{scale.floor + 18}">{escape(name)}</text>'
 
 
 def _marks(chart: NightChart, scale: _Scale) -> Iterator[str]:
@@ -129,10 +140,11 @@ def _lines(chart: NightChart, scale: _Scale) -> Iterator[str]:
         yield f'<path class="line c{number}" d="{_path(curve.changes, scale)}"/>'
         for night, change in enumerate(curve.changes):
             if change is not None:
-                title = f"{curve.name}, {chart.days[night]}: {format_percent(change)}"
+                words = escape(clean(f"{curve.name}, {chart.days[night]}: {format_percent(change)}"))
+                title = f"<title>{words}</title>" if scale.is_wide else ""  # of no use to a finger
                 yield (
                     f'<circle class="dot c{number}" cx="{scale.x(night)}" cy="{scale.y(change)}" r="2.5">'
-                    f"<title>{escape(clean(title))}</title></circle>"
+                    f"{title}</circle>"
                 )
 
 
@@ -149,7 +161,15 @@ def _path(changes: Sequence[float | None], scale: _Scale) -> str:
 
 
 def _days(chart: NightChart, scale: _Scale) -> Iterator[str]:
+    """The days of the first mark, the last night and the first one, as far as there is room."""
     last = len(chart.days) - 1
-    for night, kind in ((0, "start"), (last, "end"), *((mark.night, "middle") for mark in chart.marks[:1])):
-        if kind == "end" or (kind == "start" and last) or _APART < scale.x(night) < WIDTH - 2 * _APART:
-            yield f'<text class="{kind}" x="{scale.x(night)}" y="{scale.height - 6}">{chart.days[night]}</text>'
+    named: list[tuple[float, float]] = []
+    for night, kind in (*((mark.night, "middle") for mark in chart.marks[:1]), (last, "end"), (0, "start")):
+        if night > last:
+            continue
+        x, width = scale.x(night), _LETTER * len(chart.days[night])
+        begin = x - {"start": 0.0, "middle": width / 2, "end": width}[kind]
+        fits = begin >= 0 and begin + width <= scale.size[0]
+        if fits and all(begin + width < other or end < begin for other, end in named):
+            named.append((begin, begin + width))
+            yield f'<text class="{kind}" x="{x}" y="{scale.size[1] - 6}">{chart.days[night]}</text>'

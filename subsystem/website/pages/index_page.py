@@ -103,7 +103,7 @@ def make_index_page(
     states = counts(series)
     failed_points = sum(view.points.failed for view in experiments if view.points)
     earlier = context.last_nights[1] if len(context.last_nights) > 1 else None
-    judged = night_views.judge(night, context.now)
+    judged = night_views.judge(night, is_tonight=True)
     incidents = _incidents(context)
     told = context.verdict.value
     young = bool(series) and states[YOUNG] == len(series)

@@ -154,7 +154,7 @@ def _write_night(context: SiteContext, page: _Page, new: Path) -> Row:
         night, fault = context.home.read_night(stamp), ""
     except DashboardError as error:
         night, fault = Night(stamp, UNREADABLE), str(error)
-    verdict = night_views.judge(night, context.now if stamp == context.tonight.stamp else None)
+    verdict = night_views.judge(night, is_tonight=stamp == context.tonight.stamp)
     text = pages.render(
         "night.html",
         context.lasting_frame("nights", "../"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import calendar
-import datetime
 import functools
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -91,14 +90,12 @@ def format_day(stamp: str, *, weekday: bool = False) -> str:
     return f"{_DAYS[moment.weekday()]} {day}" if weekday else day
 
 
-def judge(night: Night, now: datetime.datetime | None = None) -> Verdict:
-    """The verdict on a night; `now` is given for the night that is still at work on its subsystems."""
+def judge(night: Night, *, is_tonight: bool = False) -> Verdict:
+    """The verdict on a night; tonight may be at work on its subsystems yet."""
     counts = Counter(job_state(job) for job in night.experiments)
     failed = sum(job_state(job) == FAILED for job in night.subsystems)
-    elapsed_s = night.elapsed_s
-    at_work = night.state == dashboard_info.RUNNING and now is not None
-    if at_work and now is not None:
-        elapsed_s = (now - common.parse_stamp(night.stamp)).total_seconds()
+    at_work = night.state == dashboard_info.RUNNING and is_tonight
+    elapsed_s = _measure_so_far(night) if at_work else night.elapsed_s
     return Verdict(
         state=_state(night, counts, failed, at_work),
         headline=_headline(night, counts, failed),
@@ -107,6 +104,12 @@ def judge(night: Night, now: datetime.datetime | None = None) -> Verdict:
         elapsed=format_duration(elapsed_s) if elapsed_s > 0 else "unknown",
         versions=tuple(format_measured(item, night) for item in night.artifacts),
     )
+
+
+def _measure_so_far(night: Night) -> float:
+    """Seconds until its last step ended. No clock is read: a night that was killed may be published months later."""
+    ends = [step.started_ns / 1e9 + step.elapsed_s for job in night.jobs for step in job.steps if step.started_ns]
+    return max(ends) - common.parse_stamp(night.stamp).timestamp() if ends else night.elapsed_s
 
 
 def _state(night: Night, counts: Mapping[str, int], failed_subsystems: int, at_work: bool) -> str:  # noqa: FBT001

@@ -25,7 +25,7 @@ class Said:
 
 def of_tonight(context: SiteContext, experiments: Sequence[ExperimentView]) -> Said:
     """From the verdict on TVM, from how the jobs went, and from the machine."""
-    judged = night_views.judge(context.tonight, context.now)
+    judged = night_views.judge(context.tonight, is_tonight=True)
     points = [view.points for view in experiments if view.points]
     went = verdict.how_it_went(
         judged,

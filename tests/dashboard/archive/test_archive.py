@@ -723,11 +723,26 @@ def test_a_manifest_is_read_back_as_it_was_written(home: Path, backup: Path) -> 
     assert value["checksum"] == base.identity
 
 
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")])
+def test_what_is_no_file_among_the_contents_is_told_and_not_waited_for(
+    home: Path, backup: Path, tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    save(home, backup, "20260101T000000Z-after")
+    content = object_files(backup)[0]
+    content.unlink()
+    make(content)
+    with pytest.raises(DashboardError, match=f"{content.name}: this stored file cannot be read"):
+        verify(backup)
+    with pytest.raises(DashboardError, match=f"{content.name}: this stored file cannot be read"):
+        restore(backup, None, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_pipe_in_place_of_a_manifest_is_told_and_not_waited_for(home: Path, backup: Path) -> None:
     save(home, backup, "20260101T000000Z-after")
     pipe = backup / "archives" / "20260102T000000Z-after.json"
     os.mkfifo(pipe)
-    with pytest.raises(DashboardError, match="is not a regular file, so it is no manifest"):
+    with pytest.raises(DashboardError, match="cannot be read: not a regular file"):
         read_manifest(pipe)
     with pytest.raises(DashboardError, match="Archives up to 20260101T000000Z-after can still be restored"):
         save(home, backup, "20260103T000000Z-after")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.subsystem import scripts
 from tests.subsystem.stat_alerts.alert_homes import AlertHome, Truth, stamp_of
 from tests.subsystem.website.sites import HOSTILE, STAMP, Page, Site, assert_whole, failure, job, record, stamp
 from tvmdash import common
@@ -361,3 +362,16 @@ def test_nights_before_an_experiment_was_renamed_are_shown_under_its_name_of_now
     assert "Not in this night" not in page.words
     (row,) = [text for text in page.texts["tr"] if "new_name" in text]
     assert row.count("✓") == 2
+
+
+def test_a_night_took_as_long_as_its_steps_whenever_its_page_is_made(site: Site) -> None:
+    begun = int(common.parse_stamp(STAMP).timestamp())
+    steps = (
+        StepResult("precheck", OK, "good", STAMP, 1.0, started_ns=begun * 10**9),
+        StepResult("run", OK, "good", STAMP, 600.0, started_ns=(begun + 300) * 10**9),
+    )
+    site.night(JobResult("experiment", "cnn", "cnn", "", steps))
+    night = site.home.read_night(STAMP)
+    months_later = common.parse_stamp(STAMP) + datetime.timedelta(days=167)
+    scripts.load("website").publishing.publish(site.home, night, site.folder, months_later)
+    assert "took 15 min up to this page" in site.page().words

@@ -126,7 +126,7 @@ async function improveTables() {
 /** A field in the header that says that there is a search, and opens it. @param {() => Promise<void>} search */
 function offerSearch(search) {
   const nav = document.querySelector("header.top nav");
-  nav?.append(
+  nav?.after(
     el("button", { type: "button", class: "search-field", onclick: () => void search() }, "Search ", el("kbd", {}, "/")),
   );
 }

@@ -83,8 +83,8 @@
   apply(theme);
 
   document.addEventListener("DOMContentLoaded", function () {
-    const nav = document.querySelector("header.top nav, header nav");
-    if (!nav) return;
+    const header = document.querySelector("header.top");
+    if (!header) return;
     const button = document.createElement("button");
     button.type = "button";
     button.className = "theme-toggle";
@@ -95,7 +95,7 @@
       keep(theme);
       apply(theme);
     });
-    nav.append(button);
+    header.append(button); // not to the links, which scroll on a phone: nobody finds a button behind them
   });
 
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", function () {
