@@ -122,7 +122,7 @@ class Suspect:
     """A series beyond its noise tonight, not confirmed. effect: fraction of its level; low, high: its 95 % interval.
 
     worse: None where its number has no better way. paired: the interval is that of its ratio to the reference; else it
-    was measured again.
+    was measured again. relative: else the effect is in units of the series' scatter.
     """
 
     series: str
@@ -132,6 +132,7 @@ class Suspect:
     low: float | None = None
     high: float | None = None
     paired: bool = False
+    relative: bool = True
 
 
 @dataclass(frozen=True)

@@ -69,10 +69,6 @@ def write(output: Path, evidence: Evidence) -> None:
     common.write_json(path, {"schema_version": SCHEMA_VERSION, **structured.to_json(evidence)})
 
 
-REPRODUCED, OUTLIER, MACHINE, UNCLEAR = "reproduced", "outlier", "machine", "unclear"
-MODES, YOUNG, UNMEASURED = "modes", "young", "unmeasured"
-
-
 @dataclass(frozen=True)
 class Confirmation:
     """The night's re-measuring as a whole. `off`: why there is none."""

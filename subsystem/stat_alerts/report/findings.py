@@ -132,7 +132,8 @@ def _suspects(table: Table, stands: Mapping[int, SeriesStanding], muted: Abstrac
         if stand.kind == Standing.SUSPECT and stand.effect is not None and row not in muted:
             series = table.rows[row]
             worse = is_worse(stand.effect, series.direction)
-            suspects.append(Suspect(series.key, series.name, stand.effect, worse, stand.low, stand.high, stand.paired))
+            size = (stand.effect, worse, stand.low, stand.high, stand.paired, stand.relative)
+            suspects.append(Suspect(series.key, series.name, *size))
     return sorted(suspects, key=lambda suspect: (suspect.worse is False, suspect.worse is None, -abs(suspect.effect)))
 
 

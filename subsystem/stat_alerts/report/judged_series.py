@@ -69,7 +69,7 @@ def _other(key: str, stand: SeriesStanding, judged: Judged, row: int, decision: 
     evidence = Evidence.PAIRED if stand.paired else Evidence.HISTORY
     if decision.reruns or (stand.kind == Standing.SUSPECT and stand.low is not None and not stand.paired):
         evidence = Evidence.MEASURED_AGAIN
-    relative = stand.kind == Standing.SUSPECT or decision.state.unit is None
+    relative = decision.state.unit is None
     effect, low, high = map(_rounded, found)
     visible = _rounded(stand.visible)
     return JudgedSeries(key, stand.kind, evidence, decision.reason, effect, low, high, relative, visible)

@@ -309,6 +309,7 @@ def _annotation(table: Table, annotation: Annotation) -> AnnotationNote:
 
 def _named(table: Table, row: int, stand: SeriesStanding) -> dict[str, Any]:
     series = table.rows[row]
+    effect, low, high = (stand.effect, stand.low, stand.high) if stand.relative else (None, None, None)
     return {
         "id": series.key,
         "name": series.name,
@@ -316,9 +317,9 @@ def _named(table: Table, row: int, stand: SeriesStanding) -> dict[str, Any]:
         "metric": series.metric,
         "unit": series.unit,
         "standing": stand.kind,
-        "effect": stand.effect,
-        "effect_low": stand.low,
-        "effect_high": stand.high,
+        "effect": effect,
+        "effect_low": low,
+        "effect_high": high,
     }
 
 

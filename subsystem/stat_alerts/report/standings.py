@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from judging.evidence import UNCLEAR, YOUNG
 from judging.judge import FleetNight, Judged
 from judging.paired import Beside
 from judging.table import Table, finite
 
-from tvmdash.contracts.remeasured import Outcome
+from tvmdash.contracts.remeasured import Outcome, OutcomeKind
+from tvmdash.detect.cause import UNKNOWN
 from tvmdash.detect.grade import smallest_visible_change
 from tvmdash.detect.noise import CLIP, MAD_TO_SD, WIDTH, FloatArray
 from tvmdash.detect.series import Decision, Settings
@@ -27,8 +27,12 @@ FAR_SCALES = 6.0
 """One night so many scales from the level is suspect by itself."""
 YOUNG_EFFECT = 0.05
 """In a series without a verdict it must be so much of the value, too."""
-USUAL, _USUAL_DISTANCE = 0.02, 0.75
-"""A night is not far out where this share of the others went so much of its way."""
+USUAL, _USUAL_DISTANCE, _LEAST_OF_WAY = 0.02, 0.75, 0.25
+"""A night is not far out where this share of the others went so much of its way.
+
+What is beyond CLIP scales counts as CLIP, as outliers are of any size; but as a fourth of the way at least, since a few
+nights' scale can be several times too small, and nights of three scales do not explain one of hundreds.
+"""
 LEAST_SCALE = 0.005
 UNKNOWN_SCALE = 0.03
 """One night's scatter of a series of which nothing is known."""
@@ -39,8 +43,9 @@ _POOLED_NIGHTS = 8
 class SeriesStanding:
     """One series tonight. effect: for a suspect, how far it is from its level; low, high: its interval, where known.
 
-    visible: the smallest change that would have been seen; None where nothing could be, or it has no value. paired: it
-    is judged by its ratio to the reference. exact: it has no noise, and the reference's own number says how it stands.
+    relative: the effect is a fraction, else in units of the series' scatter. visible: the smallest change that would
+    have been seen; None where nothing could be, or it has no value. paired: it is judged by its ratio to the reference.
+    exact: it has no noise, and the reference's own number says how it stands.
     """
 
     kind: Standing
@@ -48,6 +53,7 @@ class SeriesStanding:
     low: float | None = None
     high: float | None = None
     visible: float | None = None
+    relative: bool = True
     paired: bool = False
     exact: bool = False
 
@@ -119,20 +125,27 @@ def _stand(
     """A series that has a value and is in no open incident."""
     history = fleet.histories[table.rows[row].key]
     visible = smallest_visible_change(history, decision.state, settings=settings)
-    judged = decision.z is not None
-    suspicion = None
-    if decision.kind == "quiet" and table.rows[row].key not in fleet.controls:
-        if outcome is not None:
-            suspicion = _measured_again(outcome)
-        elif judged:
-            suspicion = _beyond_its_noise(table, row, decision, settings)
-        else:
-            suspicion = _beyond_its_few_nights(table, row, decision, scatter)
-    if suspicion is not None:
-        return replace(suspicion, visible=visible)
-    if not judged and decision.kind == "quiet":
+    if table.rows[row].key not in fleet.controls and _is_undecided(decision, outcome):
+        suspicion = _suspicion(table, row, decision, fleet, outcome, scatter, settings)
+        if suspicion is not None:
+            return replace(suspicion, visible=visible)
+    if decision.z is None and decision.kind == "quiet":
         return SeriesStanding(Standing.YOUNG, visible=visible)
     return SeriesStanding(Standing.BLIND if visible is None or visible > MATTERS else Standing.STEADY, visible=visible)
+
+
+def _is_undecided(decision: Decision, outcome: Outcome | None) -> bool:
+    """Whether nothing has said yet what a night beyond the noise was, if this was one.
+
+    Measuring again settles it only where it ends with an answer: without one the nights before speak as ever.
+    """
+    match decision.kind, None if outcome is None else outcome.outcome:
+        case "alert" | "environment", _:
+            return False
+        case "quiet", OutcomeKind.OUTLIER | OutcomeKind.MACHINE | OutcomeKind.MODES:
+            return False
+        case "quiet", None | OutcomeKind.UNMEASURED | OutcomeKind.UNCLEAR | OutcomeKind.YOUNG | OutcomeKind.REPRODUCED:
+            return True
 
 
 def _stand_beside(beside: Beside, decision: Decision, *, unchanged: bool) -> SeriesStanding:
@@ -150,25 +163,54 @@ def _stand_beside(beside: Beside, decision: Decision, *, unchanged: bool) -> Ser
     return SeriesStanding(kind, visible=visible, paired=True)
 
 
-def _measured_again(outcome: Outcome) -> SeriesStanding | None:
-    """What was measured again, whose interval excludes 0, and that was not told all the same."""
-    effect, low, high = outcome.effect, outcome.low, outcome.high
-    if outcome.outcome not in (YOUNG, UNCLEAR) or effect is None or low is None or high is None:
+def _suspicion(
+    table: Table,
+    row: int,
+    decision: Decision,
+    fleet: FleetNight,
+    outcome: Outcome | None,
+    scatter: float | None,
+    settings: Settings,
+) -> SeriesStanding | None:
+    """What is beyond its noise by what was measured again; where that says nothing, by the nights before."""
+    relative = decision.state.unit is None
+    if outcome is not None and outcome.effect is not None and (outcome.low or 0.0) * (outcome.high or 0.0) > 0:
+        told = SeriesStanding(Standing.SUSPECT, outcome.effect, outcome.low, outcome.high, relative=relative)
+        return told if abs(outcome.effect) >= TELL else None
+    known = _known(table, row, max(0, decision.state.start - table.offset), decision, fleet)
+    run = _last_run(known)
+    if decision.z is None:
+        effect, nights = _beyond_its_few_nights(known, run, scatter), run
+    else:
+        effect, nights = _beyond_its_noise(known, run, decision, settings)
+    if effect is None or _is_same_tvm(table, row, decision, nights):
         return None
-    return SeriesStanding(Standing.SUSPECT, effect, low, high) if low * high > 0 and abs(effect) >= TELL else None
+    return SeriesStanding(Standing.SUSPECT, effect, relative=relative)
 
 
-def _beyond_its_noise(table: Table, row: int, decision: Decision, settings: Settings) -> SeriesStanding | None:
-    """A shift as strong as one that is told, which has not lasted long enough to be, or a night far out by itself."""
-    known = _known(table, row, max(0, decision.state.start - table.offset), decision)
+def _last_run(known: FloatArray) -> int:
+    """How many nights up to tonight are on tonight's side of the middle between it and the level before.
+
+    They are suspect for one and the same reason, which is still to be decided; so none of them is a part of the level.
+    """
+    if len(known) < 2:
+        return 1
+    middle = (float(np.median(known[:-1])) + known[-1]) / 2
+    others = ((known > middle) != (known[-1] > middle)).nonzero()[0]
+    return len(known) - 1 - int(others[-1]) if len(others) else 1
+
+
+def _beyond_its_noise(known: FloatArray, run: int, decision: Decision, settings: Settings) -> tuple[float | None, int]:
+    """A shift as strong as one that is told, which has not lasted long enough to be, or a night far out by itself.
+
+    How far it goes, None where there is none; and the nights since which.
+    """
     strong = decision.z is not None and abs(decision.z) >= settings.threshold
     nights = decision.nights if strong and decision.nights and decision.nights < settings.least_nights else 1
-    if not strong and not _is_far_out(known, decision.scale or 0.0):
-        return None
-    effect = _shift(known[:-nights][-WIDTH:], float(np.median(known[-nights:])))
-    if effect is None or abs(effect) < TELL or _is_same_tvm(table, row, decision, nights):
-        return None
-    return SeriesStanding(Standing.SUSPECT, effect)
+    if not strong and not _is_far_out(known, decision.scale or 0.0, decision.state.unit):
+        return None, run
+    effect = _shift(known[:-nights][-WIDTH:], float(np.median(known[-nights:])), decision.state.unit)
+    return effect if effect is not None and abs(effect) >= TELL else None, max(nights, run)
 
 
 def _is_same_tvm(table: Table, row: int, decision: Decision, nights: int) -> bool:
@@ -178,14 +220,15 @@ def _is_same_tvm(table: Table, row: int, decision: Decision, nights: int) -> boo
     return bool(around) and table.same(table.rows[row].experiment, around) is not None
 
 
-def _is_far_out(known: FloatArray, scale: float) -> bool:
+def _is_far_out(known: FloatArray, scale: float, unit: float | None) -> bool:
     """Whether the last night is further from those before than a series goes that has outliers or modes."""
-    before = known[:-1][-WIDTH:]
-    if not (known > 0).all() or len(before) < EXPECTED_NIGHTS or not scale:
+    if len(known) <= EXPECTED_NIGHTS or not scale or (unit is None and not (known > 0).all()):
         return False
-    away = (np.log(known[-1]) - np.log(before)) / scale
+    scaled = np.log(known) if unit is None else known / unit
+    away = (scaled[-1] - scaled[:-1][-WIDTH:]) / scale
     alone = float(np.median(away))
-    usual = (np.median(away) - away) * np.sign(alone) >= _USUAL_DISTANCE * min(abs(alone), CLIP)
+    way = min(abs(alone), max(CLIP, _LEAST_OF_WAY * abs(alone)))
+    usual = (np.median(away) - away) * np.sign(alone) >= _USUAL_DISTANCE * way
     return abs(alone) >= FAR_SCALES and float(np.mean(_without_last_run(usual))) <= USUAL
 
 
@@ -195,31 +238,35 @@ def _without_last_run(usual: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     return usual[: others[-1] + 1] if len(others) else usual
 
 
-def _beyond_its_few_nights(table: Table, row: int, decision: Decision, scatter: float | None) -> SeriesStanding | None:
-    known = _known(table, row, max(0, decision.state.start - table.offset), decision)
-    effect = _shift(known[:-1], float(known[-1])) if len(known) else None
-    if effect is None:
-        return None
-    own = float(np.std(np.log(known[:-1]), ddof=1)) if len(known) > 4 else 0.0
-    scale = max(own, scatter or UNKNOWN_SCALE, LEAST_SCALE) * math.sqrt(1 + 1 / (len(known) - 1))
-    far = abs(math.log1p(effect)) >= FAR_SCALES * scale and abs(effect) >= YOUNG_EFFECT
-    return SeriesStanding(Standing.SUSPECT, effect) if far and not _is_same_tvm(table, row, decision, 1) else None
+def _beyond_its_few_nights(known: FloatArray, run: int, scatter: float | None) -> float | None:
+    """How far tonight is from the level before it, where that is much; None else."""
+    before = known[:-run]
+    effect = _shift(before, float(known[-1])) if len(known) else None
+    if effect is None or effect <= -1:
+        return effect
+    own = float(np.std(np.log(before), ddof=1)) if len(before) > 3 else 0.0
+    scale = max(own, scatter or UNKNOWN_SCALE, LEAST_SCALE) * math.sqrt(1 + 1 / len(before))
+    return effect if abs(math.log1p(effect)) >= FAR_SCALES * scale and abs(effect) >= YOUNG_EFFECT else None
 
 
-def _known(table: Table, row: int, first: int, decision: Decision) -> FloatArray:
-    """The row's values from a column to tonight, tonight's freed of what the whole machine did."""
+def _known(table: Table, row: int, first: int, decision: Decision, fleet: FleetNight) -> FloatArray:
+    """The row's values from a column to tonight, tonight's freed of what is known to be the machine's."""
     values = finite(table.values[row, first : decision.night - table.offset + 1])
     freed = decision.state.fixed.get(decision.night)
+    together = fleet.decided.common
+    if together is not None and together.cause.whose == UNKNOWN:
+        return values
     if freed is not None and decision.state.unit is None and len(values):
         values[-1] = math.exp(freed)
     return values
 
 
-def _shift(before: FloatArray, now: float) -> float | None:
-    """How far `now` is from the median before, as a fraction; None where there is none, or it is not positive."""
-    if not len(before) or now <= 0 or not (before > 0).all():
+def _shift(before: FloatArray, now: float, unit: float | None = None) -> float | None:
+    """How far `now` is from the median before, as a fraction of it, or in `unit`; None where neither can be said."""
+    if not len(before) or (unit is None and not (before > 0).all()):
         return None
-    return float(now / np.median(before) - 1)
+    middle = float(np.median(before))
+    return (now - middle) / (unit or middle)
 
 
 def _scatter(table: Table, rows: Sequence[int], night: int) -> float | None:

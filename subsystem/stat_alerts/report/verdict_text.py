@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from report.findings import Findings
+from tvmdash.incidents.headline import format_effect, format_range
 from tvmdash.incidents.headline import format_headline as incident_headline
-from tvmdash.incidents.headline import format_range
 from tvmdash.incidents.ledger import COMPILER, Incident
 from tvmdash.text import elide, format_exact, format_list, format_percent
 from tvmdash.verdict import (
@@ -191,9 +191,13 @@ def _several_suspects(suspects: Sequence[Suspect]) -> str:
 
 def suspect_text(suspect: Suspect) -> str:
     """The series and how far it is from its level, with its interval where that is known."""
-    size = format_percent(suspect.effect)
+
+    def form(effect: float) -> str:
+        return format_effect(effect, relative=suspect.relative)
+
+    size = form(suspect.effect)
     if suspect.low is not None and suspect.high is not None:
-        low, high = format_percent(suspect.low), format_percent(suspect.high)
+        low, high = form(suspect.low), form(suspect.high)
         size += f"{'' if suspect.paired else ' when measured again'} (95 %: {low} to {high})"
     return f"{elide(suspect.name, _NAME)} {size}"
 

@@ -6,24 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from judging.causes import is_reproduced
-from judging.evidence import (
-    BROKEN,
-    BUDGET,
-    MACHINE,
-    MODES,
-    OUTLIER,
-    REPRODUCED,
-    UNCLEAR,
-    UNMEASURED,
-    YOUNG,
-    Confirmation,
-    Evidence,
-)
+from judging.evidence import BROKEN, BUDGET, Confirmation, Evidence
 from judging.judge import Judged
 from judging.table import Table
 
 from rerun.questions import Asking
-from tvmdash.contracts.remeasured import Outcome
+from tvmdash.contracts.remeasured import Outcome, OutcomeKind
 from tvmdash.detect.cause import CONTROLS, OLDER_ARTIFACTS, SAME_ARTIFACT, SAME_VERSION
 from tvmdash.detect.reason import ReasonKind
 from tvmdash.detect.series import Decision
@@ -31,10 +19,10 @@ from tvmdash.series.naming import id_of
 from tvmdash.text import elide, format_duration, format_list
 
 _OF_REASON = {
-    ReasonKind.REFUTED: OUTLIER,
-    ReasonKind.OPEN: UNCLEAR,
-    ReasonKind.MODES: MODES,
-    ReasonKind.YOUNG: YOUNG,
+    ReasonKind.REFUTED: OutcomeKind.OUTLIER,
+    ReasonKind.OPEN: OutcomeKind.UNCLEAR,
+    ReasonKind.MODES: OutcomeKind.MODES,
+    ReasonKind.YOUNG: OutcomeKind.YOUNG,
 }
 _NAMED = 2
 
@@ -53,13 +41,13 @@ def outcomes_of(judged: Judged, table: Table, evidence: Evidence, asking: Asking
         used = [table.build(series.experiment, night) for night in nights]
         artifacts = {table.build(series.experiment, rerun.night).artifact for rerun in decision.reruns}
         fingerprints = {build.fingerprint for build in used if build.fingerprint}
-        measured = outcome != UNMEASURED
+        measured = outcome != OutcomeKind.UNMEASURED
         yield Outcome(
             series.key, series.name, outcome, new, len(decision.reruns) - new,
             decision.effect if measured else None, decision.effect_low if measured else None,
             decision.effect_high if measured else None, same=len(artifacts) == 1, changed=len(fingerprints) > 1,
             why="" if measured else _why(series.key, series.experiment, evidence, asking),
-            evidence=_evidence(decision) if outcome == MACHINE else "",
+            evidence=_evidence(decision) if outcome == OutcomeKind.MACHINE else "",
         )  # fmt: skip
 
 
@@ -68,14 +56,14 @@ def _was_suspect(decision: Decision) -> bool:
     return bool(decision.reruns) or decision.kind != "quiet" or decision.reason.kind == ReasonKind.UNMEASURED
 
 
-def _outcome(decision: Decision, night: int) -> str:
+def _outcome(decision: Decision, night: int) -> OutcomeKind:
     if not decision.reruns or decision.reason.kind == ReasonKind.UNMEASURED:
-        return UNMEASURED
+        return OutcomeKind.UNMEASURED
     if decision.kind == "alert":
-        return REPRODUCED if is_reproduced(decision, night) else MODES
+        return OutcomeKind.REPRODUCED if is_reproduced(decision, night) else OutcomeKind.MODES
     if decision.kind == "environment" or night in decision.state.moved:
-        return MACHINE
-    return _OF_REASON.get(decision.reason.kind, UNCLEAR)
+        return OutcomeKind.MACHINE
+    return _OF_REASON.get(decision.reason.kind, OutcomeKind.UNCLEAR)
 
 
 def _evidence(decision: Decision) -> str:
@@ -114,7 +102,7 @@ def lines(confirmation: Confirmation) -> Iterator[str]:
     if parts:
         runs = f"{len(evidence.runs)} run{'s' * (len(evidence.runs) != 1)}"
         yield f"Remeasured tonight ({runs}, {format_duration(evidence.seconds)}): {'; '.join(parts)}."
-    left = [outcome for outcome in confirmation.outcomes if outcome.outcome == UNMEASURED]
+    left = [outcome for outcome in confirmation.outcomes if outcome.outcome == OutcomeKind.UNMEASURED]
     if left:
         shown = [f"{elide(outcome.name, 60)} ({elide(outcome.why, 200)})" for outcome in left]
         yield f"Not remeasured, so the decision rests on the history alone: {format_list(shown, _NAMED)}."
@@ -123,26 +111,26 @@ def lines(confirmation: Confirmation) -> Iterator[str]:
 
 
 _SAID = {
-    REPRODUCED: "the difference between the artifacts was reproduced in {names}",
-    OUTLIER: "the difference was not reproduced in {names}: the first measurement was an outlier",
-    MACHINE: "caused by the machine, not TVM, in {names}: {because}",
-    UNCLEAR: "still unclear in {names}",
-    MODES: "no more than single builds differ without any change in {names}",
-    YOUNG: "reproduced, but no more than single builds may differ by chance, in {names}",
+    OutcomeKind.REPRODUCED: "the difference between the artifacts was reproduced in {names}",
+    OutcomeKind.OUTLIER: "the difference was not reproduced in {names}: the first measurement was an outlier",
+    OutcomeKind.MACHINE: "caused by the machine, not TVM, in {names}: {because}",
+    OutcomeKind.UNCLEAR: "still unclear in {names}",
+    OutcomeKind.MODES: "no more than single builds differ without any change in {names}",
+    OutcomeKind.YOUNG: "reproduced, but no more than single builds may differ by chance, in {names}",
 }
 
 
-def _parts(outcomes: Sequence[Outcome], kind: str) -> Iterator[str]:
+def _parts(outcomes: Sequence[Outcome], kind: OutcomeKind) -> Iterator[str]:
     """What is said of the series with this outcome, those with the same evidence together."""
     members = [outcome for outcome in outcomes if outcome.outcome == kind]
     for evidence in dict.fromkeys(outcome.evidence for outcome in members):
         yield _part([outcome for outcome in members if outcome.evidence == evidence], kind)
 
 
-def _part(members: Sequence[Outcome], kind: str) -> str:
+def _part(members: Sequence[Outcome], kind: OutcomeKind) -> str:
     names = format_list([elide(outcome.name, 60) for outcome in members], _NAMED)
     text = _SAID[kind].format(names=names, because=_because(members))
-    if kind == MACHINE and any(outcome.changed for outcome in members):
+    if kind == OutcomeKind.MACHINE and any(outcome.changed for outcome in members):
         text += " (or by the experiment itself, because its code or config changed)"
     return text
 

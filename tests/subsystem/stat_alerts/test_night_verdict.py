@@ -25,7 +25,6 @@ from tvmdash.slack_util import parts
 from tvmdash.verdict import Absence, Evidence, Level, NightVerdict, Standing, Suspect, read_verdict, write_verdict
 
 SUBSYSTEM = scripts.load("stat_alerts")
-CODE = SUBSYSTEM.concluding.standings.__globals__
 FEW = {"workloads": ("mlp", "dqn"), "nights": 40}
 
 
@@ -249,30 +248,6 @@ def test_what_a_move_comes_to_is_asked_of_the_declared_direction(tmp_path: Path,
         if verdict.new or verdict.improved or verdict.changed:
             break
     assert verdict.level is level, verdict
-
-
-def _outcome(effect: float, low: float, high: float, outcome: str) -> Any:
-    return CODE["Outcome"]("x", "x", outcome, 4, 4, effect, low, high)
-
-
-@pytest.mark.parametrize(
-    ("effect", "low", "high", "outcome", "suspect"),
-    [
-        (0.099, 0.091, 0.108, "young", True),
-        (0.099, 0.091, 0.108, "unclear", True),
-        (0.02, -0.01, 0.05, "unclear", False),
-        (0.004, 0.002, 0.006, "young", False),
-        (0.099, 0.091, 0.108, "outlier", False),
-        (-0.099, -0.108, -0.091, "young", True),
-    ],
-)
-def test_what_was_measured_again_and_excludes_zero_is_suspect_with_its_interval(
-    effect: float, low: float, high: float, outcome: str, *, suspect: bool
-) -> None:
-    stand = CODE["_measured_again"](_outcome(effect, low, high, outcome))
-    assert (stand is not None) == suspect
-    if stand is not None:
-        assert (stand.kind, stand.effect, stand.low, stand.high) == (Standing.SUSPECT, effect, low, high)
 
 
 def test_all_that_tells_of_a_night_with_a_regression_agrees(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -61,6 +62,22 @@ class Remeasured:
     words: str = ""
 
 
+class OutcomeKind(enum.StrEnum):
+    """How measuring a suspect again ended.
+
+    reproduced: told. outlier, machine, modes: it is not TVM's. unclear, young: still open, with an interval.
+    unmeasured: still open, without one.
+    """
+
+    REPRODUCED = "reproduced"
+    OUTLIER = "outlier"
+    MACHINE = "machine"
+    UNCLEAR = "unclear"
+    MODES = "modes"
+    YOUNG = "young"
+    UNMEASURED = "unmeasured"
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What measuring one series again came to. new, old: how many runs of artifacts since and before the suspected cut.
@@ -72,7 +89,7 @@ class Outcome:
 
     series: str
     name: str
-    outcome: str
+    outcome: OutcomeKind
     new: int = 0
     old: int = 0
     effect: float | None = None

@@ -104,7 +104,12 @@ def format_size(moved: Moved) -> str:
     """By how much it moved: an exact number in its unit, any other in percent."""
     if moved.is_exact:
         return format_exact(moved.after - moved.before, moved.unit, sign=True)
-    return format_percent(moved.effect) if moved.relative else f"{format_signed(moved.effect, '.1f')} of its scatter"
+    return format_effect(moved.effect, relative=moved.relative)
+
+
+def format_effect(effect: float, *, relative: bool) -> str:
+    """In percent, or in units of the series' scatter."""
+    return format_percent(effect) if relative else f"{format_signed(effect, '.1f')} of its scatter"
 
 
 def format_range(incident: Incident) -> str:
