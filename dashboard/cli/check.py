@@ -20,15 +20,18 @@ from dashboard.cli.devices import survey_devices
 from dashboard.cli.references import summarize_references
 from dashboard.hosts import probe
 from dashboard.night.environment import stage_environment
+from dashboard.night.own_metrics import describe_own
 from dashboard.plan.job import CodeFolders, Job
 from dashboard.plan.night_plan import Plan
 from dashboard.plan.plan import find_jobs, make_plan
 from dashboard.plan.reference import find_named, list_paired
 from dashboard.process import process
+from tvmdash import config_util, records
 from tvmdash.config_util import CONFIG_FILE, ConfigError
 from tvmdash.contracts.routes import SUBSYSTEM, THREADS
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.records.metrics import Declarations
 
 OWN_CHECK = "check.sh"
 """A job's script that `check` calls with its config folder and the home; each line that it prints is a fault."""
@@ -47,7 +50,11 @@ def _check(arguments: argparse.Namespace) -> int:
         devices = survey_devices(make_plan(home, code))
     faults += [line.text for line in devices if line.is_fault]
     good = [line.text for line in devices if not line.is_fault]
-    said = faults or [f"{arguments.home}: no problems found.", *summarize_references(make_plan(home, code))]
+    if faults:
+        said = faults
+    else:
+        plan = make_plan(home, code)
+        said = [f"{arguments.home}: no problems found.", *summarize_references(plan), *_describe_metrics(plan)]
     print("\n".join([*said, *good]))
     return USAGE if faults else OK_CODE
 
@@ -66,6 +73,17 @@ def find_faults(home: Home, code: CodeFolders) -> list[str]:
     own = [fault for job in jobs for fault in _find_own_faults(job, plan)]
     elsewhere = [*_find_folder_faults(plan), *_find_reference_faults(plan), *_find_tool_faults(), *_report_empty(plan)]
     return [*rejected, *own, *elsewhere, *_find_route_faults(plan), *_find_host_faults(plan)]
+
+
+def _describe_metrics(plan: Plan) -> Iterator[str]:
+    """What each experiment declares of its own numbers, and what its last data say of that."""
+    for job in plan.experiments:
+        declared = Declarations(config_util.read_metrics(job.folder / config_util.FIELDS_FILE))
+        data, stamps = None, records.data_stamps(plan.home.data(job.name))
+        if stamps:
+            with contextlib.suppress(DashboardError):  # `doctor` says what is wrong with it
+                data = records.read_data(plan.home.data_file(job.name, stamps[-1]), job.name)
+        yield from describe_own(job.name, dict(declared), data)
 
 
 def _find_own_faults(job: Job, plan: Plan) -> Iterator[str]:

@@ -63,11 +63,13 @@ def _smoke(arguments: argparse.Namespace) -> int:
 
 def _report_results(home: Home, done: Night, code: CodeFolders) -> Iterator[str]:
     """What the job left: numbers, graphs and the summary of an experiment; a subsystem's report and files."""
+    from dashboard.night.own_metrics import describe_own
     from dashboard.report import results, tables
 
     for experiment in results.read(home, done.stamp, code).experiments:
         if experiment.data:
             yield from tables.format_numbers(experiment.data)
+            yield from ["", *describe_own(experiment.job.name, {}, experiment.data)]
         if experiment.summary:
             yield f"\n{experiment.summary}"
         yield from _list_files("Graphs", home.graph(experiment.job.name))

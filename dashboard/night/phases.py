@@ -195,9 +195,12 @@ class Phases:
     def _index(self, job: Job) -> None:
         try:
             publish.index(self._context, job)
+            unmeasured = publish.describe_unmeasured(self._context, job)
         except DashboardError as error:
-            _log.warning("%s", error)
-            self._journal.note(str(error))
+            unmeasured = str(error)
+        if unmeasured:
+            _log.warning("%s", unmeasured)
+            self._journal.note(unmeasured)
 
     def _keep_raw(self, job: Job) -> None:
         raw = self._context.workspace(job).of(_RUN)

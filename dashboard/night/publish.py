@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dashboard.night import own_metrics
 from dashboard.night.beside.ratios import read_ratios
 from dashboard.night.context import Context
 from dashboard.night.environment import read_reference
@@ -44,7 +45,9 @@ def _publish_data(context: Context, job: Job, path: Path) -> int:
         raise error.at(path.name) from error
     if context.partial and "records" not in value:
         raise DashboardError(f"{path.name}: its run was interrupted, and results of incomplete runs are not published.")
-    declared = {} if "records" in value else add_declared(job, value)
+    declared = add_declared(job, value)
+    if "records" in value:
+        value, declared = {**value, "records": [_declare(record, declared) for record in value["records"]]}, {}
     artifact = context.artifact(job)
     own_hash = value.get("tvm_hash")
     default_hash = (artifact.commit or artifact.version) if artifact else ""
@@ -72,6 +75,30 @@ def add_declared(job: Job, value: Mapping[str, Any]) -> dict[str, Any]:
             "data.json."
         )
     return {**given, **own}
+
+
+def _declare(record: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
+    """The record with what is declared of the experiment's own numbers in it, so that it says so wherever it goes."""
+    info = record["additional_info"]
+    own = {**declared, **common.object_in(info, metrics.OWN)}
+    config_util.check_metrics(own, "data.json")
+    for name in own:
+        place = f"metrics of fields.json, data.json or a point: {name!r}"
+        if name in metrics.RESERVED:
+            raise DashboardError(f"{place}: records have a number of this name already. Choose another one.")
+        if name.startswith("$") or "*" in name:
+            raise DashboardError(
+                f"{place}: names of a record's numbers have no $ and *. Use the name in additional_info."
+            )
+    return {**record, "additional_info": {**info, metrics.OWN: own}} if own else dict(record)
+
+
+def describe_unmeasured(context: Context, job: Job) -> str:
+    """A sentence about what the experiment declares and did not measure; empty where it measured all or was ended."""
+    path = context.home.data_file(job.name, context.stamp)
+    if context.partial or not path.is_file():
+        return ""
+    return own_metrics.describe_unmeasured(records.read_data(path, job.name))
 
 
 def _identity(context: Context, job: Job) -> dict[str, Any]:

@@ -22,25 +22,35 @@ def format_tables(points: Sequence[Shown]) -> Iterator[str]:
     """The run times, then whatever else records carry, folded."""
     by_metric: dict[str, list[Shown]] = {metric.name: [] for metric in METRICS}
     for shown_point in points:
-        by_metric[shown_point.point.key.metric if shown_point.point else RUN_TIME].append(shown_point)
+        by_metric.setdefault(shown_point.point.key.metric if shown_point.point else RUN_TIME, []).append(shown_point)
     times = by_metric.pop(RUN_TIME)
     if any(shown_point.point for shown_point in times):
         yield from ["", "**Run time**, median and its 95 % interval:", "", *_format_domain(times)]
-    others = {name.replace("_", " ").capitalize(): own for name, own in by_metric.items() if own}
+    others: dict[str, list[Shown]] = {}
+    for own in filter(None, by_metric.values()):
+        others.setdefault(_name_metric(own[0]), []).extend(own)
     if len({shown_point.way for own in others.values() for shown_point in own}) == 1:  # then a metric can be a column
         together = [replace(shown_point, way=title) for title, own in others.items() for shown_point in own]
         others = {", ".join(others).capitalize(): together}
     for title, own in others.items():
-        yield from ["", *format_folded(title, _format_domain(own))]
+        yield from ["", *format_folded(escape(title), _format_domain(own))]
+
+
+def _name_metric(shown_point: Shown) -> str:
+    """As its author calls it, else as in `Compile time`."""
+    point = shown_point.point
+    name = (point.title or point.key.metric.replace("_", " ")) if point else RUN_TIME
+    return name[:1].upper() + name[1:]
 
 
 def format_numbers(data: NightData) -> Iterator[str]:
-    """What was measured and nothing else: the run times, or the numbers of a foreign experiment."""
+    """What was measured and nothing else: the run times, and the experiment's own numbers."""
+    others = {metric.name for metric in METRICS} - {RUN_TIME}
     yield from format_tables(
         [
             shown_point
             for shown_point in name_points(data)
-            if not shown_point.point or shown_point.point.key.metric == RUN_TIME
+            if not shown_point.point or shown_point.point.key.metric not in others
         ]
     )
     yield from format_leaves(data)

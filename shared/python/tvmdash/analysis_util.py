@@ -14,7 +14,7 @@ from tvmdash.measure.capture import Trial
 from tvmdash.measure.quality import find_doubts
 from tvmdash.records import SCHEMA_VERSION, Failure, Record, description
 from tvmdash.records.functions import hash_functions, read_functions
-from tvmdash.records.metrics import MAY_BE_EXACT, METRICS
+from tvmdash.records.metrics import MAY_BE_EXACT, METRICS, read_own
 from tvmdash.stats.reduction import Reduced, reduce_processes
 
 OPERATORS = "operators"
@@ -92,7 +92,7 @@ def _record(trials: Sequence[Trial], ended_by: EndedBy | None, beside: Beside | 
         "doubt_kinds": [doubt.kind for doubt in doubts],
         "ended_by": ended_by(trials, reduced) if ended_by else None,
         **{name: value for name, value in first.facts.items() if name not in _OWN_PLACE},
-        **{name: _find_median(trials, name) for name in _OF_EACH_PROCESS},
+        **{name: _find_median(trials, name) for name in (*_OF_EACH_PROCESS, *_list_own(first, exact=False))},
         "alike": _count_alike(trials) or None,
         **(beside(trials) if beside else {}),
         "load_before": first.facts["load_before"],
@@ -151,6 +151,7 @@ def _count_alike(trials: Sequence[Trial]) -> dict[str, int]:
     One process alone proves nothing. A number that is a sum over functions is alike where each of them is.
     """
     names = [metric.place[-1] for metric in METRICS if metric.kind in MAY_BE_EXACT]
+    names += _list_own(trials[0], exact=True)
     values_of = {
         name: [
             (trial.facts[name], hash_functions(read_functions(trial.facts, name)))
@@ -164,6 +165,12 @@ def _count_alike(trials: Sequence[Trial]) -> dict[str, int]:
         for name, values in values_of.items()
         if len(values) == len(trials) > 1
     }
+
+
+def _list_own(trial: Trial, *, exact: bool) -> list[str]:
+    """The names of the experiment's own numbers in the trial, of those that may be exact or of the others."""
+    own = (metric for metric in read_own(trial.facts) if (metric.kind in MAY_BE_EXACT) == exact)
+    return [metric.name for metric in own if isinstance(trial.facts.get(metric.name), (int, float))]
 
 
 def _find_median(trials: Sequence[Trial], name: str) -> float | None:

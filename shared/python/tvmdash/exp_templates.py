@@ -34,10 +34,12 @@ from tvmdash.experiment.run import run
 from tvmdash.measure.capture import OperatorSpan
 from tvmdash.plot_util.specs import Plot
 from tvmdash.records import Record
+from tvmdash.records.metrics import Declared
 from tvmdash.stages import pipeline, run_stage
 
 __all__ = [
     "Axis",
+    "Declared",
     "Engine",
     "EngineFacts",
     "Experiment",

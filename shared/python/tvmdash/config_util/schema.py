@@ -4,8 +4,8 @@ A field is `{"type": ..., "doc": ..., "default": ..., "min": ..., "max": ..., "c
 bool, int, float, str, choice, list (of), map (str to of), any. A field without a default must be given; `smoke` is its
 default where the config's `size` is smoke.
 An experiment or a subsystem declares its own fields in `fields.json` beside its scripts. `"include": ["timing"]` there
-adds the fields of `FIELD_SETS`; `"takes_minutes"` says how long it takes at each size, `"metrics"` what the numbers of
-a foreign experiment are, `"needs_tvm": false` that it measures without TVM, `"beside_reference": "runs"` that it can be
+adds the fields of `FIELD_SETS`; `"takes_minutes"` says how long it takes at each size, `"metrics"` what numbers of its
+own an experiment has, `"needs_tvm": false` that it measures without TVM, `"beside_reference": "runs"` that it can be
 measured beside a reference, by whole runs in turn, which adds the fields of that. `"axis"` in a field says that points
 vary by it, and includes the timing. A field of an included name changes only what it states, as `{"default": 60}`.
 """

@@ -12,6 +12,7 @@ from tvmdash.devices import CPU
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.engines import Engine
 from tvmdash.measure.capture import OperatorSpan
+from tvmdash.records.metrics import Declared
 from tvmdash.series.store import Series
 from tvmdash.summary_util import Failure
 from tvmdash.trial_util import Timer
@@ -67,7 +68,8 @@ class Prepared:
     lies between the clock reads) tell whether two engines did the same. `details` go into the record as they are.
     `profile` is asked in a point's first process only. `after` gives facts in every process, found out once the point
     is timed, which they might disturb. `program` hashes what is timed: code, weights and inputs; where it is there, a
-    night on which nothing of it changed measures the point once.
+    night on which nothing of it changed measures the point once. `metrics` declares numbers of the experiment's own,
+    which come under these names in `details`, from `check` or `after`, or from the experiment's `derive`.
     """
 
     timer: Timer
@@ -84,6 +86,7 @@ class Prepared:
     details: Mapping[str, Any] = field(default_factory=dict)
     program: Callable[[], str] | None = None
     after: Callable[[], Mapping[str, Any]] | None = None
+    metrics: Mapping[str, Declared] = field(default_factory=dict)
 
     def describe(self) -> dict[str, dict[str, Any]]:
         """What the record's columns tell beside the point's values."""

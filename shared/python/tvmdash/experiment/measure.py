@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common
+from tvmdash import common, config_util
 from tvmdash.analysis_util import OPERATORS
 from tvmdash.config_util import Config
 from tvmdash.errors import DashboardError
@@ -27,6 +27,7 @@ from tvmdash.measure.capture import Capture, Sample
 from tvmdash.measure.content import Code, FileHashes
 from tvmdash.measure.phases import TIMING, phase
 from tvmdash.records import description
+from tvmdash.records.metrics import OWN
 from tvmdash.trial_util import Timing, time_workload
 
 TASK_FILE = "task.json"
@@ -198,6 +199,7 @@ def _measure_trial(
         **checked,
         **found,
         **ran,
+        **_declare(experiment, prepared),
         **({OPERATORS: sum_up(operators)} if operators and is_asked(config) else {}),
         description.FACT: {**prepared.describe(), "runtime_config": describe_libraries()},
         "conditions": _describe_conditions(prepared, task, timing, samples),
@@ -211,6 +213,13 @@ def _measure_trial(
     capture.end(trial, samples=samples, facts=facts, passes=passes, operators=operators)
     if turns:
         turns.end()
+
+
+def _declare(experiment: Measurable[Config], prepared: Prepared) -> dict[str, Any]:
+    """What fields.json and then the point itself say of the experiment's own numbers."""
+    of_point = {name: declared.to_json() for name, declared in prepared.metrics.items()}
+    own = {**config_util.read_metrics(experiment.folder / config_util.FIELDS_FILE), **of_point}
+    return {OWN: own} if own else {}
 
 
 def _describe_conditions(prepared: Prepared, task: Task, timing: Timing, samples: list[Sample]) -> dict[str, Any]:

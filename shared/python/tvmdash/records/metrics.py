@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, get_args
 
@@ -23,7 +23,8 @@ WORSE, BETTER, CHANGED = WAYS = ("worse", "better", "changed")
 class Metric:
     """A number that a record carries. `place` is its column, or `additional_info` and its name there.
 
-    tolerance: in its unit, how much worse it may get before that is a regression; until then it changed.
+    tolerance: in its unit, how much worse it may get before that is a regression; until then it changed. title: what
+    its author calls it.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Metric:
     place: tuple[str, ...]
     kind: Kind = "time"
     tolerance: float = 0.0
+    title: str = ""
 
 
 _WITHIN_TOLERANCE = math.inf
@@ -67,6 +69,7 @@ METRICS = (
     Metric("accuracy", "", "higher", ("additional_info", "validation_accuracy"), "accuracy"),
     LARGEST_ERROR,
 )
+_OF_EVERY_RECORD = frozenset(metric.name for metric in METRICS)
 MAY_BE_EXACT = frozenset({"exact", "accuracy"})
 """Kinds of numbers that have no noise where all processes of a night agree."""
 FOREIGN = Metric("value", "", "none", (), "number")
@@ -108,11 +111,11 @@ class ExactSeries(Protocol):
 def judge_exact_change(series: ExactSeries, before: float, after: float) -> bool | None:
     """Whether an exact number got worse, better (False), or only changed (None).
 
-    A count that got better only changed; so does any size of a template's record: nearly every change of a compiler
+    A count that got better only changed; so does any size that every record has: nearly every change of a compiler
     makes some code larger and some smaller.
     """
     worse = is_regression(after - before, after - before, series.direction, series.tolerance)
-    return None if series.kind == "exact" and (not worse or series.metric != FOREIGN.name) else worse
+    return None if series.kind == "exact" and (not worse or series.metric in _OF_EVERY_RECORD) else worse
 
 
 _ROUNDING = 1e-9
@@ -131,7 +134,7 @@ def lower_is_better(direction: Direction) -> bool | None:
 
 @dataclass(frozen=True)
 class Declared:
-    """What a foreign experiment says of one of its numbers; the defaults are what nobody declared."""
+    """What an experiment says of one of its own numbers; the defaults are what nobody declared."""
 
     name: str = ""
     unit: str = FOREIGN.unit
@@ -139,9 +142,34 @@ class Declared:
     kind: Kind = FOREIGN.kind
     tolerance: float = FOREIGN.tolerance
 
+    def to_json(self) -> dict[str, Any]:
+        """As `metrics` in a file hold it: without what is left open."""
+        return {name: value for name, value in asdict(self).items() if value != getattr(Declared, name)}
+
+    def __str__(self) -> str:
+        """In words, as in `tokens/s, higher is better, rate`."""
+        ways = {"lower": "lower is better", "higher": "higher is better", "none": "neither way is better"}
+        return ", ".join(filter(None, (self.unit, ways[self.direction], self.kind)))
+
+
+def read_own(info: Mapping[str, Any]) -> Iterator[Metric]:
+    """The metrics that an experiment declares of its own numbers in a record, by their names in `additional_info`."""
+    entries = info.get(OWN)
+    for name, entry in entries.items() if isinstance(entries, dict) else ():
+        if name not in RESERVED:
+            said = _declared(entry)
+            place = ("additional_info", name)
+            yield Metric(name, said.unit, said.direction, place, said.kind, said.tolerance, said.name)
+
+
+OWN = "metrics"
+"""Where a record's `additional_info` says what the experiment's own numbers in it are."""
+RESERVED = frozenset({OWN, FOREIGN.name, *RATIOS, *_OF_EVERY_RECORD, *(metric.place[-1] for metric in METRICS)})
+"""Names that mean something in every record already."""
+
 
 class Declarations:
-    """The `metrics` of a data.json or a fields.json, asked for the number at a path.
+    """The `metrics` of a data.json or a fields.json, asked for a foreign experiment's number at a path.
 
     A name that begins with `$` is held against the whole path, any other against the path's last name; `*` stands for
     anything. Of several that fit, the longest counts.
@@ -149,11 +177,20 @@ class Declarations:
 
     def __init__(self, entries: Mapping[str, Any]) -> None:
         known = sorted(entries.items(), key=lambda entry: -len(entry[0]))
-        self._known = [(_pattern(name), _declared(entry)) for name, entry in known]
+        self._known = {name: (_pattern(name), _declared(entry)) for name, entry in known}
+
+    def __iter__(self) -> Iterator[tuple[str, Declared]]:
+        """Each name with what is declared under it, the longest first."""
+        return ((name, declared) for name, (_, declared) in self._known.items())
 
     def of(self, path: str) -> Declared:
         """What is declared of the number at `path`, as in `$.gpu.mean`."""
-        return next((declared for pattern, declared in self._known if pattern.fullmatch(path)), Declared())
+        name = self.find(path)
+        return Declared() if name is None else self._known[name][1]
+
+    def find(self, path: str) -> str | None:
+        """Under which name the number at `path` is declared."""
+        return next((name for name, (pattern, _) in self._known.items() if pattern.fullmatch(path)), None)
 
 
 def _pattern(name: str) -> re.Pattern[str]:

@@ -27,6 +27,7 @@ from tvmdash.records.metrics import (
     LARGEST_ERROR,
     MAY_BE_EXACT,
     METRICS,
+    RESERVED,
     RUN_TIME,
     RUN_TIME_RATIO,
     VALUE_RATIO,
@@ -36,6 +37,7 @@ from tvmdash.records.metrics import (
     Kind,
     Metric,
     declared_in,
+    read_own,
 )
 from tvmdash.records.migrations import NEWEST, migrate
 
@@ -98,13 +100,13 @@ class Record:
 
     def metrics(self) -> Iterator[tuple[Metric, float]]:
         """The metrics that this record carries, with their values."""
-        for metric in METRICS:
+        for metric in (*METRICS, *read_own(self.additional_info)):
             if metric is LARGEST_ERROR and self.additional_info.get("tolerance") == 0:
                 continue  # an answer that must be exact has no error, or the point has failed
             value: Any = getattr(self, metric.place[0])
             for part in metric.place[1:]:
                 value = value.get(part) if isinstance(value, dict) else None
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
+            if _is_number(value):
                 yield metric, float(value)
 
 
@@ -221,7 +223,13 @@ class NightData:
             for metric, value in record.metrics():
                 key = SeriesKey.of(self.experiment, metric.name, labels, self.home)
                 point = PointValue(
-                    key, metric.unit, metric.direction, value, kind=metric.kind, tolerance=metric.tolerance
+                    key,
+                    metric.unit,
+                    metric.direction,
+                    value,
+                    kind=metric.kind,
+                    title=metric.title,
+                    tolerance=metric.tolerance,
                 )
                 if metric.name == RUN_TIME:
                     yield replace(point, **_timed(record, info))
@@ -253,6 +261,36 @@ class NightData:
             )
             if path in self.ratios:
                 yield self._ratio_of_leaf(path, declaration)
+
+    @property
+    def declared(self) -> dict[str, Declared]:
+        """What the experiment says of its own numbers, by the names under which it does."""
+        of_records = (metric for record in self.records for metric in read_own(record.additional_info))
+        own = {m.name: Declared(m.title, m.unit, m.direction, m.kind, m.tolerance) for m in of_records}
+        return {**own, **dict(Declarations(self.declarations))}
+
+    @property
+    def unmeasured(self) -> list[str]:
+        """Names under which something is declared, but no number has come."""
+        declarations = Declarations(self.declarations)
+        found = {metric.name for record in self.records for metric, _ in record.metrics()}
+        found |= {name for path in self.leaves if (name := declarations.find(path))}
+        return [name for name in self.declared if name not in found] if self.records or self.leaves else []
+
+    @property
+    def undeclared(self) -> list[str]:
+        """Numbers of the experiment's own of which nothing is declared.
+
+        In a record they are no series, and among a foreign experiment's, series of which neither way is better.
+        """
+        declarations, declared = Declarations(self.declarations), self.declared
+        numbers = {
+            name: None
+            for record in self.records
+            for name, value in record.additional_info.items()
+            if _is_number(value) and name not in declared and name not in _names_of_every_record()
+        }
+        return [*numbers, *(path for path in self.leaves if declarations.find(path) is None)]
 
     def _ratio_of_leaf(self, path: str, declaration: Declared) -> PointValue:
         """How the number at `path` stands to the reference's, measured in turn."""
@@ -325,6 +363,17 @@ def check_data(value: common.Json) -> None:
 @functools.cache
 def _schema() -> Schema:
     return Schema(common.read_json(SCHEMAS / "data_v1.json"))
+
+
+@functools.cache
+def _names_of_every_record() -> frozenset[str]:
+    """What the library itself leaves in a record's additional_info."""
+    info = common.read_json(SCHEMAS / "data_v1.json")["$defs"]["record"]["properties"]["additional_info"]
+    return frozenset(info["properties"]) | RESERVED
+
+
+def _is_number(value: common.Json) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def night_of(value: Mapping[str, Any], experiment: str, stamp: str, home: MachineIdentity | None) -> NightData:

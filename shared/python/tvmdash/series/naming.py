@@ -79,10 +79,11 @@ def short_names(series: Sequence[Named]) -> list[str]:
     names = []
     for item, labels in zip(series, flat, strict=True):
         kept = [f"{key} {value}" for key, value in labels.items() if key in varying[item.experiment, item.metric]]
-        workload = str(item.title or item.labels.get("workload") or item.labels.get("path") or "").removeprefix(
+        workload = str(item.labels.get("workload") or item.title or item.labels.get("path") or "").removeprefix(
             "network."
         )
-        metric = "" if item.metric == "value" else f" {item.metric.replace('_', ' ')}"
+        called = item.title if "workload" in item.labels else ""
+        metric = "" if item.metric == "value" else f" {called or item.metric.replace('_', ' ')}"
         bracket = f" ({', '.join(kept)})" if kept else ""
         names.append(f"{workload}{metric}{bracket}")
     return _make_unique(names, series)
@@ -90,7 +91,7 @@ def short_names(series: Sequence[Named]) -> list[str]:
 
 def workload_of(series: Named) -> str:
     """What is measured, as people call it, as in resnet18; of a foreign experiment's number its JSON path."""
-    if series.title or "workload" not in series.labels:
+    if "workload" not in series.labels:
         return str(series.title or series.labels.get("path") or "")
     workload = str(series.labels["workload"])
     return workload.partition(".")[2] or workload

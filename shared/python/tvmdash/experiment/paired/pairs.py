@@ -10,7 +10,7 @@ from typing import Any
 from tvmdash.experiment.info import Clock
 from tvmdash.experiment.points import key
 from tvmdash.measure.capture import Sample, Trial
-from tvmdash.records.metrics import METRICS, RUN_TIME
+from tvmdash.records.metrics import METRICS, RUN_TIME, read_own
 from tvmdash.stats.paired import PairedRatio, combine_pairs, log_ratio_of_turns
 from tvmdash.stats.reduction import reduce_processes
 
@@ -85,7 +85,7 @@ def _describe_reference(trials: Sequence[Trial]) -> Mapping[str, Any]:
     """The reference's own numbers, by the names of a record's metrics, and the hash of its generated code."""
     facts = [trial.facts for trial in trials]
     own = {RUN_TIME: reduce_processes([[sample.ms for sample in trial.samples] for trial in trials]).median}
-    for metric in METRICS:
+    for metric in (*METRICS, *read_own(facts[0])):
         values = [known[metric.place[-1]] for known in facts if known.get(metric.place[-1]) is not None]
         if not values or metric.name in own:
             continue
