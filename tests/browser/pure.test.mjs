@@ -391,6 +391,29 @@ test("what got worse comes first whichever direction is better, and means do not
   );
 });
 
+test("a comparison is good only where every series of A is there and was judged, and of itself says nothing", () => {
+  const all = ["x", "y", "z"].map((id) => noisy(id));
+  const young = noisy("young", { noise: null });
+  const said = (a, b, { series = all, isItself = false } = {}) =>
+    rows.inOneSentence(
+      rows.makeRows(series, sideAt(NIGHT_A, nightWith(NIGHT_A, a)), sideAt(NIGHT_B, nightWith(NIGHT_B, b))),
+      isItself,
+    );
+  const whole = { x: 1, y: 1, z: 1 };
+  assert.equal(said(whole, whole), "\u2713 None of 3 series changed.");
+  assert.equal(said(whole, { x: 1 }), "\u2205 None of 1 series changed; 2 only in A.");
+  assert.equal(said({ x: 1 }, whole), "\u2713 None of 1 series changed; 2 only in B.");
+  assert.equal(said(whole, { x: 1.1, y: 0.9 }), "\u2716 B against A: 1 worse, 1 better of 2 series; 1 only in A.");
+  assert.equal(said(whole, {}), "\u2205 Nothing was measured on both sides; 3 only in A.");
+  const also = { series: [...all, young] };
+  assert.equal(
+    said({ ...whole, young: 1 }, { ...whole, young: 2 }, also),
+    "None of 3 series changed; 1 not judged, after too few nights.",
+  );
+  assert.equal(said({ young: 1 }, { young: 2 }, also), "No series could be judged; 1 not judged, after too few nights.");
+  assert.equal(said(whole, whole, { isItself: true }), "A and B are the same: there is nothing to compare.");
+});
+
 test("where both nights were measured beside one reference, their ratios to it are compared", () => {
   const labels = { experiment: "cnn", workload: "x" };
   const time = noisy("time", { labels: { ...labels, metric: "run_time" } });

@@ -47,6 +47,18 @@ def test_two_nights_are_compared_in_a_request_each_what_got_worse_first(
     assert re.search(r"B against A: \d+ worse", opened.text("#verdict"))
 
 
+def test_what_vanished_and_a_night_beside_itself_are_no_good_result(
+    opened: Watched, catalogue: dict[str, list], site: Path
+) -> None:
+    last = max(catalogue["last_stamp"])
+    full = {path.stem: len(common.read_json(path)["id"]) for path in sorted(site.glob("columns/*.json"))}
+    fewer = next(stamp for stamp, count in full.items() if count < full[last])
+    compare(opened, f"a={last}&b={fewer}")
+    assert re.search(r"; \d+ only in A\b", opened.text("#verdict"))
+    compare(opened, f"a={last}&b={last}")
+    assert opened.text("#verdict .headline") == "A and B are the same: there is nothing to compare."
+
+
 def test_a_tvm_of_before_the_last_thirty_nights_is_compared(opened: Watched, site: Path) -> None:
     nights = common.read_json(site / "nights" / "2026.json")["nights"]
     (version,) = nights[min(nights)]["versions"]

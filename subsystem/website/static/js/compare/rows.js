@@ -3,7 +3,7 @@
 
 import { formatCsv } from "../csv.js";
 import { pointsOf } from "./nights.js";
-import { change, quantity } from "../format.js";
+import { change, counted, quantity } from "../format.js";
 import { compare, geometricMean, summarise, worsening } from "../ratios.js";
 
 const VARIANT_SIGN = "@";
@@ -201,6 +201,35 @@ export function changeText({ entry, a, b, change: moved, basis }) {
   const by = b.value - a.value;
   if (by === 0) return "0";
   return `${by < 0 ? "\u2212" : "+"}${quantity(Math.abs(by), entry.unit)}`;
+}
+
+/** The signs of every page: render/formats.py has the same. */
+export const SIGNS = { worse: "\u2716 ", better: "\u2605 ", changed: "\u25c7 ", missing: "\u2205 " };
+
+/**
+ * What the comparison says. It is good only where every series of A has a value in B and could be judged.
+ *
+ * @param {readonly Row[]} rows
+ * @param {boolean} isItself whether A and B are the same
+ */
+export function inOneSentence(rows, isItself) {
+  if (isItself) return "A and B are the same: there is nothing to compare.";
+  const count = (/** @type {State} */ state) => rows.filter((row) => stateOf(row) === state).length;
+  const both = rows.filter((row) => row.a && row.b).length;
+  const [gone, added, unknown] = [count("only-a"), count("only-b"), count("unknown")];
+  const ways = /** @type {const} */ (["worse", "better", "changed"]).filter(count);
+  const rest = [
+    gone ? `${gone} only in A` : "",
+    added ? `${added} only in B` : "",
+    unknown ? `${unknown} not judged, after too few nights` : "",
+  ].filter(Boolean);
+  const also = rest.length ? `; ${rest.join(", ")}` : "";
+  if (!both) return `${gone ? SIGNS.missing : ""}Nothing was measured on both sides${also}.`;
+  const [way] = ways;
+  if (way) return `${SIGNS[way]}B against A: ${ways.map((one) => `${count(one)} ${one}`).join(", ")} of ${both} series${also}.`;
+  const sign = gone ? SIGNS.missing : unknown ? "" : "\u2713 ";
+  const judged = both - unknown;
+  return `${sign}${judged ? `None of ${counted(judged, "series", "series")} changed` : "No series could be judged"}${also}.`;
 }
 
 /** @type {Record<State, string>} */

@@ -1,7 +1,7 @@
 // @ts-check
 /** What a comparison shows: its summary, geometric means, a row for each series. */
 
-import { badness, bounds, changeText, grouped, STATE_WORDS, stateOf, STATES, wayOf } from "./rows.js";
+import { badness, bounds, changeText, grouped, inOneSentence, SIGNS, STATE_WORDS, stateOf, STATES, wayOf } from "./rows.js";
 import { root } from "../data.js";
 import { el, table } from "../dom.js";
 import { change, counted, day, quantity, seconds } from "../format.js";
@@ -11,8 +11,6 @@ import { makeSortable } from "../tables.js";
 /** @typedef {import("./rows.js").State} State */
 /** @typedef {import("../ratios.js").Side} Side */
 
-/** The signs of every page: render/formats.py has the same. */
-const SIGNS = { worse: "\u2716 ", better: "\u2605 ", changed: "\u25c7 " };
 /** @type {Record<State, string>} */
 const STATE_SIGNS = { ...SIGNS, noise: "\u00b7 ", same: "= ", unknown: "? ", "only-a": "", "only-b": "" };
 
@@ -23,22 +21,8 @@ const STATE_SIGNS = { ...SIGNS, noise: "\u00b7 ", same: "= ", unknown: "? ", "on
  * @param {{a: string, b: string}} names
  */
 export function summary(rows, names) {
-  const count = (/** @type {State} */ state) => rows.filter((row) => stateOf(row) === state).length;
-  const both = rows.filter((row) => row.a && row.b).length;
-  const [worse, better, changed] = [count("worse"), count("better"), count("changed")];
-  const sign = worse ? SIGNS.worse : better ? SIGNS.better : SIGNS.changed;
-  const parts = [
-    worse ? `${worse} worse` : "",
-    better ? `${better} better` : "",
-    changed ? `${changed} changed` : "",
-  ].filter(Boolean);
-  const head = !both
-    ? "Nothing was measured on both sides."
-    : parts.length
-      ? `${sign}B against A: ${parts.join(", ")} of ${both} series.`
-      : `\u2713 No series changed; ${both} compared.`;
   return [
-    el("p", { class: "headline" }, head),
+    el("p", { class: "headline" }, inOneSentence(rows, names.a === names.b)),
     el("p", { class: "quiet" }, `A: ${names.a}. B: ${names.b}.`),
   ];
 }
