@@ -159,7 +159,7 @@ def test_the_comparison_is_copied_as_markdown(chromium: Browser, address: str, c
 def test_a_night_that_is_not_there_says_so(opened: Watched) -> None:
     opened.expect_fault("columns/20200101T000000Z.json")
     compare(opened, "a=20200101T000000Z")
-    assert "Nothing was measured on both sides." in opened.text("#verdict")
+    assert "Nothing was measured on both sides; " in opened.text("#verdict")
     assert "No experiment wrote data in the night of 1 Jan 2020" in opened.text("#progress")
 
 

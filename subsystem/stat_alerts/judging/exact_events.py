@@ -76,6 +76,7 @@ def _opened(table: Table, change: _Change, numbers: Sequence[Exact]) -> Iterator
         after=last,
         found=begin,
         versions=change.versions,
+        artifacts=(table.artifact(numbers[0].row, change.after), table.artifact(numbers[0].row, numbers[0].night)),
         blame=change.blame,
         moved=tuple(_moved(table, number, change.blame) for number in in_order),
         fleet=table.rows[numbers[0].row].fleet,

@@ -189,6 +189,10 @@ class Table:
         """The TVM that the row's experiment measured on a night; empty where unknown."""
         return self.versions[self.rows[row].experiment].get(self.stamps[night], "")
 
+    def artifact(self, row: int, night: int) -> str:
+        """The build of TVM that the row's experiment measured on a night; empty where unknown."""
+        return self.build(self.rows[row].experiment, night).artifact or ""
+
     def build(self, experiment: str, night: int) -> Build:
         """What the experiment measured on a night."""
         return self.builds.get(experiment, {}).get(self.stamps[night], Build())

@@ -114,7 +114,9 @@ def _brief(incident: Incident) -> str:
         return ""
     before, after = map(shorten, incident.versions)
     version = f", TVM {after}" if after else ""
-    if before and after and incident.versions[0] != incident.versions[1]:
+    if incident.is_rebuilt:
+        version = f", another build of TVM {after}"
+    elif before and after and incident.versions[0] != incident.versions[1]:
         version = f", TVM {before} → {after}"
     over = f" over {format_nights(best.nights)}" if best.nights else ""
     cause = f"; {format_cause_in_short(incident.cause)}" if incident.cause is not None else ""

@@ -63,7 +63,9 @@ def _version(item: object, earlier: Sequence[Mapping[str, Any]]) -> str:
     if not known:
         return now + title
     if now in known:
-        return f"{now}{title}, as the night before"
+        same = [artifact.get("key") for artifact, version in zip(same_source, known, strict=True) if version == now]
+        is_same = isinstance(item, dict) and item.get("key") in same
+        return f"{now}{title}, {'as' if is_same else 'another build than'} the night before"
     version = str(item.get("version")) if isinstance(item, dict) else ""
     between = [commits_between(str(artifact.get("version")), version) for artifact in same_source]
     text = (

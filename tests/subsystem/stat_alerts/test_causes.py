@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,10 @@ NIGHTS, STEP, SIGMA = 58, 50, 0.006
 
 @dataclass
 class Home:
-    """Run times of one machine, the last `controls` of them of the canary; each night has an artifact of its own."""
+    """Run times of one machine, the last `controls` of them of the canary; each night has an artifact of its own.
+
+    version: the one TVM of all nights, where each has not its own.
+    """
 
     series: int
     controls: int = 0
@@ -34,6 +38,7 @@ class Home:
     code: np.ndarray[Any, Any] = field(default_factory=lambda: np.arange(1, NIGHTS + 1))
     artifacts: list[str | None] = field(default_factory=lambda: [f"build {night}" for night in range(NIGHTS)])
     pinned: int = 0
+    version: str = ""
     level: np.ndarray[Any, Any] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -57,7 +62,9 @@ class Home:
             for at, owner in enumerate(owners)
         )
         stamps = tuple(map(stamp_of, range(NIGHTS)))
-        versions = {owner: {stamp: f"v{at}" for at, stamp in enumerate(stamps)} for owner in set(owners)}
+        versions = {
+            owner: {stamp: self.version or f"v{at}" for at, stamp in enumerate(stamps)} for owner in set(owners)
+        }
         builds = {
             owner: {stamp: Build(name, "f") for stamp, name in zip(stamps, self.artifacts, strict=True)}
             for owner in ("e", "canary")
@@ -131,6 +138,25 @@ def test_what_the_same_artifact_shows_on_both_sides_is_not_tvms(series: int) -> 
         ("machine", False, "same_artifact")
     }
     assert all("the same artifact was measured before and after it" in describe(one) for one in incidents)
+
+
+@pytest.mark.parametrize(("series", "change"), [(1, "tvm"), (8, "tvm"), (8, "machine")])
+def test_another_build_of_the_same_commit_is_not_called_tvm_as_before(series: int, change: str) -> None:
+    artifacts: list[str | None] = ["built with LLVM 18"] * STEP + ["built with LLVM 19"] * (NIGHTS - STEP)
+    home = Home(series, artifacts=artifacts, version="v7")
+    incidents = getattr(home, change)(0.08).incidents()
+    assert incidents
+    for one in incidents:
+        assert "with another build of TVM v7 than before" in describe(one)
+        assert "as before" not in describe(one)
+        assert Incident.from_json(one.to_json(), Path("x"), "$").is_rebuilt
+
+
+@pytest.mark.parametrize("artifact", ["release", None])
+def test_the_same_build_is_called_tvm_as_before(artifact: str | None) -> None:
+    (incident,) = Home(1, controls=2, artifacts=[artifact] * NIGHTS, version="v7").tvm(0.08).incidents()
+    assert not incident.is_rebuilt
+    assert "another build" not in describe(incident)
 
 
 def test_the_same_version_serves_where_no_artifact_is_recorded_and_is_called_that() -> None:

@@ -364,6 +364,18 @@ def test_nights_before_an_experiment_was_renamed_are_shown_under_its_name_of_now
     assert row.count("✓") == 2
 
 
+def test_another_build_of_the_commit_of_the_night_before_is_not_called_the_same(site: Site) -> None:
+    site.night(job("cnn", stamp(1)), at=stamp(1), state=COMPLETE, key="git-llvm18")
+    since = {"stamp": stamp(1), "key": "git-llvm18", "version": "0.27.0", "commit": "7b5acb32b", "commits": []}
+    for key, words in (("git-llvm18", "as the night before"), ("git-llvm19", "another build than the night before")):
+        site.night(job("cnn"), key=key, provider="git", since=since)
+        site.publish_here()
+        assert f"TVM 0.27.0, commit 7b5acb32b, {words}" in site.page().words
+    words = site.page(f"nights/{STAMP}.html").words
+    assert "Another build of TVM 0.27.0" in words
+    assert "0.27.0..0.27.0" not in words
+
+
 def test_a_night_took_as_long_as_its_steps_whenever_its_page_is_made(site: Site) -> None:
     begun = int(common.parse_stamp(STAMP).timestamp())
     steps = (

@@ -94,6 +94,7 @@ class Opened:
     direction: Direction = "lower"
     cause: Cause | None = None
     machine: str = ""
+    artifacts: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,7 @@ class Incident:
     """Series that moved together. begin: first night of the new level; after: the last one before it.
 
     The culprit came after version `versions[0]` and not later than `versions[1]`. found: the night that told it.
+    artifacts: the builds of these; empty where the data does not say, or in a ledger from before they were kept.
     bisected: what `bisect` found out since. cause: whose doing it was, by
     which evidence; None in an incident of a ledger from before there were causes.
     direction: of the fleet whose `size` it is. fleet: the key of that, fleet_name the same for people. fleet_kind: what
@@ -96,6 +97,13 @@ class Incident:
     direction: Direction = "lower"
     cause: Cause | None = None
     machine: str = ""
+    artifacts: tuple[str, str] = ("", "")
+
+    @property
+    def is_rebuilt(self) -> bool:
+        """Whether it came with another build of the same TVM: other options, another toolchain."""
+        (version, now), (before, after) = self.versions, self.artifacts
+        return bool(version and before and after) and version == now and before != after
 
     @property
     def is_exact(self) -> bool:

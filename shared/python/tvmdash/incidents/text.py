@@ -135,6 +135,8 @@ def _format_since(incident: Incident) -> str:
     before, after = incident.versions
     if incident.kind == MACHINE and incident.blame == "machine":
         version = ""
+    elif incident.is_rebuilt:
+        version = f", with another build of TVM {shorten(after)} than before"
     elif before and before == after:
         version = f", TVM {shorten(after)} as before"
     else:
