@@ -39,7 +39,7 @@ FLOORS: dict[str, str] = {
     "failures": "dashboard_info text",
     "last_config": "common dashboard_info errors",
     "home_secrets": "common config_util dashboard_info errors redaction",
-    "verdict": "common dashboard_info detect structured",
+    "verdict": "common dashboard_info detect errors structured",
     "contracts": "common dashboard_info detect errors machine records stats structured verdict",
     "measure": "common config_util dashboard_info errors stages stats",
     "records_exchange": "common dashboard_info errors machine records text",
@@ -53,7 +53,7 @@ FLOORS: dict[str, str] = {
     "incidents": "common contracts dashboard_info detect errors files records series structured text",
     "signoff": "common contracts dashboard_info detect devices errors files incidents machine records series stats"
     " structured text verdict",
-    "backfill": "common dashboard_info errors records series stats structured text",
+    "backfill": "common dashboard_info errors records series stats structured text verdict",
     "slack_util": "common config_util dashboard_info errors files home_secrets http_util secret_file stages structured"
     " text verdict time_budget",
     "routes": "common config_util contracts dashboard_info errors failures files github_api home_secrets http_util"

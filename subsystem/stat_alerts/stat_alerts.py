@@ -32,7 +32,7 @@ from tvmdash.incidents import annotations as known
 from tvmdash.incidents.ledger import Incidents, Ledger
 from tvmdash.subsys_templates import Report, Subsystem
 from tvmdash.text import elide, format_list
-from tvmdash.verdict import write_verdict
+from tvmdash.verdict import Controls, write_verdict
 
 VIEW_FILE = "incidents.json"
 
@@ -81,7 +81,7 @@ class StatAlerts(Subsystem[StatAlertsConfig]):
 def _options(config: StatAlertsConfig, home: Home, tonight: Night) -> Options:
     return Options(
         Settings(least_effect=config.least_effect),
-        frozenset(config.controls),
+        Controls(frozenset(config.controls)),
         config.confirm_nights,
         config.creep_percent / 100,
         tuple(known.read(home.root)),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tvmdash import common, structured
-from tvmdash.dashboard_info import Home
+from tvmdash.dashboard_info import Home, experiment_of
 from tvmdash.detect.cause import Cause
 from tvmdash.detect.reason import Reason
+from tvmdash.errors import DashboardError
 from tvmdash.structured import Stamp
 
 SUBSYSTEM = "stat_alerts"
@@ -19,6 +21,29 @@ SCHEMA_VERSION = 1
 _MAX_BYTES = 64 << 20
 TELL, MATTERS = 0.01, 0.05
 """A smaller change is not told as a suspicion; a series that could not have shown the larger one is blind."""
+
+
+@dataclass(frozen=True)
+class Controls:
+    """The experiments, or keys of series, that the config of stat_alerts names as controls.
+
+    Their programs are built once and never again: what moves them is the machine.
+    """
+
+    names: frozenset[str] = frozenset({"canary"})
+
+    @classmethod
+    def of(cls, home: Home) -> Controls:
+        """Those of the home; the default where the config says nothing, or cannot be read, which `check` tells."""
+        path = home.config("subsystem", SUBSYSTEM) / "config.json"
+        named = None
+        with contextlib.suppress(DashboardError, AttributeError):
+            named = common.read_json(path).get("controls") if path.is_file() else None
+        return cls(frozenset(map(str, named))) if isinstance(named, list) else cls()
+
+    def has(self, experiment: str, key: str) -> bool:
+        """Whether the series with this key is one; an experiment is named for all hosts and TVMs that measure it."""
+        return bool({experiment, experiment_of(experiment), key} & self.names)
 
 
 class Level(enum.StrEnum):

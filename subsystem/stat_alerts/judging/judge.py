@@ -14,7 +14,6 @@ from judging.memory import ALERT, BREAK, ENVIRONMENT, WHOLE, Memory, Step
 from judging.paired import AskPairs, Beside
 from judging.screening import Screen
 from judging.table import Row, Table
-from tvmdash.dashboard_info import experiment_of
 from tvmdash.detect.cause import MACHINE
 from tvmdash.detect.change_points import change_points, rebase
 from tvmdash.detect.fleet import fleet as change_fleet
@@ -24,6 +23,7 @@ from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.detect.series import Decision, History, Kind, SeriesState, Settings, scale_series
 from tvmdash.incidents.annotations import Annotation
 from tvmdash.incidents.ledger import EXPECTED, Ledger
+from tvmdash.verdict import Controls
 
 MOST_REPLAYED = 400
 """A rebuild judges so many nights; what lies before is scanned, without the fleet's view."""
@@ -34,7 +34,7 @@ class Options:
     """The subsystem's config, as far as judging needs it."""
 
     settings: Settings = field(default_factory=Settings)
-    controls: frozenset[str] = frozenset({"canary"})
+    controls: Controls = field(default_factory=Controls)
     confirm_nights: int = 10
     creep: float = 0.03
     annotations: tuple[Annotation, ...] = ()
@@ -43,7 +43,7 @@ class Options:
 
     def is_control(self, row: Row) -> bool:
         """Whether the config names the series, or its experiment, as one whose program never changes."""
-        return bool({row.experiment, experiment_of(row.experiment), row.key} & self.controls)
+        return self.controls.has(row.experiment, row.key)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from views.matrix import make_matrix
 from views.series import SUSPECT, SeriesView
 
 from pages.machines import Fact, format_facts, read_facts
-from tvmdash.dashboard_info import Home, experiment_of, host_of
+from tvmdash.dashboard_info import Home, host_of
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import Incident
@@ -31,7 +31,6 @@ PAGE = "hosts.html"
 FOLDER = "hosts"
 MOST_SERIES, MOST_INCIDENTS = 50, 20
 _GRADES = "ABCD"
-_CONTROL = "canary"
 
 
 @dataclass(frozen=True)
@@ -41,6 +40,7 @@ class HostView:
     moved: tuple[SeriesView, ...]
     more_moved: int
     controls: tuple[SeriesView, ...]
+    named_controls: tuple[str, ...]
     series: int
     noise: str
     incidents: tuple[tuple[str, str, str], ...]
@@ -141,6 +141,7 @@ def _make_view(
         moved=tuple(moved[:MOST_SERIES]),
         more_moved=max(0, len(moved) - MOST_SERIES),
         controls=tuple(view for view in series if _is_control(context, view))[:MOST_SERIES],
+        named_controls=tuple(sorted(context.controls.names)),
         series=len(series),
         noise=_describe_noise(series),
         incidents=tuple((incident.begin, incident.id, format_headline(incident)) for incident in incidents),
@@ -154,7 +155,7 @@ def _make_view(
 
 def _is_control(context: SiteContext, view: SeriesView) -> bool:
     verdict = context.alerts.series.get(view.id)
-    return verdict.control if verdict is not None else experiment_of(view.experiment) == _CONTROL
+    return verdict.control if verdict is not None else context.controls.has(view.experiment, view.id)
 
 
 def _describe_noise(series: Sequence[SeriesView]) -> str:

@@ -100,9 +100,9 @@ def write_versions(context: SiteContext, titles: Sequence[tuple[str, str, str]],
 
 
 def _made_from(context: SiteContext, titles: Sequence[tuple[str, str, str]]) -> str:
-    """Changes with the files that backfill left, and the experiments."""
+    """Changes with the files that backfill left, the experiments, and what of them is a control."""
     files = [f"{path} {mark(path)}" for path in version_history.files(context.home)]
-    return fingerprint(repr(titles), *files)
+    return fingerprint(repr(titles), *sorted(context.controls.names), "", *files)
 
 
 def _values(history: History, titles: Mapping[str, tuple[str, str]]) -> dict[str, object]:

@@ -20,7 +20,7 @@ from tvmdash.dashboard_info import Home, Night, host_of
 from tvmdash.errors import DashboardError
 from tvmdash.machine.identity import MachineIdentity
 from tvmdash.tries import files
-from tvmdash.verdict import JudgedSeries
+from tvmdash.verdict import Controls, JudgedSeries
 from views.commits import Links, NewCommits, list_new
 from views.frame import HOSTS, TRIES, Frame
 from views.series import NIGHTS, Measured, SeriesView, read_measured
@@ -77,6 +77,10 @@ class SiteContext:
     @functools.cached_property
     def verdict(self) -> ReadVerdict:
         return read_tonights(self.home, self.tonight)
+
+    @functools.cached_property
+    def controls(self) -> Controls:
+        return Controls.of(self.home)
 
     @functools.cached_property
     def scores(self) -> Scores:

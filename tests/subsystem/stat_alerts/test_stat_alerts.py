@@ -18,8 +18,9 @@ from tests.subsystem import scripts
 from tests.subsystem.stat_alerts import alert_homes
 from tests.subsystem.stat_alerts.alert_homes import AlertHome, Truth, stamp_of
 from tvmdash import common
-from tvmdash.dashboard_info import Night, PartialData
+from tvmdash.dashboard_info import Home, Night, PartialData
 from tvmdash.detect.fleet import fleet
+from tvmdash.verdict import Controls
 
 SUBSYSTEM = scripts.load("stat_alerts")
 
@@ -675,3 +676,8 @@ def test_a_night_of_the_engine_judges_what_it_has_just_measured(tmp_path: Path, 
             check=True,
         ).stdout
         assert incident["id"] in shown
+
+
+def test_a_home_whose_config_names_no_controls_has_those_of_the_fields(tmp_path: Path) -> None:
+    fields = common.read_json(scripts.REPO / "subsystem" / "stat_alerts" / "fields.json")
+    assert sorted(Controls.of(Home(tmp_path)).names) == fields["controls"]["default"]

@@ -238,6 +238,25 @@ def test_the_page_of_a_machine_shows_what_moved_there_its_noise_and_its_canary(p
     assert "cnn~grace mlp" not in page.words
 
 
+def test_the_controls_of_a_machine_are_those_that_the_config_names(tmp_path: Path) -> None:
+    site = Site(Home(tmp_path / "home"))
+    site.night(job("cnn"), job("cnn~box"), job("stream~box"))
+    for name in ("cnn", "cnn~box", "stream~box", "canary~box"):
+        site.data(name, [record("mlp", 1.0)])
+    config = site.home.config("subsystem", "stat_alerts") / "config.json"
+    config.parent.mkdir(parents=True)
+    common.write_json(config, {"active": True, "controls": ["stream"]})
+    site.publish_here()
+    page = site.page("hosts/box.html")
+    controls = " ".join(page.texts["tbody"][0].split())
+    assert "stream~box" in controls
+    assert "canary~box" not in controls
+    assert "stream is a control: list the host in its config." in site.page("hosts/local.html").words
+    common.write_json(config, {"active": True, "controls": []})
+    site.publish_here()
+    assert "The config of stat_alerts names no controls." in site.page("hosts/box.html").words
+
+
 def test_the_homes_own_machine_has_a_page_of_its_own_nights(planted: Planted) -> None:
     words = planted.words("local")
     assert "own machine" in words

@@ -143,9 +143,18 @@ def test_of_many_tvms_all_values_can_be_unfolded(site: Site) -> None:
     assert "No conclusion" in page.words
 
 
-def test_the_control_speaks_for_the_machine(site: Site) -> None:
-    backfill(site, RELEASES, (1.0, 1.0, 1.0), name="canary")
-    assert "Of its 2 steps none are called real" in versions_page(site).words
+@pytest.mark.parametrize("name", ["canary", "stream"])
+def test_the_controls_that_the_config_names_speak_for_the_machine(site: Site, name: str) -> None:
+    backfill(site, RELEASES, (1.0, 1.0, 1.0), name=name)
+    config = site.home.config("subsystem", "stat_alerts") / "config.json"
+    config.parent.mkdir(parents=True)
+    for controls, is_control in ((["other"], False), ([name], True)):
+        common.write_json(config, {"active": True, "controls": controls})
+        words = versions_page(site).words
+        said = f"The control {name} runs the same machine code on every TVM"
+        assert (said in words, "Of 2 steps there none are called real" in words) == (is_control, is_control)
+    config.unlink()
+    assert ("the same machine code on every TVM" in versions_page(site).words) is (name == "canary")
 
 
 def test_failures_and_unreadable_files_are_told(site: Site) -> None:

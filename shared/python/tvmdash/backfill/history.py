@@ -21,6 +21,7 @@ from tvmdash.series.naming import key_of
 from tvmdash.series.store import Outline
 from tvmdash.stats.comparison import LEAST_ROUNDS, Difference, find_differences
 from tvmdash.stats.means import geometric_mean, geometric_mean_interval
+from tvmdash.verdict import Controls
 
 Rounds = dict[str, float]
 """A value by its round: the n-th measurement of each TVM with the same code and config."""
@@ -77,7 +78,7 @@ class History:
     committed: of TVMs that are commits, when (UTC). nights: the stamps under which a TVM was measured, in order.
     failures: by experiment and TVM. unmeasured: what could not be had or measured, and was not since.
     rounds: the most that any series of an experiment has. machines: each in words; machine: the facts of one.
-    loads: of one minute, before each point. broken: files that cannot be read.
+    loads: of one minute, before each point. controls: what the config names as such. broken: files that cannot be read.
     """
 
     versions: tuple[str, ...] = ()
@@ -91,6 +92,7 @@ class History:
     loads: list[float] = field(default_factory=list)
     rounds: dict[str, int] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
+    controls: Controls = field(default_factory=Controls)
 
     @property
     def stamps(self) -> tuple[str, str]:
@@ -111,6 +113,10 @@ class History:
         """Each TVM with the one before it."""
         return list(zip(self.versions, self.versions[1:], strict=False))
 
+    def is_control(self, course: Course) -> bool:
+        """Whether the series is of a program that TVM cannot have changed."""
+        return self.controls.has(course.series.experiment, course.series.id)
+
     def steps(self) -> list[Step]:
         """All that could be judged, series by series."""
         pairs = self.pairs()
@@ -124,7 +130,7 @@ class History:
 
 def read(home: Home) -> History:
     """What backfill left in the home."""
-    history = History()
+    history = History(controls=Controls.of(home))
     nights, history.broken = backfill_nights.read(home)
     history.versions = tuple(dict.fromkeys(night.version for night in sorted(nights, key=lambda night: night.order)))
     courses: dict[str, Course] = {}

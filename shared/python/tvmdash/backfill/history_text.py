@@ -17,8 +17,6 @@ from tvmdash.text import (
     three_digits,
 )
 
-CONTROL = "canary"
-"""The experiment without TVM: what moves there is the machine."""
 FLAT = 0.1
 """A series is called flat where the last TVM is known to lie this near to the first, as a share."""
 STEP_COLUMNS = ("series", "from", "to", "before", "after", "change", "95 %")
@@ -114,18 +112,21 @@ def format_step(step: Step) -> list[str]:
 
 
 def describe_control(history: History) -> str:
-    """What the experiment that knows no TVM says of the machine; empty where it was not measured."""
-    judged = [step.found for step in history.steps() if step.course.series.experiment == CONTROL]
-    if not judged:
+    """What the experiments that know no TVM say of the machine; empty where none was measured."""
+    steps = [step for step in history.steps() if history.is_control(step.course)]
+    if not steps:
         return ""
+    judged = [step.found for step in steps]
+    names = list(dict.fromkeys(step.course.series.experiment for step in steps))
+    who = f"The control {names[0]} runs" if len(names) == 1 else f"The controls {format_list(names, 3)} run"
     sizes = sorted(abs(step.effect) for step in judged)
     half, most = three_digits(100 * sizes[len(sizes) // 2]), three_digits(100 * sizes[-1])
     real = sum(step.real for step in judged)
     return (
-        f"The {CONTROL} runs the same machine code on every TVM, so whatever moves there is the machine."
-        f" Of its {len(judged)} steps {real or 'none'} {'is' if real == 1 else 'are'} called real; half are larger than"
-        f" {half} %, the largest is {most} %. A step of TVM's times that is not clearly larger than that may be the"
-        " machine's as well."
+        f"{who} the same machine code on every TVM, so whatever moves there is the machine."
+        f" Of {len(judged)} steps there {real or 'none'} {'is' if real == 1 else 'are'} called real; half are larger"
+        f" than {half} %, the largest is {most} %. A step of TVM's times that is not clearly larger than that may be"
+        " the machine's as well."
     )
 
 

@@ -6,10 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tvmdash import common
 from tvmdash.contracts.signoff import SignoffDoubt, SignoffSeries, SignoffState
-from tvmdash.dashboard_info import Home, experiment_of
-from tvmdash.errors import DashboardError
 from tvmdash.incidents.annotations import RETIRED, Annotation
 from tvmdash.records.metrics import is_worse, judge_exact_change
 from tvmdash.signoff.between import ToldBetween
@@ -19,11 +16,10 @@ from tvmdash.signoff.measured import MeasuredSeries
 from tvmdash.signoff.nights import compare_nights, compare_rounds
 from tvmdash.signoff.ratios import compare_ratios
 from tvmdash.signoff.sources import Sources
-from tvmdash.verdict import SUBSYSTEM, TELL
+from tvmdash.verdict import TELL, Controls
 
 ERROR = 0.05
 """How often any series is called changed where none did."""
-_CONTROLS = "canary"
 
 
 @dataclass(frozen=True)
@@ -41,8 +37,8 @@ def judge_series(
 
     matters: a change for the worse that must be excluded, as a fraction.
     """
-    names = _read_controls(found.home)
-    controls = [each for each in series if {each.experiment, experiment_of(each.experiment), each.key} & names]
+    named = Controls.of(found.home)
+    controls = [each for each in series if named.has(each.experiment, each.key)]
     known = [each for each in series if (each.knows(pair.a) or each.knows(pair.b)) and each not in controls]
     known = [each for each in known if not _is_retired(each, found.tvms.annotations)]
     compared = _compare_all(known, controls, pair, told)
@@ -114,16 +110,6 @@ def _add_ledger(nights: SeriesChange, ledger: SeriesChange | None) -> SeriesChan
     if ledger.log is None and nights.log is not None:
         return replace(nights, visible=ledger.visible, is_real=False)
     return ledger
-
-
-def _read_controls(home: Home) -> frozenset[str]:
-    """The experiments, or keys of series, that the config of stat_alerts names as never changing."""
-    path = home.config("subsystem", SUBSYSTEM) / "config.json"
-    try:
-        named = common.read_json(path).get("controls") if path.is_file() else None
-    except (DashboardError, AttributeError):  # `check` says what is wrong with it
-        named = None
-    return frozenset(map(str, named)) if isinstance(named, list) else frozenset({_CONTROLS})
 
 
 def _find_level(compared: Iterable[SeriesChange]) -> float:
