@@ -50,12 +50,11 @@ def _check(arguments: argparse.Namespace) -> int:
         devices = survey_devices(make_plan(home, code))
     faults += [line.text for line in devices if line.is_fault]
     good = [line.text for line in devices if not line.is_fault]
-    if faults:
-        said = faults
-    else:
+    if not faults:
         plan = make_plan(home, code)
-        said = [f"{arguments.home}: no problems found.", *summarize_references(plan), *_describe_metrics(plan)]
-    print("\n".join([*said, *good]))
+        said = [f"{arguments.home}: no problems found.", *summarize_references(plan), *plan.retired]
+        good = [*said, *_describe_metrics(plan), *good]
+    print("\n".join([*faults, *good]))
     return USAGE if faults else OK_CODE
 
 

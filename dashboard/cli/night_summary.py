@@ -153,6 +153,7 @@ def summarize_plan(plan: Plan) -> str:
     lines += estimate.summarize(plan)
     if plan.inactive:
         lines.append(f"Not active: {', '.join(plan.inactive)}")
+    lines += plan.retired
     for job in plan.rejected:
         lines += [f"Rejected: {job.kind} {job.name}", *(f"  {fault}" for fault in job.faults)]
     return "\n".join(lines)

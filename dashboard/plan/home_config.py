@@ -33,7 +33,7 @@ def read_home_config(home: Home) -> HomeConfig:
     """The home's config; DashboardError lists every fault. Nothing is written."""
     if not home.root.is_dir():
         raise DashboardError(f"{home.root}: no such folder. Copy sample-dashboard-home to create a home.")
-    value = config_util.read_config(home.config_file, config_util.HOME_FIELDS)
+    value = config_util.read_config(home.config_file, config_util.HOME_FIELDS, retired=config_util.RETIRED_HOME_FIELDS)
     broken = [name for name, item in value.items() if isinstance(item, str) and "\0" in item]
     if broken:
         raise ConfigError([f"{home.config_file}: $.{name}: contains a NUL character. Remove it." for name in broken])
@@ -119,7 +119,6 @@ def _parse(home: Home, value: dict[str, Any]) -> HomeConfig:
         env_name=value["env_name"] or home_machine.name_of(home),
         prometheus_file=_folder(home, value["prometheus_file"]) if value["prometheus_file"] else None,
         website_url=value["website_url"],
-        bisect_when_idle=value["bisect_when_idle"],
         isolation=Isolation.REQUIRE if value["github_may_ask"] else Isolation(value["isolate_candidates"]),
         candidates_may_read=tuple(_folder(home, text) for text in value["candidates_may_read"]),
         tvm_source=value["tvm_source"],

@@ -17,6 +17,7 @@ class Plan:
 
     away: the experiments that other hosts measure, in that order on each of them.
     drawn: nobody gave the seed, so that another night has another one.
+    retired: a sentence for each field or job that its configs go on to have, and which does nothing any more.
     """
 
     home: Home
@@ -28,6 +29,7 @@ class Plan:
     inactive: tuple[str, ...]
     drawn: bool = False
     away: tuple[Job, ...] = ()
+    retired: tuple[str, ...] = ()
 
     @property
     def artifacts(self) -> tuple[ArtifactSpec, ...]:

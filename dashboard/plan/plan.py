@@ -18,7 +18,7 @@ from dashboard.plan.hosts import find_faults as find_host_faults
 from dashboard.plan.job import OF_THE_JOB, CodeFolders, Job
 from dashboard.plan.night_plan import Plan
 from dashboard.process.sandbox import find_obstacle
-from tvmdash import config_util
+from tvmdash import common, config_util
 from tvmdash.common import stamp_of, utc_now
 from tvmdash.config_util import ConfigError
 from tvmdash.dashboard_info import HOST_SIGN, Home
@@ -72,7 +72,24 @@ def make_plan(home: Home, code: CodeFolders, *, seed: int | None = None, host: s
         ),
         drawn=seed is None and config.seed is None,
         away=tuple(job for job in measured if job.host != host),
+        retired=tuple(_list_retired(home, code)),
     )
+
+
+def _list_retired(home: Home, code: CodeFolders) -> Iterator[str]:
+    written = common.read_json(home.config_file)
+    for name, remedy in config_util.RETIRED_HOME_FIELDS.items():
+        if isinstance(written, dict) and name in written:
+            yield f"{home.config_file}: $.{name} has no effect any more. {remedy}"
+    for (kind, name), remedy in config_util.RETIRED_JOBS.items():
+        if _is_retired(code, pipeline(kind), home.config(kind, name)):
+            yield f"{home.config(kind, name)}: there is no {kind} {name} any more. {remedy}"
+
+
+def _is_retired(code: CodeFolders, row: Pipeline, path: Path) -> bool:
+    """Whether that is the config of a job which this repository had; one of that name elsewhere is another job."""
+    is_ours = (row.kind, path.name) in config_util.RETIRED_JOBS and path.is_dir()
+    return is_ours and not code.of(row, path.name).is_dir()
 
 
 def _is_among(job: Job, experiments: AbstractSet[str]) -> bool:
@@ -121,7 +138,9 @@ def _jobs(home: Home, known: _Known, code: CodeFolders, row: Pipeline) -> Iterat
         return
     paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     strays = [path for path in paths if not path.is_dir()]
-    yield from (_job(home, known, code, row, path) for path in paths if path.is_dir())
+    yield from (
+        _job(home, known, code, row, path) for path in paths if path.is_dir() and not _is_retired(code, row, path)
+    )
     if strays:
         yield Job(
             row.kind,

@@ -71,7 +71,6 @@ class HomeConfig:
     env_name: str
     prometheus_file: Path | None
     website_url: str
-    bisect_when_idle: bool
     github: GitHubSettings
     isolation: Isolation
     candidates_may_read: tuple[Path, ...]

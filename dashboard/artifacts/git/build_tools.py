@@ -84,15 +84,6 @@ def find_missing(options: Mapping[str, str]) -> list[str]:
     return faults
 
 
-def list_advice() -> list[str]:
-    """What would make builds faster and is not there."""
-    sentences = {
-        "ccache": "install ccache to avoid recompiling everything in every build (Debian, Ubuntu: apt install ccache)",
-        "mold": "install mold to link faster than with the system linker (Debian, Ubuntu: apt install mold)",
-    }
-    return [sentence for tool, sentence in sentences.items() if shutil.which(tool) is None]
-
-
 def check(options: Mapping[str, str]) -> None:
     """ArtifactError with everything that is missing, before a build starts."""
     faults = find_missing(options)

@@ -80,14 +80,11 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _cancel(arguments: argparse.Namespace) -> int:
-    from dashboard.investigate.tries import idle, listing
+    from dashboard.investigate.tries import listing
     from tvmdash.tries import files
 
     home = find_home(arguments)
     row = listing.find(home, arguments.id)
-    if row.measured and row.has_ended and idle.forget_search(home, row.measured.path):
-        print(f"{row.id} will not be bisected.")
-        return OK_CODE
     if row.has_ended or not files.take_away(home, row.id):
         raise DashboardError(f"{row.id} has already finished; only a queued or running try can be cancelled.")
     is_running = row.standing is listing.Standing.RUNNING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,35 +35,22 @@ _log = logging.getLogger("bisect")
 def bisect(
     home: Home, request: MeasuringRequest, *, code: CodeFolders, error: float = ERROR, fresh: bool = False
 ) -> tuple[Bisection, Path]:
-    """`search_series`, of the one series of one experiment that the request names; DashboardError where it is none."""
-    (experiment,), (name,) = request.experiments, request.series
-    return search_series(home, find(home, experiment, name), request, code=code, error=error, fresh=fresh)
+    """Which build after the first of the request's two TVMs and not after the second moved its series; and the file.
 
-
-def search_series(
-    home: Home,
-    series: WantedSeries,
-    request: MeasuringRequest,
-    *,
-    code: CodeFolders,
-    error: float = ERROR,
-    fresh: bool = False,
-    gives_way: Callable[[], bool] = lambda: False,
-) -> tuple[Bisection, Path]:
-    """Which build after the first of the request's two TVMs and not after the second moved the series; and the file.
-
-    It searches until the culprit is known well enough, or the budget is over, or it `gives_way`, which is asked before
-    each measurement; it is wrong as often as `error` says. What was measured stays in a journal: the same question goes
-    on from there, unless `fresh` forgets it. DashboardError where an end cannot be built or measured, or nothing lies
+    It searches until the culprit is known well enough, or the budget is over; it is wrong as often as `error` says.
+    What was measured stays in a journal: the same question goes on from there, unless `fresh` forgets it.
+    DashboardError where the request names no series of the home, an end cannot be built or measured, or nothing lies
     between them; HeldError where a night holds the home.
     """
+    (experiment,), (name,) = request.experiments, request.series
+    series = find(home, experiment, name)
     with open_session(home, request, code, tries=_TRIES) as session:
         fingerprint = session.runner.fingerprint(series.experiment)
         good, bad = (session.lease(session.finder.find(tvm)).artifact for tvm in request.tvms)
         candidates = list_between(good, bad, session.finder)
         path = path_of(home, series, good, bad)
         journal = BisectJournal.open(path, facts_of(fingerprint, series, good, bad), fresh=fresh)
-        result = _Bisection(session, series, candidates, journal, good, bad, error, gives_way).search()
+        result = _Bisection(session, series, candidates, journal, good, bad, error).search()
     common.write_json(path.with_suffix(".json"), {"schema_version": SCHEMA_VERSION, **structured.to_json(result)})
     return result, path.with_suffix(".json")
 
@@ -77,7 +64,6 @@ class _Bisection:
     good: Artifact
     bad: Artifact
     error: float
-    gives_way: Callable[[], bool]
 
     def search(self) -> Bisection:
         """To the end, or to that of the budget."""
@@ -85,8 +71,6 @@ class _Bisection:
 
         try:
             for candidate in self._candidates_to_measure():
-                if self.gives_way():
-                    raise MeasuringError(RoundState.BUDGET, "another measurement has priority")
                 self._measure(candidate)
         except MeasuringError as error:
             if error.state is not RoundState.BUDGET:

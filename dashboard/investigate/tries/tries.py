@@ -20,7 +20,6 @@ from dashboard.investigate.session import MeasuringSession, open_session
 from dashboard.investigate.tries import result as results
 from dashboard.investigate.tries import turn
 from dashboard.investigate.tries.base import Found, find_base, find_named, name_again
-from dashboard.investigate.tries.idle import plan_search
 from dashboard.investigate.tries.turn import Claim
 from dashboard.night import lock
 from dashboard.plan.job import Alone, CodeFolders
@@ -68,13 +67,9 @@ def measure(home: Home, claim: Claim, *, code: CodeFolders) -> tuple[Try, Path]:
             result, path = _begin(session, candidate, base, names, claim)
             result = replace(result, until=asked.until, left_out=left_out)
             files.note_try(home, claim.id, result.stamp)
-            wants_commit = session.finder.config.bisect_when_idle
         used_s = result.measured_s - result.requests[claim.id].measured_s
         request = replace(request, budget_s=max(0.0, asked.budget_s - used_s))
         done = _Trying(home, request, code, candidate.artifact, base.artifact, path, result).measure()
-    if wants_commit and done.search is None:
-        done = replace(done, search=plan_search(done, candidate.artifact, base.artifact))
-        results.write(path, done)
     return done, path
 
 

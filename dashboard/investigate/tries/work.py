@@ -1,4 +1,4 @@
-"""The queue of tries, performed one by one; and what is searched for when nothing waits."""
+"""The queue of tries, performed one by one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from dashboard.investigate.tries import turn
-from dashboard.investigate.tries.idle import search_next
 from dashboard.investigate.tries.tries import measure
 from dashboard.night.lock import HeldError
 from dashboard.plan.job import CodeFolders
@@ -35,28 +34,14 @@ def perform_queue(home: Home, *, code: CodeFolders) -> Worked:
     """Measure what waits in the queue, oldest first, until nothing does; HeldError where another process does so.
 
     One that cannot be measured stays in the queue and says why; the others go on. One that was stopped, by a signal or
-    by a kill, stays as it is, and the next call goes on from there. When nothing waits, the commits are searched for
-    that made tries slower, if the config wants that.
+    by a kill, stays as it is, and the next call goes on from there.
     """
     worked = Worked()
     with _be_the_only_one(home):
-        while not worked.interrupted:
-            name = _choose_next(home, worked)
-            if name is not None:
-                with turn.take_turn(home, lets_others_pass=True):
-                    perform(home, name, worked, code=code)
-            elif not _search_next(home, worked, code):
-                break
+        while not worked.interrupted and (name := _choose_next(home, worked)) is not None:
+            with turn.take_turn(home, lets_others_pass=True):
+                perform(home, name, worked, code=code)
     return worked
-
-
-def _search_next(home: Home, worked: Worked, code: CodeFolders) -> bool:
-    """Look for a commit while nothing waits to be measured; whether there was one to look for."""
-    try:
-        return search_next(home, code=code, gives_way=lambda: _choose_next(home, worked) is not None)
-    except KeyboardInterrupt:
-        worked.interrupted = True
-        return False
 
 
 @contextlib.contextmanager

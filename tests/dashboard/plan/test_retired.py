@@ -38,3 +38,16 @@ def test_series_that_are_retired_leave_their_experiment_in_the_night(home: HomeF
     home.night()
     assert home.run("good $.v*", "one number of it", verb="retire").code == 0
     assert sorted(job["name"] for job in home.night()["jobs"]) == ["good", "old"]
+
+
+def test_what_an_older_config_says_of_what_is_gone_has_no_effect_and_is_told(home: HomeForTests) -> None:
+    home.configure(bisect_when_idle=True)
+    write(home.home.config("subsystem", "history_check") / "config.json", {"active": True, "points": 2})
+    for verb in ("plan", "check"):
+        told = home.run(verb=verb).output
+        assert f"{home.home.config_file}: $.bisect_when_idle has no effect any more. " in told
+        assert "there is no subsystem history_check any more. " in told
+    assert [job["name"] for job in home.night()["jobs"]] == ["good", "old"]
+    home.subsystem("history_check")
+    assert "history_check" in {job["name"] for job in home.night()["jobs"]}
+    assert "no subsystem history_check" not in home.run(verb="plan").output

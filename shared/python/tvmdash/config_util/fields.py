@@ -289,11 +289,6 @@ HOME_FIELDS: Fields = {
         default=[],
         of=Field("map", "Owners.", of=Field("any", "")),
     ),
-    "bisect_when_idle": Field(
-        "bool",
-        "Whether `tries HOME work` bisects regressions that a `try` found between two source builds.",
-        default=False,
-    ),
     "isolate_candidates": Field(
         "choice",
         "Whether what `try` measures of others (pull requests, forks) is built and run by bubblewrap, without network"
@@ -328,6 +323,15 @@ HOME_FIELDS: Fields = {
         min=0,
     ),
 }
+RETIRED_HOME_FIELDS: Mapping[str, str] = {
+    "bisect_when_idle": "Bisect what a try found with `bisect`.",
+}
+"""Fields that old configs may go on to have, without an effect, and what to do instead."""
+RETIRED_JOBS: Mapping[tuple[str, str], str] = {
+    ("subsystem", "history_check"): "Let cron run `reproduce HOME random`, or run it when `doctor` doubts a machine.",
+}
+"""Jobs that this repository had, by kind and name, and what to do instead; a folder of such a name is another job."""
+
 HOST_FIELDS: Fields = {
     "launcher": Field(
         "choice",

@@ -16,7 +16,7 @@ import copy
 import difflib
 import enum
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,13 +93,18 @@ def _of_a_size(fields: Fields) -> list[str]:
     return [name for name, field in OF_A_SIZE.items() if fields.get(name) is field]
 
 
-def read_config(path: Path, fields: Fields, *, shown_as: str = "") -> dict[str, Any]:
-    """The checked config in `path` with defaults filled in; ConfigError lists every fault."""
+def read_config(path: Path, fields: Fields, *, shown_as: str = "", retired: Collection[str] = ()) -> dict[str, Any]:
+    """The checked config in `path` with defaults filled in; ConfigError lists every fault.
+
+    retired: fields that meant something once, which old configs may go on to have.
+    """
     shown = shown_as or str(path)
     try:
         value = common.read_json(path, max_bytes=4 << 20)
     except DashboardError as error:
         raise ConfigError([str(error.at(shown))]) from error
+    if isinstance(value, dict):
+        value = {name: item for name, item in value.items() if name not in retired}
     return check(value, fields, shown)
 
 

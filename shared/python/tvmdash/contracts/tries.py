@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tvmdash.contracts.bisection import Suspect
 from tvmdash.stats.pooled import Change, RunOfPairs
 from tvmdash.structured import Stamp
 
@@ -102,32 +101,6 @@ class Asked:
     measured_s: float = 0.0
 
 
-class SearchState(enum.StrEnum):
-    """How far it came: it waits, or has begun; an answer; the ends do not differ; it cannot be made."""
-
-    WAITING = "waiting"
-    ANSWERED = "answered"
-    NO_STEP = "no step"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True)
-class CommitSearch:
-    """The search for the commit behind the clearest regression of a try, made when nothing else is to be measured.
-
-    series: its ID. suspects: one of them did it, with this probability. error: why it cannot be made. file: the whole
-    answer, as a path from the home.
-    """
-
-    experiment: str
-    series: str
-    state: SearchState = SearchState.WAITING
-    suspects: tuple[Suspect, ...] = ()
-    probability: float = 0.0
-    error: str = ""
-    file: str = ""
-
-
 @dataclass(frozen=True)
 class Try:
     """What came of it. until: how far the 95 % interval of every series was to reach at most, as a fraction.
@@ -135,7 +108,6 @@ class Try:
     experiments: the fingerprint of the code and config of each that takes part. runs: how many each had. errors: why
     one could not go on. left_out: why one cannot be measured in turn. alone: series that were measured on the candidate
     only. measured_s: the time that measuring took, over all calls. requests: who asked for it, by the request's ID.
-    search: for the commit behind it, where the home's config wants that.
     """
 
     stamp: str
@@ -153,7 +125,6 @@ class Try:
     numbers: tuple[TriedNumber, ...] = ()
     measured_s: float = 0.0
     requests: Mapping[str, Asked] = field(default_factory=dict)
-    search: CommitSearch | None = None
 
 
 @dataclass(frozen=True)

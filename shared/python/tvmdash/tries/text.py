@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tvmdash.contracts.tries import CommitSearch, SearchState, TriedNumber, TriedSeries, TriedTvm, Try, TryState
+from tvmdash.contracts.tries import SearchState, TriedNumber, TriedSeries, TriedTvm, Try, TryState
 from tvmdash.records.metrics import RUN_TIME, Way, is_worse, way
 from tvmdash.stats.pooled import Change
 from tvmdash.text import (
@@ -136,22 +136,6 @@ def format_remarks(done: Try) -> Iterator[str]:
         yield f"Omitted because they do not support measuring in turn: {reasons}. Use `compare` for these."
     if done.alone:
         yield f"Measured on the candidate only: {format_list(done.alone, 5)}."
-    if done.search is not None:
-        yield _format_search(done.search, {item.id: item.name for item in done.series})
-
-
-def _format_search(search: CommitSearch, names: Mapping[str, str]) -> str:
-    """Which commit it was, as far as that is known."""
-    name = elide(names.get(search.series, search.series), _NAME_COLUMNS)
-    if search.state is SearchState.WAITING:
-        return f"The commit that made {name} worse will be bisected when the machine is idle."
-    if search.state is SearchState.FAILED:
-        return f"The commit that made {name} worse cannot be bisected: {search.error}"
-    if search.state is SearchState.NO_STEP:
-        return f"Bisecting found no step in {name}."
-    suspects = [suspect.text for suspect in search.suspects]
-    one = suspects[0] if len(suspects) == 1 else f"one of {len(suspects)}: {format_list(suspects, _MOST_NAMES)}"
-    return f"{name} became worse with {one} ({100 * min(search.probability, 0.999):.3g} % sure; {search.file})."
 
 
 def count_runs(count: int) -> str:

@@ -1,3 +1,0 @@
-#!/usr/bin/env bash
-set -euo pipefail
-exec python3 history_check.py "$@"
