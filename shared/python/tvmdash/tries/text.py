@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tvmdash.contracts.tries import SearchState, TriedNumber, TriedSeries, TriedTvm, Try, TryState
+from tvmdash.contracts.tries import TriedNumber, TriedSeries, TriedTvm, Try, TryState
 from tvmdash.records.metrics import RUN_TIME, Way, is_worse, way
 from tvmdash.stats.pooled import Change
 from tvmdash.text import (
@@ -75,17 +75,8 @@ def format_markdown(done: Try) -> str:
 def summarize(done: Try) -> str:
     """What came of it, on one line."""
     failed = [f"{name} failed" for name in done.errors]
-    parts = (_summarize_numbers(done), format_list(failed, _MOST_NAMES) if failed else "", _summarize_search(done))
+    parts = (_summarize_numbers(done), format_list(failed, _MOST_NAMES) if failed else "")
     return "; ".join(filter(None, parts))
-
-
-def _summarize_search(done: Try) -> str:
-    if done.search is None or done.search.state in (SearchState.FAILED, SearchState.NO_STEP):
-        return ""
-    if done.search.state is SearchState.WAITING:
-        return "to be bisected"
-    suspects = done.search.suspects
-    return f"it was {suspects[0].id[:12]}" if len(suspects) == 1 else f"it was one of {len(suspects)} commits"
 
 
 def _summarize_numbers(done: Try) -> str:
