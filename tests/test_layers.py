@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import subprocess
 import sys
+from collections import Counter
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -302,3 +305,56 @@ def test_the_walk_reads_the_code_that_runs() -> None:
     assert len(modules_of(REPO / "dashboard")) > 20
     assert {"annotations"} <= {found.name.split(".")[-1] for found in imports_in(LIBRARY / "common.py")}
     assert "tvmdash" not in sys.stdlib_module_names
+
+
+CEILINGS = {
+    "import chain": 23,
+    "class names used twice": 110,
+    "entries of a folder": 29,
+    "modules outside stats that import it": 40,
+    "lines of product Python": 88_500,
+}
+"""What may only fall: how much of the tree one must hold in mind. Lower a number when it has fallen."""
+PRODUCT = ("dashboard", "experiments", "shared", "subsystem")
+
+
+def test_what_one_must_hold_in_mind_does_not_grow() -> None:
+    found = {
+        "import chain": max(map(_longest_chain_of, ("tvmdash", "dashboard"))),
+        "class names used twice": sum(count > 1 for count in _count_class_names().values()),
+        "entries of a folder": max(_count_entries().values()),
+        "modules outside stats that import it": sum(map(_imports_stats, _product_modules())),
+        "lines of product Python": sum(len(path.read_bytes().splitlines()) for path in _product_modules()),
+    }
+    assert {name: value for name, value in found.items() if value > CEILINGS[name]} == {}
+
+
+def _product_modules() -> list[Path]:
+    return [path for folder in PRODUCT for path in modules_of(REPO / folder) if "setup" not in path.parts]
+
+
+def _longest_chain_of(package: str) -> int:
+    """Modules on the longest way of imports down from one of `package`, through both packages."""
+    roots = {"tvmdash": LIBRARY, "dashboard": REPO / "dashboard"}
+    modules = {_module_name(path, root): path for root in roots.values() for path in modules_of(root)}
+    depth: dict[str, int] = {}
+    for name in TopologicalSorter(
+        {name: _modules_reached(path, modules) - {name} for name, path in modules.items()}
+    ).static_order():
+        depth[name] = 1 + max((depth[other] for other in _modules_reached(modules[name], modules) - {name}), default=0)
+    return max(value for name, value in depth.items() if name.startswith(package))
+
+
+def _count_class_names() -> Counter[str]:
+    trees = (ast.walk(ast.parse(path.read_bytes())) for path in _product_modules())
+    return Counter(node.name for tree in trees for node in tree if isinstance(node, ast.ClassDef))
+
+
+def _count_entries() -> Counter[str]:
+    listed = subprocess.run(["git", "ls-files", *PRODUCT], cwd=REPO, capture_output=True, text=True, check=True)
+    return Counter(str(Path(name).parent) for name in listed.stdout.splitlines())
+
+
+def _imports_stats(path: Path) -> bool:
+    inside = path.is_relative_to(LIBRARY) and floor_of(path) == "stats"
+    return not inside and any(library_floor(found.name) == "stats" for found in imports_in(path))
