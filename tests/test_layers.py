@@ -37,7 +37,7 @@ FLOORS: dict[str, str] = {
     "machine": "common errors structured",
     "stages": "common errors redaction",
     "records": "common errors json_schema machine",
-    "series": "errors machine records",
+    "series": "common errors machine records",
     "dashboard_info": "common config_util errors machine records redaction stages structured",
     "failures": "dashboard_info text",
     "last_config": "common dashboard_info errors",

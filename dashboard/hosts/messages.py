@@ -1,10 +1,16 @@
-"""What a night and the worker on a host say to each other."""
+"""What a night and the worker on a host say to each other.
+
+Each side takes the other for a stranger: a message that is not as described here cannot be made.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from tvmdash.structured import Stamp
 
 PROTOCOL = 1
 MARK = "tvm-dashboard-worker"
@@ -15,6 +21,11 @@ BEAT_S = 15.0
 """Each side says at least this often that it is there."""
 SILENCE_S = 120.0
 """A side that says nothing for so long is gone."""
+HAND_OVER_S = 2 * 3600.0
+"""For all that a host hands over in one night; what is left comes with the next."""
+_LATEST_UNIX_S = 1e11
+_MOST_PARCELS = 10_000
+_HASH = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -32,6 +43,11 @@ class Hello:
     machine: str
     unix_s: float
     free_bytes: int
+
+    def __post_init__(self) -> None:
+        """ValueError where it is no time of a clock or no size."""
+        if not 0 <= self.unix_s <= _LATEST_UNIX_S or self.free_bytes < 0:
+            raise ValueError("says a time or a free space that there is not")
 
 
 @dataclass(frozen=True)
@@ -106,13 +122,23 @@ class Holds:
 
     parcels: int
 
+    def __post_init__(self) -> None:
+        """ValueError where no host holds so many."""
+        if not 0 <= self.parcels <= _MOST_PARCELS:
+            raise ValueError(f"is not 0 to {_MOST_PARCELS} parcels")
+
 
 @dataclass(frozen=True)
 class Offer:
     """A parcel, whose bytes follow; id: their SHA-256, in hexadecimal."""
 
     id: str
-    stamp: str
+    stamp: Stamp
+
+    def __post_init__(self) -> None:
+        """ValueError where the ID is no SHA-256."""
+        if not _HASH.fullmatch(self.id):
+            raise ValueError("has an ID that is no SHA-256")
 
 
 @dataclass(frozen=True)
@@ -127,3 +153,5 @@ KINDS: Mapping[str, type[Message]] = {
     kind.__name__: kind
     for kind in (Hello, Begin, Fetch, Tvm, Ready, Beat, Ended, Refused, HandOver, Holds, Offer, Acknowledge)
 }
+MOST_BYTES: Mapping[type[Message], int] = {Begin: 1 << 30, Tvm: 64 << 30, Offer: 16 << 30}
+"""How many bytes may follow a message; nothing follows any other."""

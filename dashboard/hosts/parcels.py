@@ -6,6 +6,7 @@ The host keeps each until the home has acknowledged it. What the home already ha
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import re
 import shutil
@@ -15,16 +16,24 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from tvmdash import common, records
-from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, Home, Night, host_of
+from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, INTERRUPTED, OK, SKIPPED, Home, Night, StepResult
 from tvmdash.errors import DashboardError
 from tvmdash.files import removal, sync
 from tvmdash.machine import identity
-from tvmdash.stages import EXPERIMENT
+from tvmdash.stages import EXPERIMENT, PRECHECK
 
 _NIGHT, _MACHINE = "night.json", identity.FILE
 _DATA, _TELEMETRY, _STATUS, _RAW = "data", "telemetry", "status", "raw"
 _MOST_FILES = 100_000
+_DEEPEST = 20
+_LONGEST_READ = 1 << 20
+_MOST_BYTES = {
+    _NIGHT: 32 << 20, _MACHINE: 1 << 20, _DATA: 256 << 20, _TELEMETRY: 64 << 20, _STATUS: 4 << 20, _RAW: 16 << 30
+}  # fmt: skip
+"""Of one file of each kind: far more than a night leaves."""
 _NAME = re.compile(r"[^./\x00-\x1f\x7f][^/\x00-\x1f\x7f]*")
+_LOGS = frozenset(f"{stage}.log" for stage in (PRECHECK, *(stage.name for stage in EXPERIMENT.stages)))
+_STATES = frozenset((OK, FAILED, BLOCKED, SKIPPED))
 
 
 @dataclass(frozen=True)
@@ -102,35 +111,49 @@ def hash_file(path: Path) -> str:
 # --- at home ----------------------------------------------------------------------------------------------------------
 
 
-def take_in(file: Path, host: str, stamp: str, home: Home, tmp_data: Path) -> Parcel:
-    """Take what a parcel of `host` holds of the night `stamp` into the home. DashboardError where it is not that.
+@dataclass(frozen=True)
+class Asked:
+    """What the home asked a host for: the experiments `jobs`, named as at home, in the night `stamp`."""
+
+    host: str
+    stamp: str
+    jobs: Collection[str]
+
+
+def take_in(file: Path, asked: Asked, home: Home, tmp_data: Path) -> Parcel:
+    """Take what a parcel holds into the home. DashboardError where it holds anything that its host was not asked for.
 
     Then nothing of it is taken in. The caller removes `Parcel.folder`.
     """
-    folder = tmp_data / "hosts" / f"{host}-{file.stem}"
+    folder = tmp_data / "hosts" / f"{asked.host}-{file.stem}"
     removal.remove_tree(folder)
     try:
-        _unpack(file, host, folder)
-        night = Night.from_json(common.read_json(folder / _NIGHT), folder / _NIGHT)
-        if night.stamp != stamp or not common.is_stamp(stamp):
-            raise DashboardError(f"{_NIGHT}: belongs to the night {night.stamp}, not {stamp}.")
-        data = sorted(folder.glob(f"{_DATA}/*/*"))
-        for path in data:
-            records.check_data(common.read_json(path))
-            if path.name != f"data_{night.stamp}.json":
-                raise DashboardError(f"{path.name}: does not belong to the night {night.stamp}.")
-        return _place(folder, night, data, host, home, tmp_data)
-    except (DashboardError, OSError, tarfile.TarError) as error:
+        if not asked.jobs:
+            raise DashboardError(f"this home did not ask this host for the night {asked.stamp}.")
+        _unpack(file, asked, folder)
+        return _place(folder, _check(folder, asked), asked.host, home, tmp_data)
+    except Exception as error:  # a host can put anything into an archive, and tarfile raises anything
         removal.remove_tree(folder)
-        raise DashboardError(f"{host}: could not import the result archive {file.name}: {error}") from error
+        why = str(error) if isinstance(error, (DashboardError, OSError, tarfile.TarError)) else repr(error)
+        raise DashboardError(f"{asked.host}: could not import the result archive {file.name}: {why:.1000}") from error
 
 
-def _unpack(file: Path, host: str, folder: Path) -> None:
-    with tarfile.open(file, "r:") as archive:
+class _Bounded(io.FileIO):
+    """A file as tarfile may read it: it takes a header of any length into the memory at once."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        """So many bytes, where that is no more than a copy takes at once."""
+        if size is None or not 0 <= size <= _LONGEST_READ:
+            raise tarfile.ReadError(f"it contains a header of {size} bytes.")
+        return super().read(size)
+
+
+def _unpack(file: Path, asked: Asked, folder: Path) -> None:
+    with _Bounded(file) as opened, tarfile.open(fileobj=opened, mode="r:") as archive:
         for count, member in enumerate(archive):
             if count >= _MOST_FILES:
                 raise DashboardError(f"it contains more than {_MOST_FILES} files.")
-            _check_member(member, host)
+            _check_member(member, asked)
             target = folder / member.name
             target.parent.mkdir(parents=True, exist_ok=True)
             content = archive.extractfile(member)
@@ -139,24 +162,64 @@ def _unpack(file: Path, host: str, folder: Path) -> None:
                 shutil.copyfileobj(content, copy)
 
 
-def _check_member(member: tarfile.TarInfo, host: str) -> None:
-    """DashboardError where it is no file of that host's: what a host says must not reach what is another's."""
-    parts = PurePosixPath(member.name).parts
-    known = member.name in (_NIGHT, _MACHINE) or (
-        len(parts) >= 3
-        and parts[0] in (_DATA, _TELEMETRY, _STATUS, _RAW)
-        and (len(parts) == 3 or parts[0] == _RAW)
-        and host_of(parts[1]) == host
-        and all(_NAME.fullmatch(part) for part in parts)
-    )
-    if not member.isreg() or not known:
+def _check_member(member: tarfile.TarInfo, asked: Asked) -> None:
+    """DashboardError where it is no file that was asked for: what a host says must not reach what is another's."""
+    if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse() or not _is_expected(member, asked):
         raise DashboardError(f"it contains an unexpected entry, {member.name!r:.120}.")
+    most = _MOST_BYTES[member.name.partition("/")[0]]
+    if not 0 <= member.size <= most:
+        raise DashboardError(f"{member.name!r:.120} has {member.size} bytes, more than {most}.")
 
 
-def _place(folder: Path, night: Night, data: list[Path], host: str, home: Home, tmp_data: Path) -> Parcel:
+def _is_expected(member: tarfile.TarInfo, asked: Asked) -> bool:
+    if member.name in (_NIGHT, _MACHINE):
+        return True
+    parts = PurePosixPath(member.name).parts
+    if not 3 <= len(parts) <= _DEEPEST or parts[1] not in asked.jobs or member.name != "/".join(parts):
+        return False
+    kind, name, stamp = parts[0], parts[2], asked.stamp
+    if kind == _RAW and name == f"raw_{stamp}":
+        return len(parts) > 3 and all(_NAME.fullmatch(part) for part in parts)
+    names = {
+        _DATA: {f"data_{stamp}.json"}, _TELEMETRY: {f"telemetry_{stamp}.json"}, _STATUS: _LOGS,
+        _RAW: {f"raw_{stamp}.zip"},
+    }  # fmt: skip
+    return len(parts) == 3 and name in names.get(kind, ())
+
+
+def _check(folder: Path, asked: Asked) -> Night:
+    """The record of the night; DashboardError where it, or what was measured, is not as a host's night leaves it."""
+    night = Night.from_json(common.read_json(folder / _NIGHT), folder / _NIGHT)
+    if night.stamp != asked.stamp or not common.is_stamp(asked.stamp):
+        raise DashboardError(f"{_NIGHT}: belongs to the night {night.stamp!r:.40}, not {asked.stamp}.")
+    for job in night.jobs:
+        if job.name not in asked.jobs or job.kind != EXPERIMENT.kind:
+            raise DashboardError(f"{_NIGHT}: this home did not ask for {job.name!r:.120}.")
+        for step in job.steps:
+            if not _is_sound(step):
+                raise DashboardError(f"{_NIGHT}: {job.name}, {step.stage!r:.40}: has an invalid state, time or count.")
+    identity.read(folder / _MACHINE)
+    for path in folder.glob(f"{_DATA}/*/*"):
+        records.check_data(common.read_json(path))
+    for path in folder.glob(f"{_TELEMETRY}/*/*"):
+        common.read_json(path)
+    return night
+
+
+def _is_sound(step: StepResult) -> bool:
+    return (
+        step.state in _STATES
+        and step.elapsed_s >= 0
+        and step.failed_points >= 0
+        and (step.started_ns or 0) >= 0
+        and common.is_stamp(step.stamp)
+    )
+
+
+def _place(folder: Path, night: Night, host: str, home: Home, tmp_data: Path) -> Parcel:
     sync.sync_tree(folder)
     taken, kept = [], []
-    for path in data:
+    for path in sorted(folder.glob(f"{_DATA}/*/*")):
         target = home.data_file(path.parent.name, night.stamp)
         if target.exists():
             kept += [path.parent.name] if target.read_bytes() != path.read_bytes() else []

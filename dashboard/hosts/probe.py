@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dashboard.hosts.launcher import make_probe, make_remedy
@@ -19,6 +20,7 @@ _LIMIT_S = 60.0
 _LEAST_FREE_BYTES = 2_000_000_000
 _MOST_OFFSET_S = 60.0
 _PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+_COUNT = re.compile(r"[0-9]{1,15}")
 _TOOLS = ("bash", "flock", "tar", "head")
 
 
@@ -27,9 +29,9 @@ def find_faults(host: Host) -> list[str]:
     begun = time.time()
     try:
         said = _ask(host)
+        return [f"Host {host.name}: {fault}" for fault in _judge(host, said, begun)]
     except DashboardError as error:
         return [str(error)]
-    return [f"Host {host.name}: {fault}" for fault in _judge(host, said, begun)]
 
 
 def find_clock_faults(ahead_s: float) -> Iterator[str]:
@@ -61,10 +63,10 @@ def _judge(host: Host, said: Sequence[Sequence[str]], begun: float) -> Iterator[
             f"{host.folder} cannot be created or written. Change its owner, or set $.hosts.{host.name}.folder to "
             "another folder."
         )
-    free = int(facts.get("free_kb", "0")) * 1024
+    free = _read_count(host, facts, "free_kb") * 1024
     if free < _LEAST_FREE_BYTES:
         yield f"{host.folder}: only {free / 1e9:.1f} GB free; a night needs about 2 GB. Free some space."
-    yield from find_clock_faults(int(facts.get("clock", "0")) - (begun + time.time()) / 2)
+    yield from find_clock_faults(_read_count(host, facts, "clock") - (begun + time.time()) / 2)
     tools = {words[1] for words in said if words[0] == "has"}
     yield from (f"{name} is not installed. Install it." for name in _TOOLS if name not in tools)
     pythons = {words[1] for words in said if words[0] == "python"}
@@ -74,3 +76,10 @@ def _judge(host: Host, said: Sequence[Sequence[str]], begun: float) -> Iterator[
             f"Python {_PYTHONS[0]} to {_PYTHONS[-1]} is required; found {there}. Install it (Debian, Ubuntu:"
             " apt install python3 python3-venv)."
         )
+
+
+def _read_count(host: Host, facts: Mapping[str, str], name: str) -> int:
+    text = facts.get(name, "0")
+    if not _COUNT.fullmatch(text):
+        raise DashboardError(f"Host {host.name}: answered {text!r:.40} for {name}, not a number. {make_remedy(host)}")
+    return int(text)

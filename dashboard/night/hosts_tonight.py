@@ -9,7 +9,6 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from dashboard.hosts import bundle, launcher, parcels
 from dashboard.hosts.bundle import Code, Tvms
 from dashboard.hosts.copies import Copies
 from dashboard.hosts.messages import Begin
-from dashboard.hosts.parcels import Parcel
+from dashboard.hosts.parcels import Asked, Parcel
 from dashboard.hosts.probe import find_clock_faults
 from dashboard.hosts.session import Session
 from dashboard.night import publish
@@ -27,14 +26,21 @@ from dashboard.night.tvms import TvmSupply
 from dashboard.plan.hosts import Host
 from dashboard.plan.job import Job
 from dashboard.plan.night_plan import Plan
-from tvmdash.dashboard_info import HostNight, HostState, StepResult
+from tvmdash.dashboard_info import HostNight, HostState, StepResult, host_of
 from tvmdash.errors import DashboardError
 from tvmdash.files import removal
+from tvmdash.text import elide
 
 _log = logging.getLogger("night")
 _READY_S = 60.0
 _COPYING_S = 900.0
 _FULL_BYTES = 64 << 20
+_END_S = 60.0
+_REFUSED_BYTES = 2 << 30
+"""What the archives of one host that were refused may take together; the oldest make room."""
+_MOST_NOTES, _LONGEST_NOTE = 20, 1000
+"""Of those of a host's own night."""
+_LONGEST_NAME = 200
 JobAtHome = tuple[Job, Sequence[StepResult], str]
 """A job, its steps on its host, and why the others are missing, where they are."""
 
@@ -50,7 +56,7 @@ class _Visit:
     jobs: Sequence[Job]
     session: Session
     record: HostNight
-    future: Future[None] | None = None
+    thread: threading.Thread | None = None
     is_ready: threading.Event = field(default_factory=threading.Event)
     parcel: Parcel | None = None
     notes: list[str] = field(default_factory=list)
@@ -77,7 +83,6 @@ class HostsTonight:
         self._visits: list[_Visit] = []
         self._may_come = threading.Event()
         self._taking = threading.Lock()
-        self._pool: ThreadPoolExecutor | None = None
         self._copies = Copies((), self._folder)
 
     @property
@@ -91,11 +96,14 @@ class HostsTonight:
         code = bundle.pack_code(jobs, self._folder)
         names = dict.fromkeys(job.host for job in jobs)
         self._visits = [self._make(name, [job for job in jobs if job.host == name]) for name in names]
-        self._pool = ThreadPoolExecutor(len(self._visits), thread_name_prefix="host")
         have = Tvms(self._context.artifacts, tvms.references, tvms.rebuild)
         self._copies = Copies((*have.have.values(), *have.references.values()), self._folder)
         for visit in self._visits:
-            visit.future = self._pool.submit(self._attend, visit, code, have)
+            # A daemon: no host keeps the night from ending.
+            visit.thread = threading.Thread(
+                target=self._attend, args=(visit, code, have), name=f"host-{visit.host.name}", daemon=True
+            )
+            visit.thread.start()
 
     def wait_until_ready(self) -> None:
         """Wait a moment until each host has its TVMs: what is copied from here would disturb what is measured here."""
@@ -126,6 +134,10 @@ class HostsTonight:
                 "the next night."
             )
             visit.record = replace(visit.record, why=why)
+        except Exception as error:  # noqa: BLE001 - what a host sends ends its own visit, whatever is wrong with it
+            _log.exception("host %s", visit.host.name)
+            why = f"{visit.host.name}: its visit ended with an internal error of the dashboard, {error!r:.200}."
+            visit.record = replace(visit.record, why=why)
         finally:
             visit.is_ready.set()
             visit.stop_clock()
@@ -135,11 +147,12 @@ class HostsTonight:
         plan, name = self._context.plan, visit.host.name
         hello = visit.session.open(code)
         offset_s = round(hello.unix_s - time.time(), 1)
+        node, hw_model = (elide(text, _LONGEST_NAME) for text in (hello.node, hello.hw_model))
         visit.record = replace(
-            visit.record, state=HostState.LOST, node=hello.node, hw_model=hello.hw_model, clock_offset_s=offset_s
+            visit.record, state=HostState.LOST, node=node, hw_model=hw_model, clock_offset_s=offset_s
         )
         visit.notes += [f"{name}: {fault}" for fault in find_clock_faults(offset_s)]
-        _log.info("host %s (%s) starts measuring", name, hello.node)
+        _log.info("host %s (%s) starts measuring", name, node)
         offered = self._copies.list_for(tvms.list_keys(visit.jobs), hello.python_tag, hello.machine)
         begin = Begin(
             self._context.stamp, name, plan.seed, visit.host.patience_s, tvms.rebuild, self._context.repository, offered
@@ -149,9 +162,10 @@ class HostsTonight:
         visit.stop_clock()
         if end.why:
             state = HostState.LOST if end.interrupted else HostState.REFUSED
-            visit.record = replace(visit.record, state=state, why=f"{name}: {end.why}")
+            visit.record = replace(visit.record, state=state, why=f"{name}: {elide(end.why, _LONGEST_NOTE)}")
         self._may_come.wait()  # what comes home would disturb what is measured here
-        visit.session.collect(self._folder, lambda file, stamp: self._take_in(visit, file, stamp))
+        least_free_bytes = plan.config.min_free_bytes
+        visit.session.collect(self._folder, least_free_bytes, lambda file, stamp: self._take_in(visit, file, stamp))
         if visit.parcel:
             visit.record = replace(visit.record, state=HostState.MEASURED, why="")
 
@@ -160,7 +174,9 @@ class HostsTonight:
         config = self._context.plan.config
         with self._taking:
             try:
-                parcel = parcels.take_in(file, visit.host.name, stamp, self._context.home, config.tmp_data)
+                parcel = parcels.take_in(
+                    file, self._find_asked(visit.host.name, stamp), self._context.home, config.tmp_data
+                )
             except DashboardError as error:
                 if shutil.disk_usage(file.parent).free < _FULL_BYTES:
                     raise
@@ -168,9 +184,20 @@ class HostsTonight:
             else:
                 self._keep(visit, parcel)
 
+    def _find_asked(self, host: str, stamp: str) -> Asked:
+        """What this home asked the host for in that night, as its record says."""
+        night = self._journal.night
+        if stamp != night.stamp:
+            try:
+                night = self._context.home.read_night(stamp)
+            except DashboardError:
+                return Asked(host, stamp, ())
+        return Asked(host, stamp, [job.name for job in night.experiments if host_of(job.name) == host])
+
     def _set_aside(self, visit: _Visit, file: Path, stamp: str, error: DashboardError) -> None:
         aside = file.with_name(f"refused-{visit.host.name}-{file.name}")
         os.replace(file, aside)
+        _remove_old_refused(aside.parent, visit.host.name)
         why = f"{error} The archive is kept as {aside}."
         if stamp == self._context.stamp:
             visit.record = replace(visit.record, state=HostState.DAMAGED, why=why)
@@ -197,8 +224,8 @@ class HostsTonight:
         """Wait for every host; each of these jobs with its steps, and why it has no others."""
         self._may_come.set()
         for visit in self._visits:
-            assert visit.future is not None
-            visit.future.result()
+            assert visit.thread is not None
+            visit.thread.join()
             self._keep_record(visit)
         for visit in self._visits:
             for job in jobs:
@@ -219,9 +246,13 @@ class HostsTonight:
     def _list_told(self, visit: _Visit) -> Iterator[str]:
         """The notes of the host's own nights; those of an earlier one that tonight's has as well are told once."""
         own = visit.told.pop(self._context.stamp, ())
-        yield from (f"{visit.host.name}: {note}" for note in own)
-        for stamp, notes in visit.told.items():
-            yield from (f"{visit.host.name}, {stamp}: {note}" for note in notes if note not in own)
+        notes = [f"{visit.host.name}: {note}" for note in own]
+        for stamp, late in visit.told.items():
+            notes += [f"{visit.host.name}, {stamp}: {note}" for note in late if note not in own]
+        yield from (elide(note, _LONGEST_NOTE) for note in notes[:_MOST_NOTES])
+        if len(notes) > _MOST_NOTES:
+            where = self._context.home.hosts / visit.host.name / "nights"
+            yield f"{visit.host.name}: {len(notes) - _MOST_NOTES} more notes are in {where}."
 
     def _settle(self, visit: _Visit, job: Job) -> JobAtHome:
         jobs = visit.parcel.night.experiments if visit.parcel else ()
@@ -232,7 +263,8 @@ class HostsTonight:
         for step in steps:
             log = visit.parcel.log(job.name, step.stage)
             if log.is_file():
-                shutil.copyfile(log, self._context.workspace(job).log(step.stage))
+                with contextlib.suppress(OSError):  # as at home, a full disk costs the log and not the status
+                    shutil.copyfile(log, self._context.workspace(job).log(step.stage))
         return job, [_name_host(visit.host, step) for step in steps], ""
 
     def close(self) -> None:
@@ -240,12 +272,23 @@ class HostsTonight:
         self._may_come.set()
         for visit in self._visits:
             visit.session.close()
-        if self._pool:
-            self._pool.shutdown(wait=True, cancel_futures=True)
+        for visit in self._visits:
+            if visit.thread is not None:
+                visit.thread.join(_END_S)
         self._copies.remove()
         with contextlib.suppress(OSError):
             for path in self._folder.glob("code-*.tar"):
                 path.unlink()
+
+
+def _remove_old_refused(folder: Path, host: str) -> None:
+    """A host must not fill the disk with what it cannot hand over."""
+    total = 0
+    archives = folder.glob(f"refused-{host}-{'[0-9a-f]' * 64}.tar")
+    for path in sorted(archives, key=lambda path: path.stat().st_mtime_ns, reverse=True):
+        total += path.stat().st_size
+        if total > _REFUSED_BYTES:
+            path.unlink(missing_ok=True)
 
 
 def _name_host(host: Host, step: StepResult) -> StepResult:

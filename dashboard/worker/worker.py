@@ -27,6 +27,7 @@ from dashboard.hosts import parcels
 from dashboard.hosts.channel import Channel, ChannelError
 from dashboard.hosts.messages import (
     BEAT_S,
+    HAND_OVER_S,
     PROTOCOL,
     SILENCE_S,
     Acknowledge,
@@ -177,7 +178,7 @@ class _Worker:
             file = self._folder / "outbox" / f"{stamp}.tar"
             name = parcels.pack(self._home, tmp_data, stamp, file)
             with file.open("rb") as content:
-                self._channel.send(Offer(name, stamp), content, file.stat().st_size)
+                self._channel.send(Offer(name, stamp), content, file.stat().st_size, HAND_OVER_S)
             answer, _ = self._inbox.take(SILENCE_S)
             if not isinstance(answer, Acknowledge) or answer.id != name:
                 raise DashboardError(f"{stamp}: the home did not acknowledge its result archive.")

@@ -16,7 +16,7 @@ from tests.dashboard import homes
 from tests.github import server
 from tests.github.server import ME, PULL, REPOSITORY, TOKEN, Fault, State
 from tvmdash.errors import DashboardError
-from tvmdash.github_api import BusyError, GitHub, PullRequest, RefusedError, open_github
+from tvmdash.github_api import BusyError, GitHub, GitHubError, PullRequest, RefusedError, open_github
 from tvmdash.text import escape_markdown
 
 HERE = PullRequest(REPOSITORY, PULL)
@@ -49,6 +49,13 @@ def test_each_machine_has_an_answer_of_its_own(state: State) -> None:
     put(state)
     answer.answer(GitHub(state.url, TOKEN), HERE, "a--> b", "Mine.")
     assert [text.splitlines()[0] for text in state.of(ME)] == [MARK, "<!-- tvm-dashboard try on a-b -->"]
+
+
+@pytest.mark.parametrize("number", [-5, 0, True, 1.5, "7", None])
+def test_a_comment_whose_number_is_none_is_refused(state: State, number: object) -> None:
+    state.add("text")["id"] = number
+    with pytest.raises(GitHubError, match="for id, which is not a positive number"):
+        list(GitHub(state.url, TOKEN).list_comments(HERE))
 
 
 def test_a_comment_of_somebody_elses_with_the_same_mark_is_left_alone(state: State) -> None:

@@ -27,6 +27,7 @@ _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 _MAX_DEPTH = 100
 _MAX_DIGITS = 300
+_SHOWN_KEY = 60
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _UNFINISHED = re.compile(r"\.(?:(.+)\.)?[a-z0-9_]+\.(?:new|old|tmp)")
 _OUR_UNFINISHED = re.compile(r"\.(.+)\.[a-z0-9_]{8}\.(?:new|old|tmp)")
@@ -192,8 +193,14 @@ def _check_unique_keys(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     if len(value) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"duplicate key {twice!r} in an object")
+        raise ValueError(f"duplicate key {twice!r:.60} in an object")
     return value
+
+
+def format_key(key: object) -> str:
+    """A key of a stranger's object as part of a JSON path: short, and nothing that a terminal would obey."""
+    text = str(key)
+    return text if text.isprintable() and len(text) <= _SHOWN_KEY else f"{text!r:.{_SHOWN_KEY}}"
 
 
 def first_non_finite(value: Json, json_path: str = "$") -> str | None:
@@ -201,7 +208,7 @@ def first_non_finite(value: Json, json_path: str = "$") -> str | None:
     if isinstance(value, float):
         return None if math.isfinite(value) else json_path
     if isinstance(value, dict):
-        json_paths = (first_non_finite(item, f"{json_path}.{key}") for key, item in value.items())
+        json_paths = (first_non_finite(item, f"{json_path}.{format_key(key)}") for key, item in value.items())
     elif isinstance(value, (list, tuple)):
         json_paths = (first_non_finite(item, f"{json_path}[{index}]") for index, item in enumerate(value))
     else:

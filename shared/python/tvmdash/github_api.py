@@ -211,18 +211,14 @@ def _parse_wait(text: str) -> float:
 
 
 def _parse_comment(value: Json) -> Comment:
-    number, body = _get(value, "id"), _get(value, "body")
+    number, body = _get_number(value, "id"), _get(value, "body")
     user, url = _get(value, "user"), _get(value, "html_url")
-    if not isinstance(number, int):
-        raise GitHubError("GitHub returned a comment without a number.")
     author = _get(user, "login") if user else "ghost"  # of an account that was deleted
     return Comment(number, str(author), str(body or ""), str(url))
 
 
 def _parse_issue(value: Json) -> Issue:
-    number, state = _get(value, "number"), _get(value, "state")
-    if not isinstance(number, int):
-        raise GitHubError("GitHub returned an issue without a number.")
+    number, state = _get_number(value, "number"), _get(value, "state")
     return Issue(number, str(_get(value, "body") or ""), state == "open", str(_get(value, "html_url")))
 
 
@@ -230,6 +226,13 @@ def _get(value: Any, name: str) -> Any:
     if not isinstance(value, dict) or name not in value:
         raise GitHubError(f"GitHub's answer has no {name}. Does {URL_VARIABLE} point to its API?")
     return value[name]
+
+
+def _get_number(value: Any, name: str) -> int:
+    number = _get(value, name)
+    if type(number) is not int or number <= 0:
+        raise GitHubError(f"GitHub's answer has {number!r:.40} for {name}, which is not a positive number.")
+    return number
 
 
 def _find_url() -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import io
-import json
 import logging
 import ssl
 import threading
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from tvmdash.common import Json
+from tvmdash.common import Json, parse_json
 from tvmdash.errors import DashboardError
 
 MAX_ANSWER_BYTES = 4 << 20
@@ -49,10 +48,10 @@ class Answer:
     body: bytes
 
     def parsed(self) -> Json:
-        """The body as JSON, None where it is none."""
+        """The body as strict JSON, None where it is none."""
         try:
-            return json.loads(self.body)
-        except (ValueError, RecursionError):
+            return parse_json(self.body, "the answer")
+        except DashboardError:
             return None
 
 

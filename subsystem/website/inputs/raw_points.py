@@ -88,9 +88,9 @@ def _measured(traces: Any) -> dict[str, Measured]:
 
 def _key(identity: str | None) -> str:
     try:
-        point = json.loads(identity or "")
+        point = common.parse_json((identity or "").encode(errors="replace"), "identity")
         return identity_of(point["workload"], point["engine"], point["target"], point["columns"])
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (DashboardError, ValueError, KeyError, TypeError, AttributeError):
         return ""  # of a program that measures in its own way: its samples belong to no record that is known
 
 

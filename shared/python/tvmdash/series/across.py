@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from tvmdash import common
+from tvmdash.errors import DashboardError
 from tvmdash.machine.identity import ENV_NAME
 
 _MACHINE = (ENV_NAME, "hw_model")
@@ -38,8 +40,8 @@ def strip_host(name: str) -> str:
 
 def _strip_target(target: str) -> Any:
     try:
-        value = json.loads(target)
-    except ValueError:
+        value = common.parse_json(target.encode(errors="replace"), "target")
+    except DashboardError:
         return target
     return _strip_machine(value) if isinstance(value, dict) else value
 

@@ -326,7 +326,7 @@ def _steps(error: BaseException, owner: Any) -> Iterator[str | int]:
 
 
 def _describe(value: common.Json, path: _Path, cause: BaseException) -> str:
-    json_path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    json_path = "".join(f"[{step}]" if isinstance(step, int) else f".{common.format_key(step)}" for step in path)
     if isinstance(cause, KeyError):
         return f"{json_path}: is missing."
     for step in path:
