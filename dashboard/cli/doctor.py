@@ -23,7 +23,7 @@ from dashboard.schedule.schedule import find_schedule
 from dashboard.schedule.watch import watch
 from dashboard.upkeep import disk, drill, indexes, steadiness, strays
 from dashboard.upkeep.finding import Finding, Severity, make_fault, make_good, make_warning
-from dashboard.upkeep.strays import Stray
+from dashboard.upkeep.strays import Returning, Stray
 from tvmdash import common
 from tvmdash.contracts.routes import format_fault, read_states
 from tvmdash.dashboard_info import Home
@@ -119,14 +119,22 @@ def _find_in_history(home: Home, now: datetime.datetime, *, is_clock_right: bool
     found = list(strays.find_strays(home, now, is_clock_right=is_clock_right))
     for stray in found:
         text = f"{stray.path.relative_to(home.root)}: {stray.why}."
-        yield make_fault("history", text, "--fix moves it aside; nothing is deleted.", _make_fix(home, stray, now))
-    if not found:
+        fix = _make_fix(home, stray, now, is_clock_right=is_clock_right)
+        yield make_fault("history", text, "--fix moves it aside; nothing is deleted.", fix)
+    for item in (returning := strays.find_returning(home, now)):
+        text = f"{item.path.relative_to(home.root)}: set aside while the clock was behind; the clock has passed it."
+        yield make_warning("history", text, "--fix, or the next night, moves it back.", _make_return(home, item))
+    if not found and not returning:
         nights = len(home.night_stamps())
         yield make_good("history", f"{nights} night{'s' * (nights != 1)}, all files match their names.")
 
 
-def _make_fix(home: Home, stray: Stray, now: datetime.datetime) -> Callable[[], str]:
-    return lambda: " ".join(strays.set_aside(home, [stray], now))
+def _make_fix(home: Home, stray: Stray, now: datetime.datetime, *, is_clock_right: bool) -> Callable[[], str]:
+    return lambda: " ".join(strays.set_aside(home, [stray], now, is_clock_right=is_clock_right))
+
+
+def _make_return(home: Home, item: Returning) -> Callable[[], str]:
+    return lambda: " ".join(strays.put_back(home, [item]))
 
 
 def _find_in_indexes(home: Home) -> Iterator[Finding]:

@@ -21,7 +21,7 @@ from dashboard.plan.job import REPOSITORY
 from dashboard.plan.night_plan import Plan
 from dashboard.process import orphans, process, watchdog
 from dashboard.upkeep import strays
-from tvmdash.common import stamp_of, utc_now
+from tvmdash.common import parse_stamp, stamp_of, utc_now
 from tvmdash.dashboard_info import (
     INTERRUPTED,
     RUNNING,
@@ -56,8 +56,9 @@ def run_night(
         moment = utc_now()
         machine, changes = home_machine.keep(plan.home, plan.config.env_name, moment)
         saved = recovery.recover(plan)
+        # Before the night has its stamp, which a night that returns may have. A host goes by the clock of its home.
+        saved += _tidy_history(plan.home, parse_stamp(order.stamp) if order else moment)
         context = _begin(plan, moment, order)
-        saved += _set_aside_strays(plan.home, moment)
         process.begin_night(context.mark)
         notes = (*map(format_change, changes), *saved, *filter(None, [os.environ.get("TVMDASH_NOTE")]))
         journal = Journal(
@@ -81,12 +82,16 @@ def run_night(
         return journal.night
 
 
-def _set_aside_strays(home: Home, moment: datetime.datetime) -> list[str]:
-    """What came into the history since the last night and does not belong there; sentences for the night's readers."""
+def _tidy_history(home: Home, moment: datetime.datetime) -> list[str]:
+    """Set aside what came since the last night and does not belong there, and put back what does by now.
+
+    Sentences for the night's readers.
+    """
     try:
-        found = strays.set_aside(home, list(strays.find_strays(home, moment, only_new=True)), moment)
+        found = strays.put_back(home, strays.find_returning(home, moment))
+        found += strays.set_aside(home, list(strays.find_strays(home, moment, only_new=True)), moment)
     except OSError as error:
-        found = [f"{error.filename}: does not belong in the history but could not be moved aside: {error.strerror}."]
+        found = [f"{error.filename}: could not be moved into or out of {strays.FOLDER}: {error.strerror}."]
     ahead = strays.list_ahead(home, moment)
     if strays.are_too_many(ahead):
         clock = f"{moment:%Y-%m-%d %H:%M} UTC"

@@ -3,20 +3,22 @@
 What was moved by hand, so that no other file is what it says it is, stays: it may be all that there is of it.
 
 They harm nothing where they are set aside: results/set_aside/ keeps them under their old paths, with a line of why.
+A night that was to come returns once the clock has passed it, unless a person said that the clock was right.
 """
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from dashboard.upkeep.indexes import list_indexed, remove_index
-from tvmdash import common
+from tvmdash import common, structured
 from tvmdash.dashboard_info import Home, experiment_of
 from tvmdash.errors import DashboardError
 from tvmdash.files import lines
@@ -25,8 +27,8 @@ FOLDER = "set_aside"
 _MOST_AHEAD = 3
 """Where more nights are ahead of the clock, only a person can say whether it is wrong now or was then."""
 _WORDS_FILE = "why.jsonl"
-_NO_MOMENT = re.compile(r"(?:data_)?([0-9]{8}T[0-9]{6}Z)\.json")
-"""What the name of a file looks like that nobody reads where the stamp in it is of no moment."""
+_STAMPED = re.compile(r"(?:data_)?([0-9]{8}T[0-9]{6}Z)\.json")
+"""How the name of a file is made that is of one night; nobody reads it where its stamp is of no moment."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def find_strays(
 def _find_misnamed(folder: Path, since: float) -> Iterator[Stray]:
     """Files that are named by a moment that there is not."""
     for path in sorted(folder.glob("*.json")):
-        match = _NO_MOMENT.fullmatch(path.name)
+        match = _STAMPED.fullmatch(path.name)
         if match and not common.is_stamp(match[1]) and _is_since(path, since):
             yield Stray(path, f"{match[1]} is not a valid time, so nothing reads it")
 
@@ -141,7 +143,21 @@ def _is_same(home: Home, one: str, other: str) -> bool:
     return machine is not None and machine.experiment_of_id(one) == machine.experiment_of_id(other)
 
 
-def set_aside(home: Home, strays: list[Stray], now: datetime.datetime) -> list[str]:
+@dataclass(frozen=True)
+class _Line:
+    """What is kept of one that was set aside: when, its path below results, its name now.
+
+    is_misdated: a person said that the clock was right then, so it is of no night at that time.
+    """
+
+    at: str
+    path: str
+    now: str
+    why: str
+    is_misdated: bool = False
+
+
+def set_aside(home: Home, strays: list[Stray], now: datetime.datetime, *, is_clock_right: bool = False) -> list[str]:
     """Move them out of the history; a sentence for each. What had been indexed of them is forgotten."""
     results = home.root / "results"
     sentences = []
@@ -150,8 +166,8 @@ def set_aside(home: Home, strays: list[Stray], now: datetime.datetime) -> list[s
         target = _find_free(results / FOLDER / relative)
         target.parent.mkdir(parents=True, exist_ok=True)
         os.rename(stray.path, target)
-        line = {"at": f"{now:%Y-%m-%dT%H:%M:%SZ}", "path": str(relative), "now": str(target.name), "why": stray.why}
-        lines.append(results / FOLDER / _WORDS_FILE, [line])
+        line = _Line(f"{now:%Y-%m-%dT%H:%M:%SZ}", str(relative), target.name, stray.why, is_clock_right)
+        lines.append(results / FOLDER / _WORDS_FILE, [structured.to_json(line)])
         sentences.append(f"{relative} was moved aside to {target.parent} ({stray.why}).")
     if sentences:
         remove_index(home)
@@ -166,3 +182,60 @@ def _find_free(path: Path) -> Path:
         number += 1
         free = path.with_name(f"{path.name}.{number}")
     return free
+
+
+@dataclass(frozen=True)
+class Returning:
+    """A file that was set aside as of a night to come, which the clock has passed: where it lies, where it belongs."""
+
+    path: Path
+    target: Path
+
+
+def find_returning(home: Home, now: datetime.datetime) -> list[Returning]:
+    """The files whose nights are not to come any more; their places in the history are free."""
+    results = home.root / "results"
+    found = {}
+    for line in _read_lines(results / FOLDER / _WORDS_FILE):
+        if _was_to_come(line) and _stamp_in(line) <= common.stamp_of(now):
+            target, path = results / line.path, results / FOLDER / Path(line.path).with_name(line.now)
+            if path.is_file() and not os.path.lexists(target):
+                found[target] = Returning(path, target)
+    return list(found.values())
+
+
+def _stamp_in(line: _Line) -> str:
+    """The night that the file is of; empty where its name says none."""
+    match = _STAMPED.fullmatch(PurePosixPath(line.path).name)
+    return match[1] if match and common.is_stamp(match[1]) else ""
+
+
+def _was_to_come(line: _Line) -> bool:
+    """Whether it was set aside for being of a night to come, and lay below the results."""
+    is_below = not {"/", ".."} & set(PurePosixPath(line.path).parts) and PurePosixPath(line.now).name == line.now
+    return is_below and not line.is_misdated and _stamp_in(line) > re.sub("[-:]", "", line.at)
+
+
+def _read_lines(path: Path) -> Iterator[_Line]:
+    """What was set aside, the oldest first; a line that nobody can read brings nothing back."""
+    try:
+        raw = path.read_bytes() if path.is_file() else b""
+    except OSError:
+        return
+    for text in raw.splitlines():
+        with contextlib.suppress(DashboardError):
+            yield structured.from_json(_Line, common.parse_json(text, str(path)), path)
+
+
+def put_back(home: Home, returning: Sequence[Returning]) -> list[str]:
+    """Move them back into the history; a sentence for each. The index is made anew with them."""
+    for item in returning:
+        item.target.parent.mkdir(parents=True, exist_ok=True)
+        os.rename(item.path, item.target)
+    if returning:
+        remove_index(home)
+    return [
+        f"{item.target.relative_to(home.root / 'results')} was moved back from {item.path.parent}: it was set aside "
+        "while the clock was behind, and the clock has passed it."
+        for item in returning
+    ]

@@ -86,6 +86,16 @@ def test_a_host_whose_clock_is_off_measures_and_the_night_says_so(home: HomeForT
     assert homes.read(home.home.data_file("plain~box", stamp))["timestamp"] == stamp
 
 
+def test_a_host_whose_clock_is_behind_hands_over_an_earlier_night_all_the_same(home: HomeForTests) -> None:
+    env = host_homes.add_hosts(home, "box")
+    assert home.run_with(env).code == 0
+    (first,) = home.stamps()
+    forget_acknowledgement(home, first)
+    host_homes.shift_clock(host_homes.folder(home, "box"), -2 * 86400)
+    assert home.run_with(env).code == 0
+    assert read_host(home)["late"] == [first]
+
+
 def test_a_disk_that_is_full_before_the_night_is_named_with_the_host(home: HomeForTests) -> None:
     env = host_homes.add_hosts(home, "box")
     there = host_homes.folder(home, "box")

@@ -15,6 +15,7 @@ from dashboard.archive.manifests import StoredFile
 from dashboard.upkeep import disk, drill, steadiness, strays
 from tests.dashboard.homes import HomeForTests, make_home, read, write
 from tvmdash import common
+from tvmdash.dashboard_info import Home
 from tvmdash.records import data_stamps
 from tvmdash.series import store
 
@@ -297,3 +298,72 @@ def test_a_link_that_leads_nowhere_and_a_moment_that_there_is_not_are_told_and_s
     assert os.path.lexists(aside / "nights" / "20260102T000000Z.json")
     assert home.home.data_stamps("good") == stamps
     home.night()
+
+
+def run_days_before(home: HomeForTests, days: float) -> str:
+    """A night by a clock that is so far behind; its stamp."""
+    before = set(home.stamps())
+    done = home.run_at([-days * 86400.0])
+    assert done.code == 0, done.output
+    (tonight,) = set(home.stamps()) - before
+    return tonight
+
+
+def test_nights_that_a_clock_set_aside_return_once_it_has_passed_them(home: HomeForTests) -> None:
+    later = [home.night()["stamp"], home.night()["stamp"]]
+    kept = {stamp: home.home.data_file("good", stamp).read_bytes() for stamp in later}
+    behind = run_days_before(home, 30)
+    assert home.stamps() == [behind]
+    assert data_stamps(home.home.data("good")) == [behind]
+    still_behind = run_days_before(home, 20)
+    assert home.stamps() == [behind, still_behind], "they are still to come"
+    last = home.night()
+    assert home.stamps() == [behind, still_behind, *later, last["stamp"]]
+    assert {stamp: home.home.data_file("good", stamp).read_bytes() for stamp in later} == kept
+    notes = [note for note in last["notes"] if "was moved back from" in note]
+    assert len(notes) == 4, last["notes"]
+    assert indexed(home) == data_stamps(home.home.data("good")) == home.stamps()
+    assert doctor(home)[0] == 0
+    assert home.night()["notes"] == []
+
+
+def test_doctor_tells_of_nights_that_the_clock_has_passed_and_moves_them_back(home: HomeForTests) -> None:
+    stamp = home.night()["stamp"]
+    run_days_before(home, 30)
+    code, lines = doctor(home)
+    assert code == 0
+    told = [line for line in about(lines, "history") if "the clock has passed it" in line]
+    assert len(told) == 2, lines
+    assert stamp not in home.stamps()
+    doctor(home, "--fix")
+    assert stamp in home.stamps()
+    assert home.home.data_file("good", stamp).is_file()
+
+
+def test_nights_that_a_person_called_misdated_do_not_return(home: HomeForTests) -> None:
+    first = home.night()
+    now = common.utc_now()
+    ahead = [common.stamp_of(now + datetime.timedelta(days=day)) for day in range(1, 6)]
+    for stamp in ahead:
+        write(home.home.night_file(stamp), {**first, "stamp": stamp})
+    assert doctor(home, "--clock-is-right", "--fix")[0] == 0
+    assert strays.find_returning(home.home, now + datetime.timedelta(days=30)) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[" * 100_000,
+        b'{"at": NaN}',
+        b'{"at": "2020-01-01T00:00:00Z", "path": "../../night/20200102T000000Z.json", "now": "x", "why": ""}',
+        b'{"at": "2020-01-01T00:00:00Z", "path": "nights/20200102T000000Z.json", "now": "../../x", "why": ""}',
+        b'{"at": "2020-01-01T00:00:00Z", "path": "/tmp/20200102T000000Z.json", "now": "x", "why": ""}',
+        b'{"at": "2020-01-01T00:00:00Z", "path": "", "now": "", "why": ""}',
+        b'{"at": "2020-01-01T00:00:00Z", "path": "nights/20200230T000000Z.json", "now": "x", "why": ""}',
+    ],
+)
+def test_a_line_of_another_kind_brings_nothing_back(line: bytes, tmp_path: Path) -> None:
+    aside = tmp_path / "results" / strays.FOLDER
+    aside.mkdir(parents=True)
+    (aside / "why.jsonl").write_bytes(line + b"\n")
+    assert strays.find_returning(Home(tmp_path), common.utc_now()) == []
