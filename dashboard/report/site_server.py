@@ -39,6 +39,7 @@ _POLICY = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancest
 _POLICY_OF_GRAPHS = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 _IDLE_S = 5
 """A connection on which nothing is asked for so long makes room for another."""
+_CHUNK = 64 << 10
 _log = logging.getLogger("serve")
 
 
@@ -97,10 +98,12 @@ class Handler(BaseHTTPRequestHandler):
     names: frozenset[str]
 
     def do_GET(self) -> None:
-        self._answer()
+        assert isinstance(self.server, LimitedServer)
+        with self.server.answering(self.connection):
+            self._answer()
 
     def do_HEAD(self) -> None:
-        self._answer()
+        self.do_GET()
 
     def _answer(self) -> None:
         host = self.headers.get("Host", "")
@@ -152,7 +155,8 @@ class Handler(BaseHTTPRequestHandler):
         headers |= {"Content-Type": _TYPES.get(suffix, _UNKNOWN), "Content-Length": str(len(content))}
         self._head(HTTPStatus.OK, headers)
         if self.command != "HEAD":
-            self.wfile.write(content)
+            for start in range(0, len(content), _CHUNK):  # the time-out is for a write, not for the whole file
+                self.wfile.write(content[start : start + _CHUNK])
         return None
 
     def _respond(self, status: HTTPStatus, text: str, **headers: str) -> None:

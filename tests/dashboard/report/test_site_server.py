@@ -162,28 +162,94 @@ def test_only_who_asks_for_this_machine_is_answered(home: Home, host: str, statu
     assert (FILES["index.html"].encode() in answer) == (status == 200)
 
 
-def test_so_many_connections_are_served_at_once_and_the_next_waits(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(site_server.LimitedServer, "most_connections", 2)
+@contextlib.contextmanager
+def serving(home: Home) -> Iterator[tuple[str, int]]:
+    """The address of a server of the home's site."""
     with site_server.make_server(home, "127.0.0.1", 0) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
-        address = server.server_address[:2]
-        idle = [socket.create_connection(address, timeout=20) for _ in range(2)]
+        try:
+            yield str(server.server_address[0]), server.server_address[1]
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Whether the server ends the connection; it is waited for."""
+    connection.settimeout(20)
+    try:
+        while connection.recv(1 << 16):
+            pass
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        return True
+    return True
+
+
+def test_who_comes_when_every_place_is_taken_gets_that_of_the_one_idle_for_longest(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site_server.LimitedServer, "most_connections", 2)
+    with serving(home) as address, contextlib.ExitStack() as opened:
+        idle = [opened.enter_context(socket.create_connection(address, timeout=20)) for _ in range(2)]
         for one in idle:
             one.sendall(b"GET /index.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert one.recv(1 << 16).startswith(b"HTTP/1.1 200")
-        waiting = socket.create_connection(address, timeout=20)
-        waiting.sendall(b"GET /index.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        waiting.settimeout(0.3)
-        with pytest.raises(TimeoutError):
-            waiting.recv(1)
-        idle[0].close()
-        waiting.settimeout(20)
-        assert waiting.recv(1 << 16).startswith(b"HTTP/1.1 200")
-        for one in (idle[1], waiting):
-            one.close()
-        server.shutdown()
-        thread.join()
+        late = opened.enter_context(socket.create_connection(address, timeout=20))
+        late.sendall(b"GET /index.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert late.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        assert is_closed(idle[0])
+
+
+@contextlib.contextmanager
+def dripping(address: tuple[str, int], count: int) -> Iterator[list[socket.socket]]:
+    """So many connections, each of which sends the head of a request byte by byte and never its end."""
+    stop = threading.Event()
+    with contextlib.ExitStack() as opened:
+        connections = [opened.enter_context(socket.create_connection(address, timeout=20)) for _ in range(count)]
+
+        def drip() -> None:
+            while not stop.wait(0.1):
+                for connection in connections:
+                    with contextlib.suppress(OSError):
+                        connection.send(b"x", socket.MSG_DONTWAIT)
+
+        for connection in connections:
+            connection.sendall(b"GET / HTTP/1.1\r\nX-Slow: ")
+        dropping = threading.Thread(target=drip)
+        dropping.start()
+        try:
+            yield connections
+        finally:
+            stop.set()
+            dropping.join()
+
+
+def test_connections_that_drip_stop_nobody_else(home: Home) -> None:
+    with serving(home) as address, dripping(address, 140):
+        for _ in range(5):
+            assert Client(address[1]).ask("/index.json").status == 200
+
+
+def test_a_request_that_drips_is_ended(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site_server.LimitedServer, "head_s", 0.5)
+    with serving(home) as address, dripping(address, 1) as (connection,):
+        assert is_closed(connection)
+
+
+def test_readers_that_do_not_read_their_answers_stop_nobody_else(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site_server.LimitedServer, "most_connections", 3)
+    monkeypatch.setattr(site_server.LimitedServer, "answer_s", 0.2)
+    monkeypatch.setattr(site_server.Handler, "timeout", 600)
+    publish(home, {**FILES, "large.bin": "x" * 30_000_000})
+    with serving(home) as address, contextlib.ExitStack() as opened:
+        for _ in range(3):
+            reader = opened.enter_context(socket.create_connection(address, timeout=20))
+            reader.sendall(b"GET /large.bin HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert reader.recv(1000).startswith(b"HTTP/1.1 200")
+        assert Client(address[1]).ask("/index.json").status == 200
 
 
 def test_a_home_without_a_site_says_so_and_shows_it_when_it_comes(tmp_path: Path) -> None:
