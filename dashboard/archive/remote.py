@@ -226,7 +226,7 @@ class RemoteBackup:
             yield
         except DashboardError:
             raise
-        except (OSError, BotoCoreError) as error:  # s3fs makes OSErrors of what the storage answers
+        except (OSError, BotoCoreError, ValueError) as error:  # what the storage answers; a setting of AWS that is none
             problem = f"{type(error).__name__}: {error}"[:300].rstrip(":. ")
             if isinstance(error, TimeoutError) and time.monotonic() >= self._end:
                 problem = f"did not finish within {format_duration(self._limit_s)}"

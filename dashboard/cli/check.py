@@ -19,6 +19,7 @@ from dashboard.cli.arguments import OK_CODE, USAGE, Verbs, add_home_verb, find_c
 from dashboard.cli.devices import survey_devices
 from dashboard.cli.references import summarize_references
 from dashboard.hosts import probe
+from dashboard.night import lock
 from dashboard.night.environment import stage_environment
 from dashboard.night.own_metrics import describe_own
 from dashboard.plan.job import CodeFolders, Job
@@ -26,10 +27,13 @@ from dashboard.plan.night_plan import Plan
 from dashboard.plan.plan import find_jobs, make_plan
 from dashboard.plan.reference import find_named, list_paired
 from dashboard.process import process
+from dashboard.schedule import refusal
+from dashboard.schedule.refusal import Ending
+from dashboard.upkeep.finding import Finding, Severity, make_fault, make_warning
 from tvmdash import config_util, records
 from tvmdash.config_util import CONFIG_FILE, ConfigError
 from tvmdash.contracts.routes import SUBSYSTEM, THREADS
-from tvmdash.dashboard_info import Home
+from tvmdash.dashboard_info import RUNNING, Home
 from tvmdash.errors import DashboardError
 from tvmdash.records.metrics import Declarations
 
@@ -50,12 +54,28 @@ def _check(arguments: argparse.Namespace) -> int:
         devices = survey_devices(make_plan(home, code))
     faults += [line.text for line in devices if line.is_fault]
     good = [line.text for line in devices if not line.is_fault]
+    if (start := judge_last_start(home)) is not None:  # what was refused may have been mended since
+        (faults if start.severity is Severity.FAULT else good).append(f"{start.text} {start.remedy}")
     if not faults:
         plan = make_plan(home, code)
         said = [f"{arguments.home}: no problems found.", *summarize_references(plan), *plan.retired]
         good = [*said, *_describe_metrics(plan), *good]
     print("\n".join([*faults, *good]))
     return USAGE if faults else OK_CODE
+
+
+def judge_last_start(home: Home) -> Finding | None:
+    """How the last start ended where no complete night came of it; None where it did well, or a night runs."""
+    last = next(home.last_nights(1), None)
+    if lock.is_held(home):
+        return None
+    if (ended := refusal.read(home)) is not None:
+        make = make_warning if ended.ending is Ending.REFUSED else make_fault
+        return make("last start", str(ended), f"The next night that begins clears this: ./run_dashboard.sh {home.root}")
+    if last is not None and last.state == RUNNING:
+        text = f"The night {last.stamp} was killed or lost power."
+        return make_warning("last start", text, "The next night saves what it had measured.")
+    return None
 
 
 def find_faults(home: Home, code: CodeFolders) -> list[str]:
@@ -71,7 +91,7 @@ def find_faults(home: Home, code: CodeFolders) -> list[str]:
     jobs = list({(job.kind, job.experiment): job for job in jobs}.values())
     own = [fault for job in jobs for fault in _find_own_faults(job, plan)]
     elsewhere = [*_find_folder_faults(plan), *_find_reference_faults(plan), *_find_tool_faults(), *_report_empty(plan)]
-    return [*rejected, *own, *elsewhere, *_find_route_faults(plan), *_find_host_faults(plan)]
+    return [*plan.config.warnings, *rejected, *own, *elsewhere, *_find_route_faults(plan), *_find_host_faults(plan)]
 
 
 def _describe_metrics(plan: Plan) -> Iterator[str]:
@@ -121,6 +141,9 @@ def _find_own_faults(job: Job, plan: Plan) -> Iterator[str]:
 def _find_folder_faults(plan: Plan) -> Iterator[str]:
     for folder in (plan.home.root, *plan.config.folders):
         existing = _find_first_existing(folder)
+        if not existing.is_dir():
+            yield f"{folder}: {existing} is not a folder. Move it away, or choose another folder."
+            continue
         if not os.access(existing, os.W_OK | os.X_OK):
             yield f"{existing}: this user has no write permission. Change the owner, or choose another folder."
             continue
@@ -143,11 +166,16 @@ def _find_reference_faults(plan: Plan) -> Iterator[str]:
 
 
 def _find_route_faults(plan: Plan) -> Iterator[str]:
-    """Routes that nobody serves; what is wrong within one is found by the subsystem's own check."""
+    """Routes that nobody serves, or that cannot be opened; other faults of one the subsystem's own check finds."""
     from tvmdash.routes.config import Kind, read_what_is_good  # the detector's imports cost the other verbs time
+    from tvmdash.routes.deliver import SENDERS
 
     active = {job.name for job in plan.subsystems}
     for route in read_what_is_good(plan.home).routes.values():
+        try:
+            SENDERS[route.kind](route, plan.home.root)
+        except DashboardError as error:
+            yield f"{plan.home.config_file}: $.routes.{route.name}: {error}"
         subsystem = THREADS if route.kind is Kind.SLACK else SUBSYSTEM
         if subsystem not in active:
             config = plan.home.configs("subsystem") / subsystem / CONFIG_FILE

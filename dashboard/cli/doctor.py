@@ -7,10 +7,11 @@ import datetime
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, add_home_verb, find_code, find_home
-from dashboard.cli.check import find_faults
+from dashboard.cli.check import find_faults, judge_last_start
 from dashboard.cli.devices import survey_devices
 from dashboard.cli.watch import read_grace
 from dashboard.night.lock import is_held, night_lock
@@ -77,6 +78,8 @@ def _examine(home: Home, code: CodeFolders, arguments: argparse.Namespace) -> It
     yield from _find_in_config(home, code)
     yield from _find_in_history(home, now, is_clock_right=arguments.clock_is_right)
     yield from _find_in_indexes(home)
+    start = judge_last_start(home)
+    yield from [] if start is None else [replace(start, severity=Severity.FAULT)]
     yield from _find_in_schedule(home, now)
     yield from _find_tools()
     yield from _find_in_routes(home)
@@ -165,13 +168,7 @@ def _find_in_schedule(home: Home, now: datetime.datetime) -> Iterator[Finding]:
             f"systemctl --user enable --now {Path(schedule.origin).name}",
         )
     watched = watch(home, schedule, now, read_grace(home), is_running=is_held(home))
-    if watched.refusal is not None:
-        text = f"the start at {watched.refusal.at} was refused: {watched.refusal.reason}"
-        yield make_fault("schedule", text, f"Mend that; a night that begins ends this: ./run_dashboard.sh {home.root}")
-    elif watched.is_broken_off and watched.attempt is not None:
-        text = f"the night {watched.attempt.stamp} was killed or lost power."
-        yield make_fault("schedule", text, "The next night saves what it had measured.")
-    elif watched.is_quiet:
+    if watched.is_overdue:
         last = watched.last.stamp if watched.last else "none so far"
         text = (
             f"the schedule is {schedule}, but no night has completed since the last one was due (last complete "

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import errno
-import getpass
 import logging
 import os
 import sys
-import tempfile
-import traceback
 from collections.abc import Callable, Sequence
 
 from dashboard.cli import (
@@ -38,6 +33,7 @@ from dashboard.cli import (
     work,
 )
 from dashboard.cli.arguments import BUG, HELD, OK_CODE, STOPPED, USAGE
+from dashboard.cli.bug import describe_disk_error, keep_bug
 from dashboard.cli.investigate import backfill, bisect, compare, remeasure, reproduce, signoff, tries, try_tvm
 from dashboard.night import lock
 from tvmdash import __version__
@@ -79,10 +75,6 @@ COMMANDS = (
 """A module each, in the order of `--help`: its `add_verbs` adds what it holds, with the help and the action."""
 
 
-_OF_THE_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EISDIR, errno.ENOTDIR}
-"""What is wrong with the files and not with the program."""
-
-
 def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python3 -m dashboard",
@@ -109,13 +101,11 @@ def _run(arguments: Sequence[str] | None) -> int:
     except DashboardError as error:
         print(error, file=sys.stderr)
         return USAGE
-    except PermissionError as error:
-        print(f"{error.filename}: {error.strerror} for {getpass.getuser()}. Change its owner or mode.", file=sys.stderr)
-        return USAGE
     except OSError as error:
-        if error.errno not in _OF_THE_DISK:
+        text = describe_disk_error(error)
+        if not text:
             raise
-        print(f"{error.filename or 'A file could not be read or written'}: {error.strerror}.", file=sys.stderr)
+        print(text, file=sys.stderr)
         return USAGE
 
 
@@ -130,9 +120,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return OK_CODE
     except KeyboardInterrupt:
         return STOPPED
-    except Exception:  # noqa: BLE001 - the edge of the program: whatever else comes here is a bug of ours, and its log is kept
+    except Exception as error:  # noqa: BLE001 - the edge of the program: whatever else comes here is a bug of ours, and its log is kept
         print(
-            f"Internal error: this is a bug in the dashboard. Please report it with this log: {_keep_bug()}",
+            f"Internal error: this is a bug in the dashboard. Please report it with this log: {keep_bug(error)}",
             file=sys.stderr,
         )
         return BUG
@@ -141,16 +131,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _flush(code: int) -> int:
     sys.stdout.flush()  # here, where a reader that has gone is understood
     return code
-
-
-def _keep_bug() -> str:
-    traceback.print_exc()
-    with (
-        contextlib.suppress(OSError),
-        tempfile.NamedTemporaryFile(
-            "w", prefix="dashboard-bug-", suffix=".log", delete=False, encoding="utf-8"
-        ) as file,
-    ):
-        file.write(traceback.format_exc())
-        return file.name
-    return "the traceback above (it could not be saved to a file)"

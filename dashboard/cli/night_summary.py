@@ -154,6 +154,7 @@ def summarize_plan(plan: Plan) -> str:
     if plan.inactive:
         lines.append(f"Not active: {', '.join(plan.inactive)}")
     lines += plan.retired
+    lines += plan.config.warnings
     for job in plan.rejected:
         lines += [f"Rejected: {job.kind} {job.name}", *(f"  {fault}" for fault in job.faults)]
     return "\n".join(lines)

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 from dashboard.cli import night_summary
 from dashboard.cli.arguments import OK_CODE, Verbs, add_home_verb, choose_exit_code, find_code, interrupt
+from dashboard.cli.bug import KeptBugError, describe_disk_error, keep_bug
 from dashboard.cli.fail_on import add_fail_on, judge_exit_code
 from dashboard.night.lock import HeldError
 from dashboard.plan.plan import make_plan
 from dashboard.report import prometheus
 from dashboard.schedule import refusal
+from dashboard.schedule.refusal import Ending
 from tvmdash import last_config
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.verdict import read_verdict
+
+if TYPE_CHECKING:
+    from dashboard.night.heartbeat import Heartbeat
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
@@ -38,7 +43,7 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from dashboard.night import heartbeat, night  # the night's machinery; the other verbs start without it
+    from dashboard.night import heartbeat  # the night's machinery; the other verbs start without it
 
     home = Home(arguments.home)
     if arguments.quick:
@@ -54,16 +59,40 @@ def _run(arguments: argparse.Namespace) -> int:
         beat.start(stamp)
 
     def fail(why: str) -> None:
-        if not beat.run_id and not sys.stderr.isatty():  # who starts a night by hand reads why it cannot begin
+        if beat.run_id:
+            refusal.keep(home, why, Ending.FAILED)
+        elif not sys.stderr.isatty():  # who starts a night by hand reads why it cannot begin
             refusal.keep(home, why)
         beat.fail(why)
 
-    with _telling_why(fail):
-        plan = make_plan(home, find_code(arguments), seed=arguments.seed)
-        done = night.run_night(plan, rebuild=not arguments.no_rebuild_tvm, on_begin=begin)
+    def crash(error: Exception) -> NoReturn:
+        log = keep_bug(error)
+        refusal.keep(home, f"{type(error).__name__}: {error} Log: {log}", Ending.CRASHED)
+        beat.fail(f"Internal error: this is a bug in the dashboard. Log: {log}\n{traceback.format_exc()}")
+        raise KeptBugError(log) from error
+
+    try:
+        return _run_night(home, arguments, beat, begin)
+    except (HeldError, BrokenPipeError):  # it waits for another, so it is no start; the reader has seen enough
+        raise
+    except Exception as error:
+        text = str(error) if isinstance(error, DashboardError) else describe_disk_error(error)
+        if not text:
+            crash(error)
+        fail(text)
+        raise
+
+
+def _run_night(home: Home, arguments: argparse.Namespace, beat: Heartbeat, begin: Callable[[str], None]) -> int:
+    from dashboard.night import heartbeat, night
+
+    plan = make_plan(home, find_code(arguments), seed=arguments.seed)
+    done = night.run_night(plan, rebuild=not arguments.no_rebuild_tvm, on_begin=begin)
     summary = night_summary.summarize_night(home, done)
     print(summary)
     if arguments.quick:
+        from dashboard.authoring import quick_home
+
         print(quick_home.format_next_steps(home.root))
     code = choose_exit_code(done)
     if code == OK_CODE:
@@ -80,21 +109,6 @@ def _keep_config(home: Home) -> None:
         last_config.keep(home)
     except OSError as error:
         print(f"{error.filename}: the config could not be copied: {error.strerror}.")
-
-
-@contextlib.contextmanager
-def _telling_why(fail: Callable[[str], None]) -> Iterator[None]:
-    """Tell of a night that does not come to its end by itself; one that waits for another is none."""
-    try:
-        yield
-    except HeldError:
-        raise
-    except DashboardError as error:
-        fail(str(error))
-        raise
-    except Exception:
-        fail(f"Internal error: this is a bug in the dashboard.\n{traceback.format_exc()}")
-        raise
 
 
 def _leave_metrics(path: Path, home: Home, done: Night) -> None:

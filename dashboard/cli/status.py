@@ -27,7 +27,7 @@ def _status(arguments: argparse.Namespace) -> int:
     stamps = home.night_stamps()
     refused = refusal.read(home)
     if refused is not None:
-        print(f"The last start, at {common.parse_stamp(refused.at):%Y-%m-%d %H:%M} UTC, was refused: {refused.reason}")
+        print(refused)
     if not stamps:
         begins = lock.is_held(home) or locks.is_held(home.waiting_file)
         run = f"Run one with ./run_dashboard.sh {home.root}"

@@ -11,6 +11,7 @@ from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, add_home_verb, 
 from dashboard.night import lock
 from dashboard.plan.home_config import read_home_config
 from dashboard.plan.job import REPOSITORY
+from dashboard.schedule.refusal import Ending
 from dashboard.schedule.schedule import find_schedule
 from dashboard.schedule.watch import Watched, make_grace, watch
 from tvmdash import common, last_config
@@ -132,7 +133,8 @@ def _describe(home: Home, watched: Watched) -> list[str]:
         was = f"A night was due on {watched.due:%Y-%m-%d at %H:%M} UTC and had {_format_grace(watched)} to complete."
         due = f"{was} {due}"
     elif watched.refusal is not None:
-        title = f"The night of {_format_night(watched.refusal.at)} could not begin"
+        how = "could not begin" if watched.refusal.ending is Ending.REFUSED else "ended with an error"
+        title = f"The night of {_format_night(watched.refusal.at)} {how}"
     elif watched.attempt is not None:
         title = f"The night of {_format_night(watched.attempt.stamp)} was killed or lost power"
     return [title, due, *_find_reasons(home, watched)]
@@ -145,7 +147,7 @@ def _format_grace(watched: Watched) -> str:
 def _find_reasons(home: Home, watched: Watched) -> Iterator[str]:
     """Known reasons."""
     if watched.refusal is not None:
-        yield f"The start at {_format_night(watched.refusal.at)} was refused: {watched.refusal.reason}"
+        yield str(watched.refusal)
     elif watched.attempt is not None:
         yield _describe_attempt(home, watched.attempt)
     if not watched.schedule.is_enabled and watched.is_overdue:

@@ -19,7 +19,7 @@ from tvmdash import http_util, last_config
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.home_secrets import find_secrets_of_home
-from tvmdash.http_util import Answer, Loss, NoAnswerError
+from tvmdash.http_util import Answer, Loss, NoAnswerError, find_url_fault
 from tvmdash.redaction import redact
 
 _START_S, _END_S, _REQUEST_S, _PAUSE_S, _TRIES = 5.0, 15.0, 5.0, 0.5, 3
@@ -72,6 +72,9 @@ class Heartbeat:
     def _tell(self, event: _Event, body: str, limit_s: float) -> None:
         if not self.url:
             return
+        if unusable := find_url_fault(self.url):
+            _log.warning("heartbeat_url: the URL %s. The night itself is not affected.", unusable)
+            return
         end, fault = time.monotonic() + limit_s, "did not answer in time"
         for attempt in range(_TRIES):
             left_s = end - time.monotonic()
@@ -80,9 +83,6 @@ class Heartbeat:
             time.sleep(_PAUSE_S * (attempt > 0))
             try:
                 answer = self._send(event, body, min(left_s, _REQUEST_S))
-            except ValueError:
-                fault = "is none: write https://HOST/PATH"
-                break
             except (NoAnswerError, TimeoutError) as error:
                 fault = _describe_loss(error)
             else:
@@ -124,7 +124,7 @@ def make_run_id(home: str, stamp: str) -> str:
 
 
 def make_address(url: str, style: HeartbeatStyle, event: tuple[str, str], run_id: str, body: str = "") -> str:
-    """The address that tells the event; ValueError where `url` is none."""
+    """The address that tells the event."""
     parts = urlsplit(url)
     given, host = parse_qsl(parts.query, keep_blank_values=True), parts.hostname or ""
     ending, state = event

@@ -60,7 +60,12 @@ def run_night(
         saved += _tidy_history(plan.home, parse_stamp(order.stamp) if order else moment)
         context = _begin(plan, moment, order)
         process.begin_night(context.mark)
-        notes = (*map(format_change, changes), *saved, *filter(None, [os.environ.get("TVMDASH_NOTE")]))
+        notes = (
+            *plan.config.warnings,
+            *map(format_change, changes),
+            *saved,
+            *filter(None, [os.environ.get("TVMDASH_NOTE")]),
+        )
         journal = Journal(
             plan.home,
             Night(

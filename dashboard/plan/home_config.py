@@ -16,6 +16,7 @@ from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.artifacts.git.names import check_remote
 from dashboard.artifacts.spec import PYPI, check_spec, parse
 from dashboard.plan import home_machine
+from dashboard.plan.addresses import find_late_faults
 from dashboard.plan.hosts import read_hosts
 from dashboard.plan.settings import GitHubSettings, HomeConfig, Isolation, ReferenceRule
 from tvmdash import common, config_util
@@ -53,7 +54,7 @@ def read_home_config(home: Home) -> HomeConfig:
     ]
     if faults:
         raise ConfigError(faults)
-    return config
+    return replace(config, warnings=tuple(find_late_faults(home.root, value, config, str(home.config_file))))
 
 
 def code_folders(home: Home) -> dict[str, tuple[Path, ...]]:

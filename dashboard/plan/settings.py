@@ -47,6 +47,7 @@ class HomeConfig:
 
     reference: the TVM that tonight's is measured against, or the rule that finds one. hosts: the machines by name.
     devices: what TVM drives beside the processor, by name. tvm_source: the remote with the source of TVM's releases.
+    warnings: a sentence for each address and folder that cannot be used when the time comes.
     """
 
     tmp_data: Path
@@ -77,6 +78,7 @@ class HomeConfig:
     tvm_source: str
     hosts: Mapping[str, Host] = field(default_factory=dict)
     devices: Mapping[str, Device] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
     @property
     def folders(self) -> tuple[Path, ...]:

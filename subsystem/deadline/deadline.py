@@ -13,7 +13,7 @@ from tvmdash import common, structured
 from tvmdash.config_util import ConfigError, JobConfig
 from tvmdash.contracts.deadlines import DEADLINES_FILE, SCHEMA_VERSION, DeadlinesAhead
 from tvmdash.dashboard_info import Home, Night
-from tvmdash.slack_util.delivery import SlackConfig, open_slack, tell
+from tvmdash.slack_util.delivery import SlackConfig, find_slack_faults, open_slack, tell
 from tvmdash.slack_util.parts import format_in_a_line
 from tvmdash.slack_util.payloads import Message, Part, build, escape, format_bold, link
 from tvmdash.subsys_templates import Report, Subsystem
@@ -35,7 +35,7 @@ class DeadlineSubsystem(Subsystem[DeadlineConfig]):
             dates.read(config, shown)
         except ConfigError as error:
             return error.faults
-        return ()
+        return find_slack_faults(config, home, shown)
 
     def work(self, config: DeadlineConfig, output: Path, home: Home, tonight: Night) -> Report:
         deadlines = dates.read(config, WHERE)

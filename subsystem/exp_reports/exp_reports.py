@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import message
 
 from tvmdash.config_util import JobConfig
 from tvmdash.dashboard_info import Home, Night
-from tvmdash.slack_util.delivery import SlackConfig, attach, open_slack, tell
+from tvmdash.slack_util.delivery import SlackConfig, attach, find_slack_faults, open_slack, tell
 from tvmdash.subsys_templates import Report, Subsystem
 
 
@@ -25,6 +26,9 @@ class ExpReportsConfig(SlackConfig, JobConfig):
 
 class ExpReports(Subsystem[ExpReportsConfig]):
     """Tells Slack, or where there is none its output folder, how the experiments went."""
+
+    def faults(self, config: ExpReportsConfig, shown: str, home: Home) -> Sequence[str]:
+        return find_slack_faults(config, home, shown)
 
     def work(self, config: ExpReportsConfig, output: Path, home: Home, tonight: Night) -> Report:
         night_message = message.of_night(home, tonight, str(output / "message.txt"))

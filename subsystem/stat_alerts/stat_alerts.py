@@ -30,6 +30,7 @@ from tvmdash.detect.series import Settings
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import annotations as known
 from tvmdash.incidents.ledger import Incidents, Ledger
+from tvmdash.slack_util.delivery import find_slack_faults
 from tvmdash.subsys_templates import Report, Subsystem
 from tvmdash.text import elide, format_list
 from tvmdash.verdict import Controls, write_verdict
@@ -54,6 +55,9 @@ class StatAlertsConfig(ThreadsConfig, JobConfig):
 
 class StatAlerts(Subsystem[StatAlertsConfig]):
     """Judges all series of the home's store, each night once."""
+
+    def faults(self, config: StatAlertsConfig, shown: str, home: Home) -> Sequence[str]:
+        return find_slack_faults(config, home, shown) if config.channel else ()
 
     def work(self, config: StatAlertsConfig, output: Path, home: Home, tonight: Night) -> Report:
         if config.rule == "stddev":

@@ -12,7 +12,7 @@ from tvmdash.config_util import JobConfig
 from tvmdash.contracts.in_slack import IN_SLACK_FILE, InSlack
 from tvmdash.dashboard_info import BLOCKED, FAILED, OK, Home, JobResult, Night
 from tvmdash.errors import DashboardError
-from tvmdash.slack_util.delivery import SlackConfig, open_slack, tell
+from tvmdash.slack_util.delivery import SlackConfig, find_slack_faults, open_slack, tell
 from tvmdash.slack_util.parts import (
     BAD,
     GOOD,
@@ -41,6 +41,9 @@ class SubsysReporterConfig(SlackConfig, JobConfig):
 
 class SubsysReporter(Subsystem[SubsysReporterConfig]):
     """Tells Slack, or where there is none its output folder, how the subsystems before it went."""
+
+    def faults(self, config: SubsysReporterConfig, shown: str, home: Home) -> Sequence[str]:
+        return find_slack_faults(config, home, shown)
 
     def work(self, config: SubsysReporterConfig, output: Path, home: Home, tonight: Night) -> Report:
         jobs = [job for job in tonight.subsystems if job.name != NAME]

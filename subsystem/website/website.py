@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from views.commits import Links
 from tvmdash import common
 from tvmdash.config_util import JobConfig
 from tvmdash.dashboard_info import Home, Night
+from tvmdash.http_util import is_link
 from tvmdash.subsys_templates import Report, Subsystem
 
 
@@ -27,6 +29,14 @@ class WebsiteConfig(JobConfig):
 
 class Website(Subsystem[WebsiteConfig]):
     """Publishes tonight's page and the pages of the nights that changed."""
+
+    def faults(self, config: WebsiteConfig, shown: str, home: Home) -> Sequence[str]:
+        wanted = {"commit_url": ("{commit}",), "compare_url": ("{before}", "{after}")}
+        return [
+            f"{shown}: $.{name}: {url!r:.100} is no address with {' and '.join(parts)}. Use https://HOST/PATH."
+            for name, parts in wanted.items()
+            if (url := getattr(config, name)) and not (is_link(url) and all(part in url for part in parts))
+        ]
 
     def work(self, config: WebsiteConfig, output: Path, home: Home, tonight: Night) -> Report:
         links = Links(config.commit_url, config.compare_url)

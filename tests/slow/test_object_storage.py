@@ -338,6 +338,8 @@ def test_a_damaged_object_is_found(home: Path, storage: ObjectStorage) -> None:
         ("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE", "(?i)access ?key|InvalidAccessKeyId|forbidden"),
         ("AWS_SECRET_ACCESS_KEY", "wrong-wrong-wrong", "(?i)signature|forbidden"),
         ("AWS_ENDPOINT_URL", "http://127.0.0.1:9", "(?i)connect"),
+        ("AWS_ENDPOINT_URL", "127.0.0.1:9000", "Invalid endpoint"),
+        ("AWS_ENDPOINT_URL", "http://[oops", "Invalid IPv6 URL"),
     ],
 )
 def test_wrong_credentials_and_no_server_are_told_without_the_secret(

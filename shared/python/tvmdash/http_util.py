@@ -5,10 +5,11 @@ from __future__ import annotations
 import enum
 import io
 import logging
+import re
 import ssl
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -17,6 +18,7 @@ from tvmdash.common import Json, parse_json
 from tvmdash.errors import DashboardError
 
 MAX_ANSWER_BYTES = 4 << 20
+_HOST = re.compile(r"(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?(?:\.|\Z))+")
 _T = TypeVar("_T")
 logging.getLogger("urllib3").setLevel(logging.ERROR)  # its debug messages hold the path, which may be a secret
 
@@ -90,26 +92,33 @@ def send(
     raise fault  # out here: the exceptions of requests hold the request, and with it the token
 
 
-def is_safe(url: str) -> bool:
-    """Whether a secret may be sent to `url`: over TLS, or on this machine alone."""
+def find_url_fault(url: str, schemes: Sequence[str] = ("https", "http")) -> str:
+    """What keeps a request from being sent to `url`, as a clause that shows nothing of it; empty where nothing does."""
+    if not url.isascii() or not url.isprintable() or " " in url:
+        return "contains a space, or a character that a URL must escape"
     try:
         parts = urlsplit(url)
-        host = parts.hostname or ""
+        host, port = parts.hostname or "", parts.port
     except ValueError:
+        return "has an invalid host or port"
+    if parts.scheme not in schemes:
+        return f"does not start with {' or '.join(f'{scheme}://' for scheme in schemes)}"
+    if parts.scheme == "file":
+        return "" if parts.path.startswith("/") else "names no absolute path"
+    return "" if port != 0 and (_HOST.fullmatch(host) or ":" in host) else "has an invalid host or port"
+
+
+def is_safe(url: str) -> bool:
+    """Whether a secret may be sent to `url`: over TLS, or on this machine alone."""
+    if find_url_fault(url):
         return False
-    clean = url.isascii() and url.isprintable() and " " not in url and "@" not in parts.netloc
-    return clean and bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and is_local(host)))
+    parts = urlsplit(url)
+    return "@" not in parts.netloc and (parts.scheme == "https" or is_local(parts.hostname or ""))
 
 
 def is_link(url: str) -> bool:
     """Whether `url` is an address that a page or a mail may link to."""
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname
-    except ValueError:
-        return False
-    plain = url.isascii() and url.isprintable() and not set(url) & set(" ()<>[]\"'`\\")
-    return plain and parts.scheme in {"http", "https"} and bool(host) and "@" not in parts.netloc
+    return not find_url_fault(url) and not set(url) & set("()<>[]\"'`\\") and "@" not in urlsplit(url).netloc
 
 
 def make_tls_context() -> ssl.SSLContext:

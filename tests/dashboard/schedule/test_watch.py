@@ -128,7 +128,7 @@ def test_a_start_that_is_refused_is_told_once_with_its_reason_until_a_night_begi
     assert [body["title"] for body in home.hook.bodies] == [title]
     status = home.made.run(verb="status")
     assert status.code == 1
-    assert re.match(r"The last start, at .* UTC, was refused: .* MB free", status.output)
+    assert re.match(r"The start at .* UTC was refused: .* MB free", status.output)
     assert common.parse_stamp(last).strftime("%H:%M") in status.output or last in status.output
     assert "was refused: " in home.made.run(verb="doctor").output
 

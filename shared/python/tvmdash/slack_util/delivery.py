@@ -75,6 +75,15 @@ def open_slack(config: SlackConfig | Mapping[str, Any], home: Home, where: str) 
         raise DashboardError(f"{where}: {error}") from error
 
 
+def find_slack_faults(config: SlackConfig, home: Home, where: str) -> tuple[str, ...]:
+    """What is wrong with the Slack of a subsystem's config, for its `faults`; nothing where there is no token."""
+    try:
+        open_slack(config, home, where)
+    except DashboardError as error:
+        return (str(error),)
+    return ()
+
+
 def tell(slack: Slack | None, output: Path, stamp: str, message: Message, *, since: float | None = None) -> str:
     """Leave the message as message.txt and message.json in `output`, and give it to Slack; a sentence about that."""
     return deliver(slack, output, stamp, message, since=since).words
