@@ -115,6 +115,12 @@ def test_the_written_pages_stay_readable_in_an_afternoon() -> None:
     assert sum(words.values()) <= 30_000, sorted(words.items(), key=lambda item: -item[1])[:5]
 
 
+def test_a_decision_takes_ten_lines() -> None:
+    notes = {path.name: path.read_text(encoding="utf-8").splitlines() for path in DOCS.glob("decisions/0*.md")}
+    assert notes
+    assert not [name for name, lines in notes.items() if len(lines) > 10 or max(map(len, lines)) > 120]
+
+
 def test_the_readmes_commands_are_there_and_ci_runs_the_same() -> None:
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     for command in ("run_dashboard.sh", "dashboard_job.sh", "tests/run.sh"):
