@@ -129,8 +129,9 @@ def test_each_file_of_a_trace_split_by_size_is_whole(tmp_path: Path) -> None:
     assert answers == [[[[BATCH, 5 * BATCH]], []]] * 3
 
 
-def test_a_trace_split_by_process_has_a_file_for_each(tmp_path: Path) -> None:
-    written = write_perfetto(tmp_path / "x.pftrace", NIGHT, flows=FLOWS, split=Split.PROCESS)
+@pytest.mark.parametrize("split", [Split.PROCESS, "process"])
+def test_a_trace_split_by_process_has_a_file_for_each(tmp_path: Path, split: Split) -> None:
+    written = write_perfetto(tmp_path / "x.pftrace", NIGHT, flows=FLOWS, split=split)
     assert [path.name for path in written.paths] == ["x.night.pftrace", "x.2.relax_opt.pftrace"]
     answers = [ask(path, "SELECT COUNT(*) FROM slice", "SELECT COUNT(*) FROM counter") for path in written.paths]
     assert answers == [[[[2]], [[0]]], [[[3]], [[3]]]]

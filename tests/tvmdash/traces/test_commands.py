@@ -52,6 +52,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_a_query_that_takes_too_long_is_stopped(home: Path) -> None:
+    endless = "SELECT count(*) FROM range(1000000000) a, range(1000000000) b WHERE a.range + b.range = -1"
+    said = "the query was stopped after 0.3 s. Ask for less, as with --night or LIMIT, or raise --timeout.\n"
+    assert run(home, "query", endless, "raw", "--timeout", "0.3", code=1).endswith(said)
+    assert "matmul" in run(home, "query", "SELECT name FROM kernels", "raw", "--timeout", "0")
+
+
 def test_rows_come_in_five_formats(home: Path) -> None:
     sql = "SELECT name, duration, 'a|b <i>' AS mark FROM kernels WHERE duration < 50 ORDER BY guid LIMIT 1"
     assert json.loads(run(home, "query", sql, "raw", "--format", "json")) == [

@@ -123,6 +123,16 @@ def runs(same_paths: list[Path], tmp_path_factory: pytest.TempPathFactory) -> li
     return [(inputs, seal(inputs, folder / f"sealed_{len(inputs)}").path) for inputs in kinds]
 
 
+def test_a_window_and_filters_given_as_text_mean_what_they_say_or_are_refused() -> None:
+    for straddle in Straddle:
+        window: Window = Window("25%", "75%", straddle.value)  # type: ignore[arg-type] - as authors write it
+        assert window.straddle is straddle
+    with pytest.raises(DashboardError, match="straddle: 'inside' is none of contained, overlapping, clipped, starting"):
+        Window("25%", "75%", "inside")  # type: ignore[arg-type]
+    with pytest.raises(DashboardError, match=r"nights: '2026\*' is a text. Give a list of patterns"):
+        Filters(nights="2026*")
+
+
 @pytest.mark.parametrize("straddle", Straddle)
 def test_a_window_into_databases_leaves_what_it_leaves_of_all_rows(
     runs: list[tuple[list[Path], Path]], straddle: Straddle

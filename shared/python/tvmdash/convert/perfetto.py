@@ -33,6 +33,11 @@ def write_perfetto(
     begun where one has more than `max_bytes`, with Split.PROCESS for each process. A flow between two files is not
     drawn.
     """
+    try:
+        split = Split(split)
+    except ValueError:
+        choices = ", ".join(choice.value for choice in Split)
+        raise DashboardError(f"split: {split!r} is none of {choices}.") from None
     tied = _tie(flows)
     lanes = Lanes()
     counted = {Slices: 0, Counters: 0}

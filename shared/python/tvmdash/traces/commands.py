@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import math
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -24,6 +28,8 @@ from tvmdash.traces.sealing import seal, verify
 from tvmdash.traces.summaries import GROUPS, SummaryRow, summary
 from tvmdash.traces.views import ALL_VIEWS
 
+QUERY_TIMEOUT_S = 600.0
+_INTERRUPT_EVERY_S = 0.2
 Work = Callable[[argparse.Namespace, Progress], str]
 
 
@@ -68,16 +74,67 @@ def _format(parser: argparse.ArgumentParser) -> None:
 
 def _query_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("sql", metavar="SQL", help='as in "SELECT * FROM top"')
+    parser.add_argument(
+        "--timeout", type=float, default=QUERY_TIMEOUT_S, metavar="SECONDS",
+        help=f"stop the query after so many seconds (default: {QUERY_TIMEOUT_S:g}; 0: never)",
+    )  # fmt: skip
     _add_inputs(parser)
     _format(parser)
     add_filters(parser)
 
 
 def _query(options: argparse.Namespace, progress: Progress) -> str:
-    with connect(options.inputs, filters=filters_of(options), progress=progress) as traces:
+    limit = _TimeLimit(options.timeout)
+    reading = limit.watch_reading(progress)
+    with connect(options.inputs, filters=filters_of(options), progress=reading) as traces, limit.hold(traces):
         result = traces.execute(options.sql)
         names = [column[0] for column in result.description or ()]
         return FORMATS[options.format](names, result.fetchall())
+
+
+class _TimeLimit:
+    """Stops a query that takes too long, while it reads and while it computes; 0 s are no limit."""
+
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s = limit_s
+        self._end = time.monotonic() + limit_s if limit_s > 0 else math.inf
+
+    def _make_error(self) -> DashboardError:
+        remedy = "Ask for less, as with --night or LIMIT, or raise --timeout."
+        return DashboardError(f"the query was stopped after {self._limit_s:g} s.", remedy=remedy)
+
+    def watch_reading(self, progress: Progress) -> Progress:
+        """The same progress, which raises where the time is over."""
+
+        def tell(what: str, done: int, of: int) -> None:
+            if time.monotonic() >= self._end:
+                raise self._make_error()
+            progress(what, done, of)
+
+        return tell
+
+    @contextlib.contextmanager
+    def hold(self, traces: Connection) -> Iterator[None]:
+        """Interrupt what the connection computes once the time is over, and again until it has stopped."""
+        is_done = threading.Event()
+
+        def watch() -> None:
+            wait_s = max(0.0, self._end - time.monotonic())
+            while not is_done.wait(None if math.isinf(wait_s) else wait_s):
+                traces.interrupt()
+                wait_s = _INTERRUPT_EVERY_S
+
+        watching = threading.Thread(target=watch, daemon=True)
+        watching.start()
+        try:
+            yield
+        except DashboardError as error:
+            if time.monotonic() >= self._end:
+                raise self._make_error() from error
+            raise
+        finally:
+            is_done.set()
+            watching.join()
 
 
 def _add_summary_arguments(parser: argparse.ArgumentParser) -> None:

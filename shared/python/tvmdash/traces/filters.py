@@ -56,6 +56,13 @@ class Window:
     end: str = ""
     straddle: Straddle = Straddle.CONTAINED
 
+    def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "straddle", Straddle(self.straddle))
+        except ValueError:
+            choices = ", ".join(choice.value for choice in Straddle)
+            raise DashboardError(f"straddle: {self.straddle!r} is none of {choices}.") from None
+
 
 @dataclass(frozen=True)
 class Filters:
@@ -79,6 +86,11 @@ class Filters:
     regions: Sequence[str] = ()
     categories: Sequence[str] = ()
     annotations: bool = True
+
+    def __post_init__(self) -> None:
+        for name in CHOICES:
+            if isinstance(getattr(self, name), str):
+                raise DashboardError(f"{name}: {getattr(self, name)!r} is a text. Give a list of patterns.")
 
 
 CHOICES = tuple(field.name for field in fields(Filters) if field.name not in ("window", "annotations"))
