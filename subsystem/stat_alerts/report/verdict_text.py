@@ -148,7 +148,8 @@ def _where(incident: Incident, over: OverMachines | None) -> str:
     if over is None:
         return incident_headline(incident)
     what, every = incident_headline(incident), [*over.moved, *over.calm, *over.unknown]
-    if over.name and len(over.moved) > 1 and not incident.is_exact:
+    is_in_percent = not incident.is_exact and all(moved.relative for moved in incident.moved)
+    if over.name and len(over.moved) > 1 and is_in_percent:
         what = f"{elide(over.name, _NAME)} {_size_over(incident, over)}"
     if len(over.moved) == len(every):
         return f"{what} on all {len(every)} machines"

@@ -349,9 +349,16 @@ def test_many_series_are_told_as_one_with_the_worst_first() -> None:
     assert "And 6 more: exp s5 run time" in describe(incident)
 
 
-def test_a_series_that_is_not_positive_is_told_in_units_of_its_scatter() -> None:
-    incident = ledgers.fold([opened(ONE, moved(relative=False, effect=4.2))]).incidents[ONE]
-    assert format_headline(incident).endswith("+4.2 of its scatter")
+@pytest.mark.parametrize(
+    ("before", "after", "unit", "told"),
+    [(0.0, 5.0, "", "+5.00"), (-0.2, 0.3, "ms", "+0.500 ms"), (0.0, -1500.0, "ms", "−1.50 s")],
+)
+def test_a_series_that_is_not_positive_is_told_in_its_own_unit(
+    before: float, after: float, unit: str, told: str
+) -> None:
+    jumped = moved(relative=False, effect=4.2, before=before, after=after, unit=unit)
+    incident = ledgers.fold([opened(ONE, jumped)]).incidents[ONE]
+    assert format_headline(incident).endswith(f" {told}")
     assert "%" not in describe(incident)
 
 

@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import CREEP, MACHINE, NOT_TVMS, Incident
 from tvmdash.records.metrics import METRICS
-from tvmdash.text import elide, format_exact, format_list, format_percent, format_percents, format_signed, is_commit
+from tvmdash.text import (
+    MINUS,
+    elide,
+    format_exact,
+    format_list,
+    format_percent,
+    format_percents,
+    format_quantity,
+    format_signed,
+    is_commit,
+)
 
 _METRICS = {metric.name for metric in METRICS}
 _NAME_COLUMNS, _WORKLOAD_COLUMNS = 70, 40
@@ -101,10 +111,13 @@ def _format_ways(moved: Sequence[Moved]) -> str:
 
 
 def format_size(moved: Moved) -> str:
-    """By how much it moved: an exact number in its unit, any other in percent."""
+    """By how much it moved: in percent; an exact number, and one of which there is no percent, in its unit."""
+    if moved.relative and not moved.is_exact:
+        return format_percent(moved.effect)
+    change = moved.after - moved.before
     if moved.is_exact:
-        return format_exact(moved.after - moved.before, moved.unit, sign=True)
-    return format_effect(moved.effect, relative=moved.relative)
+        return format_exact(change, moved.unit, sign=True)
+    return f"{MINUS if change < 0 else '+'}{format_quantity(abs(change), moved.unit)}"
 
 
 def format_effect(effect: float, *, relative: bool) -> str:
