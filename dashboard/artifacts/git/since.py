@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
-from dashboard.artifacts.git.mirror import Mirror
+from dashboard.artifacts.git.mirror import Commit, Mirror
 from dashboard.artifacts.spec import GIT
 from tvmdash.dashboard_info import Night
 
@@ -26,7 +26,8 @@ def describe_artifacts(
 
     `nights` are earlier ones, newest first. `since` is None where none of them took an artifact for the same remote and
     branch. Of a wheel it names version and commit before; of a git build also the commits that came, newest first, at
-    most MOST_COMMITS, each with the folders that it changed, and how many `more`.
+    most MOST_COMMITS, each with the folders that it changed, and how many `more`; and where the branch was rewritten
+    those that are `gone` from it, likewise, and how many `more_gone`.
     """
     entries: dict[str, dict[str, Any]] = {}
     for spec, artifact in have.items():
@@ -68,17 +69,24 @@ def _describe_commits(artifact: Artifact, old: object, folder: Path) -> Iterator
     mirror = Mirror.of(folder, artifact.facts["remote"])
     try:
         commits = mirror.commits(old, artifact.commit, most=_COUNTED)
+        gone = mirror.commits(artifact.commit, old, most=_COUNTED)
         folders = mirror.folders(old, artifact.commit, most=MOST_COMMITS)
     except ArtifactError as error:
         _log.warning("commits since %s: %s", old, error)
         return
-    named = {"committed": "date"}
     yield (
         "commits",
         [
-            {named.get(name, name): value for name, value in asdict(commit).items()}
-            | {"folders": list(folders.get(commit.sha, ()))[:_MOST_FOLDERS]}
+            _describe_commit(commit) | {"folders": list(folders.get(commit.sha, ()))[:_MOST_FOLDERS]}
             for commit in commits[:MOST_COMMITS]
         ],
     )
     yield "more", max(0, len(commits) - MOST_COMMITS)
+    if gone:
+        yield "gone", [_describe_commit(commit) for commit in gone[:MOST_COMMITS]]
+        yield "more_gone", max(0, len(gone) - MOST_COMMITS)
+
+
+def _describe_commit(commit: Commit) -> dict[str, object]:
+    named = {"committed": "date"}
+    return {named.get(name, name): value for name, value in asdict(commit).items()}

@@ -76,6 +76,7 @@ class CommitView:
 class NewCommits:
     """What came between two nights' TVMs: the newest commits, those that changed code first; how many `more` there are.
 
+    gone, more_gone: those that are in the branch no more, which was rewritten.
     ends: both TVMs, for people; before, after: as records have them.
     """
 
@@ -85,10 +86,16 @@ class NewCommits:
     more: int
     before: str
     after: str
+    gone: tuple[CommitView, ...] = ()
+    more_gone: int = 0
 
     @property
     def count(self) -> int:
         return len(self.commits) + self.more
+
+    @property
+    def count_gone(self) -> int:
+        return len(self.gone) + self.more_gone
 
 
 def list_new(night: Night, links: Links) -> tuple[NewCommits, ...]:
@@ -111,10 +118,16 @@ def _list_new(artifacts: Sequence[Any], links: Links) -> Iterator[NewCommits]:
             (ends[0], ends[1]),
             links.of_range(remote, before, after),
             tuple(sorted(views, key=lambda view: view.is_beside)),
-            more if isinstance(more := since.get("more"), int) else 0,
+            _count(since.get("more")),
             before,
             after,
+            tuple(_view(commit, remote, links) for commit in _maps(since.get("gone"))),
+            _count(since.get("more_gone")),
         )
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def _shorten(commit: str, version: object) -> str:

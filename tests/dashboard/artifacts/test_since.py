@@ -69,6 +69,23 @@ def test_a_long_list_is_bounded_and_the_rest_counted(remotes: standin.Remotes, m
     assert now["since"]["more"] == 3
 
 
+def test_commits_that_a_rewritten_branch_has_lost_are_told(
+    remotes: standin.Remotes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(since, "MOST_COMMITS", 1)
+    kept = standin.git(remotes.tvm, "rev-parse", "HEAD")
+    lost = [remotes.commit("Lost", {"a.cc": "1"}), remotes.commit("Lost too", {"a.cc": "2"})]
+    folder, main = fetched(remotes), ArtifactSpec(str(remotes.tvm), "main")
+    standin.git(remotes.tvm, "reset", "--quiet", "--hard", kept)
+    new = remotes.commit("Instead", {"a.cc": "3"})
+    fetched(remotes)
+    old = night(1, build(remotes.tvm, lost[-1]).identity())
+    (now,) = since.describe_artifacts({main: build(remotes.tvm, new)}, [old], folder)
+    assert [one["title"] for one in now["since"]["commits"]] == ["Instead"]
+    assert [(one["sha"], one["title"]) for one in now["since"]["gone"]] == [(lost[1], "Lost too")]
+    assert now["since"]["more_gone"] == 1
+
+
 def test_a_commit_that_the_mirror_lacks_costs_the_list_only(remotes: standin.Remotes) -> None:
     commit = standin.git(remotes.tvm, "rev-parse", "HEAD")
     old = night(1, build(remotes.tvm, "0" * 40).identity())

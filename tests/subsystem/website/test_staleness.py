@@ -124,6 +124,18 @@ def test_another_address_of_commits_reaches_the_pages_that_stand(site: Site) -> 
         assert address.format(commit="c" * 40) in list(site.page(f"nights/{stamp(1)}.html").references)
 
 
+def test_commits_that_a_rewritten_branch_has_lost_are_named(site: Site) -> None:
+    came, went = ({"sha": sha * 40, "title": f"A {sha}", "author": "a", "date": "2026-11-20"} for sha in "cd")
+    since = {"stamp": stamp(2), "key": "git-b", "version": "0.1+gb", "commit": "d" * 40, "commits": [came], "more": 0}
+    since |= {"gone": [went], "more_gone": 2}
+    site.night(job("cnn"), at=stamp(1), state=COMPLETE, provider="git", key="git-c", commit="c" * 40, since=since)
+    site.night(job("cnn"))
+    site.publish_here(STAMP)
+    words = " ".join(site.page(f"nights/{stamp(1)}.html").words.split())
+    assert "1 commit ccccccccc A c a, 2026-11-20 " in words
+    assert "The branch was rewritten: 3 commits are no longer in it ddddddddd A d a, 2026-11-20 and 2 more" in words
+
+
 def test_samples_that_were_read_once_outlive_their_raw_measurements_and_the_code_that_read_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
