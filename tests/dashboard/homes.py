@@ -198,6 +198,11 @@ def _unbuilt(verb: str) -> list[str]:
     return ["--no-rebuild-tvm"] if verb == "run" else []
 
 
+def call(*words: str) -> Finished:
+    """Run the dashboard with exactly these words."""
+    return _run(list(words))
+
+
 def _run(words: list[str], program: Sequence[str] = ("-m", "dashboard")) -> Finished:
     begun, order = time.monotonic(), Order([*program, *words], environment(), "/")
     with tempfile.TemporaryFile() as file:
