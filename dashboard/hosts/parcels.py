@@ -112,7 +112,7 @@ def hash_file(path: Path) -> str:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedOfHost:
     """What the home asked a host for: the experiments `jobs`, named as at home, in the night `stamp`."""
 
     host: str
@@ -120,7 +120,7 @@ class Asked:
     jobs: Collection[str]
 
 
-def take_in(file: Path, asked: Asked, home: Home, tmp_data: Path) -> Parcel:
+def take_in(file: Path, asked: AskedOfHost, home: Home, tmp_data: Path) -> Parcel:
     """Take what a parcel holds into the home. DashboardError where it holds anything that its host was not asked for.
 
     Then nothing of it is taken in. The caller removes `Parcel.folder`.
@@ -148,7 +148,7 @@ class _Bounded(io.FileIO):
         return super().read(size)
 
 
-def _unpack(file: Path, asked: Asked, folder: Path) -> None:
+def _unpack(file: Path, asked: AskedOfHost, folder: Path) -> None:
     with _Bounded(file) as opened, tarfile.open(fileobj=opened, mode="r:") as archive:
         for count, member in enumerate(archive):
             if count >= _MOST_FILES:
@@ -162,7 +162,7 @@ def _unpack(file: Path, asked: Asked, folder: Path) -> None:
                 shutil.copyfileobj(content, copy)
 
 
-def _check_member(member: tarfile.TarInfo, asked: Asked) -> None:
+def _check_member(member: tarfile.TarInfo, asked: AskedOfHost) -> None:
     """DashboardError where it is no file that was asked for: what a host says must not reach what is another's."""
     if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse() or not _is_expected(member, asked):
         raise DashboardError(f"it contains an unexpected entry, {member.name!r:.120}.")
@@ -171,7 +171,7 @@ def _check_member(member: tarfile.TarInfo, asked: Asked) -> None:
         raise DashboardError(f"{member.name!r:.120} has {member.size} bytes, more than {most}.")
 
 
-def _is_expected(member: tarfile.TarInfo, asked: Asked) -> bool:
+def _is_expected(member: tarfile.TarInfo, asked: AskedOfHost) -> bool:
     if member.name in (_NIGHT, _MACHINE):
         return True
     parts = PurePosixPath(member.name).parts
@@ -187,7 +187,7 @@ def _is_expected(member: tarfile.TarInfo, asked: Asked) -> bool:
     return len(parts) == 3 and name in names.get(kind, ())
 
 
-def _check(folder: Path, asked: Asked) -> Night:
+def _check(folder: Path, asked: AskedOfHost) -> Night:
     """The record of the night; DashboardError where it, or what was measured, is not as a host's night leaves it."""
     night = Night.from_json(common.read_json(folder / _NIGHT), folder / _NIGHT)
     if night.stamp != asked.stamp or not common.is_stamp(asked.stamp):

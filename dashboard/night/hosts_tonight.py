@@ -16,7 +16,7 @@ from dashboard.hosts import bundle, launcher, parcels
 from dashboard.hosts.bundle import Code, Tvms
 from dashboard.hosts.copies import Copies
 from dashboard.hosts.messages import Begin
-from dashboard.hosts.parcels import Asked, Parcel
+from dashboard.hosts.parcels import AskedOfHost, Parcel
 from dashboard.hosts.probe import find_clock_faults
 from dashboard.hosts.session import Session
 from dashboard.night import publish
@@ -184,15 +184,15 @@ class HostsTonight:
             else:
                 self._keep(visit, parcel)
 
-    def _find_asked(self, host: str, stamp: str) -> Asked:
+    def _find_asked(self, host: str, stamp: str) -> AskedOfHost:
         """What this home asked the host for in that night, as its record says."""
         night = self._journal.night
         if stamp != night.stamp:
             try:
                 night = self._context.home.read_night(stamp)
             except DashboardError:
-                return Asked(host, stamp, ())
-        return Asked(host, stamp, [job.name for job in night.experiments if host_of(job.name) == host])
+                return AskedOfHost(host, stamp, ())
+        return AskedOfHost(host, stamp, [job.name for job in night.experiments if host_of(job.name) == host])
 
     def _set_aside(self, visit: _Visit, file: Path, stamp: str, error: DashboardError) -> None:
         aside = file.with_name(f"refused-{visit.host.name}-{file.name}")

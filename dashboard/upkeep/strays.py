@@ -144,7 +144,7 @@ def _is_same(home: Home, one: str, other: str) -> bool:
 
 
 @dataclass(frozen=True)
-class _Line:
+class _SetAside:
     """What is kept of one that was set aside: when, its path below results, its name now.
 
     is_misdated: a person said that the clock was right then, so it is of no night at that time.
@@ -166,7 +166,7 @@ def set_aside(home: Home, strays: list[Stray], now: datetime.datetime, *, is_clo
         target = _find_free(results / FOLDER / relative)
         target.parent.mkdir(parents=True, exist_ok=True)
         os.rename(stray.path, target)
-        line = _Line(f"{now:%Y-%m-%dT%H:%M:%SZ}", str(relative), target.name, stray.why, is_clock_right)
+        line = _SetAside(f"{now:%Y-%m-%dT%H:%M:%SZ}", str(relative), target.name, stray.why, is_clock_right)
         lines.append(results / FOLDER / _WORDS_FILE, [structured.to_json(line)])
         sentences.append(f"{relative} was moved aside to {target.parent} ({stray.why}).")
     if sentences:
@@ -204,19 +204,19 @@ def find_returning(home: Home, now: datetime.datetime) -> list[Returning]:
     return list(found.values())
 
 
-def _stamp_in(line: _Line) -> str:
+def _stamp_in(line: _SetAside) -> str:
     """The night that the file is of; empty where its name says none."""
     match = _STAMPED.fullmatch(PurePosixPath(line.path).name)
     return match[1] if match and common.is_stamp(match[1]) else ""
 
 
-def _was_to_come(line: _Line) -> bool:
+def _was_to_come(line: _SetAside) -> bool:
     """Whether it was set aside for being of a night to come, and lay below the results."""
     is_below = not {"/", ".."} & set(PurePosixPath(line.path).parts) and PurePosixPath(line.now).name == line.now
     return is_below and not line.is_misdated and _stamp_in(line) > re.sub("[-:]", "", line.at)
 
 
-def _read_lines(path: Path) -> Iterator[_Line]:
+def _read_lines(path: Path) -> Iterator[_SetAside]:
     """What was set aside, the oldest first; a line that nobody can read brings nothing back."""
     try:
         raw = path.read_bytes() if path.is_file() else b""
@@ -224,7 +224,7 @@ def _read_lines(path: Path) -> Iterator[_Line]:
         return
     for text in raw.splitlines():
         with contextlib.suppress(DashboardError):
-            yield structured.from_json(_Line, common.parse_json(text, str(path)), path)
+            yield structured.from_json(_SetAside, common.parse_json(text, str(path)), path)
 
 
 def put_back(home: Home, returning: Sequence[Returning]) -> list[str]:

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 
 from dashboard.hosts import parcels
-from dashboard.hosts.parcels import Asked
+from dashboard.hosts.parcels import AskedOfHost
 from tests import fuzzing
 from tests.dashboard import homes
 from tests.fuzzing import the_same_each_time
@@ -26,7 +26,7 @@ from tvmdash.errors import DashboardError
 
 STAMP = "20261123T031500Z"
 DATA = f"data/cnn~box/data_{STAMP}.json"
-ASKED = Asked("box", STAMP, ("cnn~box", "rnn~box"))
+ASKED = AskedOfHost("box", STAMP, ("cnn~box", "rnn~box"))
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def overlay(value: Any, change: Any) -> Any:
 
 def test_a_night_that_the_home_did_not_ask_for_is_refused(there: Home, tmp_path: Path) -> None:
     with pytest.raises(DashboardError, match=f"this home did not ask this host for the night {STAMP}"):
-        parcels.take_in(pack(there), Asked("box", STAMP, ()), Home(tmp_path / "home"), tmp_path / "tmp")
+        parcels.take_in(pack(there), AskedOfHost("box", STAMP, ()), Home(tmp_path / "home"), tmp_path / "tmp")
 
 
 @given(fuzzing.cases(lambda chance: chance))
