@@ -41,17 +41,17 @@ FLOORS: dict[str, str] = {
     "dashboard_info": "common config_util errors machine records redaction stages structured",
     "failures": "dashboard_info text",
     "last_config": "common dashboard_info errors",
-    "home_secrets": "common config_util dashboard_info errors redaction",
+    "home_secrets": "common config_util dashboard_info errors files redaction",
     "verdict": "common dashboard_info detect errors structured",
     "contracts": "common dashboard_info detect errors machine records stats structured verdict",
-    "measure": "common config_util dashboard_info errors stages stats",
+    "measure": "common config_util dashboard_info errors files stages stats",
     "records_exchange": "common dashboard_info errors machine records text",
     "trial_util": "measure",
     "analysis_util": "devices measure records stats",
     "summary_util": "common errors json_schema stats text",
     "plot_util": "common errors text",
     "check_prerequisites": "common config_util dashboard_info errors stages text",
-    "traces": "common convert errors machine measure records text",
+    "traces": "common convert errors files machine measure records text",
     "tries": "common contracts dashboard_info errors files records stats structured text",
     "incidents": "common contracts dashboard_info detect errors files records series structured text",
     "signoff": "common contracts dashboard_info detect devices errors files incidents machine records series stats"
@@ -63,7 +63,7 @@ FLOORS: dict[str, str] = {
     " incidents last_config records secret_file series slack_util structured text verdict time_budget",
     "experiment": "analysis_util common config_util dashboard_info devices errors files machine measure plot_util"
     " records series stages stats structured summary_util text trial_util",
-    "relax_util": "common devices errors experiment machine measure networks trial_util",
+    "relax_util": "common devices errors experiment files machine measure networks trial_util",
     "exp_templates": "common config_util dashboard_info devices experiment measure plot_util records stages"
     " summary_util",
     "relax_templates": "config_util exp_templates experiment networks relax_util",
@@ -290,6 +290,24 @@ def test_there_is_one_lock() -> None:
         if any(found.package == "fcntl" for found in imports_in(path))
     ]
     assert users == [Path("shared/python/tvmdash/files/lock.py")]
+
+
+_OF_TREES = frozenset(("shutil.rmtree", "shutil.copytree", "os.walk", "os.fwalk"))
+_OWN_CODE = ("subsystem/website/files/static.py", "subsystem/website/files/incremental.py")
+"""They look through the website's own sources."""
+
+
+def test_one_module_handles_trees_that_others_left() -> None:
+    """What stands in the library of Python recurses, follows, hangs or raises: decision 148."""
+    faults = [
+        f"{path.relative_to(REPO)}:{node.lineno}: {node.attr}"
+        for folder in ("dashboard", "experiments", "shared", "subsystem")
+        for path in modules_of(REPO / folder)
+        if not path.as_posix().endswith(("files/trees.py", *_OWN_CODE))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and (node.attr == "rglob" or ast.unparse(node) in _OF_TREES)
+    ]
+    assert not faults, "\n".join(faults)
 
 
 def test_the_walk_sees_imports_wherever_they_stand(tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import BinaryIO
 
 from dashboard.archive.chain import State
 from dashboard.archive.manifests import Folder, Link, StoredFile
 from dashboard.archive.objects import Objects, UnreadableSourceError
+from tvmdash.files import trees
+from tvmdash.files.trees import Bounds, Entry, Fault, Problem
 
 CACHE_TAG = "CACHEDIR.TAG"
 CACHE_SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55"
@@ -23,7 +24,9 @@ _STORE = "results/store.sqlite"
 _UNFINISHED = (".tmp", ".new", ".old", ".lock")
 _NOTHING: Mapping[str, Path] = MappingProxyType({})
 _PLAIN_FOLDER = 0o755
-_KINDS = {stat.S_IFSOCK: "a socket", stat.S_IFIFO: "a named pipe", stat.S_IFBLK: "a device", stat.S_IFCHR: "a device"}
+_MOST = Bounds(depth=2_000, entries=10_000_000)
+_LARGEST_BYTES = 8 << 30
+"""No file of a home comes near it; a sparse one that claims 20 GB would take minutes to read each night."""
 
 
 @dataclass
@@ -41,14 +44,33 @@ class Scan:
     complete: bool = True
     beside: dict[str, Path] = field(default_factory=dict)
 
-    def source_of(self, home: Path, path: str) -> Path:
-        """The file that is archived as `path`."""
-        outside = (folder / path[len(place) + 1 :] for place, folder in self.beside.items() if _is_in(path, place))
-        return next(outside, home / path)
+    def source_of(self, home: Path, path: str) -> tuple[Path, str]:
+        """The file that is archived as `path`: the folder that was scanned, and its path in it."""
+        outside = ((folder, path[len(place) + 1 :]) for place, folder in self.beside.items() if _is_in(path, place))
+        return next(outside, (home, path))
+
+    def add(self, entry: Entry) -> None:
+        """Note what belongs into the archive."""
+        if entry.is_link:
+            self.links[entry.path] = entry.target
+        elif entry.is_folder:
+            self.folder_modes[entry.path] = stat.S_IMODE(entry.status.st_mode)
+        elif entry.status.st_size > _LARGEST_BYTES:
+            self.skip_unreadable(entry.path, f"has more than {_LARGEST_BYTES / 1e9:.1f} GB")
+        else:
+            self.files[entry.path] = entry.status
+
+    def skip(self, problem: Problem) -> None:
+        """Note what is in the home and cannot be archived."""
+        if problem.fault is Fault.SPECIAL:
+            text = f"{trees.show(problem.path)}: {problem.text}; only files, folders and links are archived."
+            self.skipped.append(text)
+        else:
+            self.skip_unreadable(problem.path or ".", problem.text)
 
     def skip_unreadable(self, path: str, problem: str) -> None:
         """Note that `path` should be here and is not."""
-        self.skipped.append(f"{path}: {problem}. It was left out of this archive.")
+        self.skipped.append(f"{trees.show(path)}: {problem}. It was left out of this archive.")
         self.complete = False
 
 
@@ -58,13 +80,18 @@ def scan(home: Path, exclude: Collection[Path], beside: Mapping[str, Path] = _NO
     Symbolic links are not followed; the home itself is never taken for a derived or excluded folder. `beside`: folders
     that are there as well, by where in the home they are to be, unless the home has something there.
     """
-    root = os.path.realpath(home)
-    excluded = {os.path.realpath(path) for path in exclude}
+    root = Path(os.path.realpath(home))
+    excluded = {os.path.relpath(os.path.realpath(path), root) for path in exclude}
     scanned = Scan()
     scanned.folder_modes["."] = stat.S_IMODE(os.stat(root).st_mode)
-    waiting = [""]
-    while waiting:
-        waiting += _scan_folder(root, waiting.pop(), excluded, scanned)
+    tree = trees.walk(root, _MOST, lambda entry: _is_derived(entry.path, entry.name) or entry.path in excluded)
+    caches = tuple(f"{entry.folder}/" for entry in tree.files if entry.name == CACHE_TAG and _is_cache_tag(root, entry))
+    for entry in tree.entries:
+        if not f"{entry.path}/".startswith(caches):
+            scanned.add(entry)
+    for problem in tree.problems:
+        if not f"{problem.path}/".startswith(caches):
+            scanned.skip(problem)
     for place, folder in beside.items():
         if folder.is_dir() and place not in scanned.folder_modes:
             _add_beside(place, folder, scanned)
@@ -89,48 +116,6 @@ def _is_in(path: str, place: str) -> bool:
     return path.startswith(f"{place}/")
 
 
-def _scan_folder(root: str, folder: str, excluded: set[str], scanned: Scan) -> list[str]:
-    """Note what is directly in `folder`; the folders to look into next."""
-    inner = []
-    try:
-        with os.scandir(os.path.join(root, folder)) as listing:
-            entries = list(listing)
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        scanned.skip_unreadable(folder or ".", f"cannot be listed: {error.strerror}")
-        return []
-    if folder and _is_cache(entries):
-        del scanned.folder_modes[folder]
-        return []
-    for entry in entries:
-        path = f"{folder}/{entry.name}" if folder else entry.name
-        if not _is_derived(path, entry.name) and _note(path, entry, excluded, scanned):
-            inner.append(path)
-    return inner
-
-
-def _note(path: str, entry: os.DirEntry[str], excluded: set[str], scanned: Scan) -> bool:
-    """Note `entry`; whether it is a folder to look into."""
-    try:
-        status = entry.stat(follow_symlinks=False)
-        if stat.S_ISREG(status.st_mode):
-            scanned.files[path] = status
-        elif stat.S_ISLNK(status.st_mode):
-            scanned.links[path] = os.readlink(entry.path)
-        elif not stat.S_ISDIR(status.st_mode):
-            kind = _KINDS.get(stat.S_IFMT(status.st_mode), "of an unknown kind")
-            scanned.skipped.append(f"{path}: is {kind}; only files, folders and links are archived.")
-        elif entry.path not in excluded:
-            scanned.folder_modes[path] = stat.S_IMODE(status.st_mode)
-            return True
-    except FileNotFoundError:
-        return False
-    except OSError as error:
-        scanned.skip_unreadable(path, f"cannot be read: {error.strerror}")
-    return False
-
-
 def _is_derived(path: str, name: str) -> bool:
     if name.endswith(_UNFINISHED) and name.startswith("."):
         return True
@@ -139,12 +124,12 @@ def _is_derived(path: str, name: str) -> bool:
     return path == _GRAPHS or (path.startswith(_STORE) and path == f"results/{name}")
 
 
-def _is_cache(entries: list[os.DirEntry[str]]) -> bool:
-    tag = next((entry for entry in entries if entry.name == CACHE_TAG), None)
-    if tag is None or not tag.is_file(follow_symlinks=False):
+def _is_cache_tag(root: Path, entry: Entry) -> bool:
+    """Whether the folder that this file lies in is a cache; the home itself is none."""
+    if not entry.folder:
         return False
     try:
-        with open(tag.path, "rb") as file:
+        with trees.open_file(root, entry.path) as file:
             return file.read(len(CACHE_SIGNATURE)) == CACHE_SIGNATURE
     except OSError:
         return False  # Then it is archived, which loses nothing.
@@ -161,7 +146,7 @@ def store(home: Path, scanned: Scan, before: State, objects: Objects) -> tuple[S
             now[path] = known
             continue
         try:
-            now[path], written = _store_file(scanned.source_of(home, path), objects)
+            now[path], written = _store_file(*scanned.source_of(home, path), objects)
         except FileNotFoundError:
             continue
         except UnreadableSourceError as error:
@@ -179,21 +164,16 @@ def _is_unchanged(known: StoredFile, status: os.stat_result) -> bool:
     )
 
 
-def _store_file(path: Path, objects: Objects) -> tuple[StoredFile, int]:
+def _store_file(root: Path, path: str, objects: Objects) -> tuple[StoredFile, int]:
     """What is stored of the file, which may change meanwhile: then the next archive finds it changed."""
-    with _open(path) as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise UnreadableSourceError("is no longer a regular file")
-        stored = objects.add(file)
-    mode = stat.S_IMODE(status.st_mode)
-    return StoredFile(stored.sha256, stored.size_bytes, mode, status.st_mtime_ns), stored.new_bytes
-
-
-def _open(path: Path) -> BinaryIO:
     try:
-        return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+        file = trees.open_file(root, path)
     except FileNotFoundError:
         raise
     except OSError as error:
         raise UnreadableSourceError(f"cannot be read: {error.strerror}") from error
+    with file:
+        status = os.fstat(file.fileno())
+        stored = objects.add(file)
+    mode = stat.S_IMODE(status.st_mode)
+    return StoredFile(stored.sha256, stored.size_bytes, mode, status.st_mtime_ns), stored.new_bytes

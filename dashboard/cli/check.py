@@ -19,9 +19,10 @@ from dashboard.cli.arguments import OK_CODE, USAGE, Verbs, add_home_verb, find_c
 from dashboard.cli.devices import survey_devices
 from dashboard.cli.references import summarize_references
 from dashboard.hosts import probe
-from dashboard.night import lock
+from dashboard.night import folders, lock
 from dashboard.night.environment import stage_environment
 from dashboard.night.own_metrics import describe_own
+from dashboard.plan.home_config import read_home_config
 from dashboard.plan.job import CodeFolders, Job
 from dashboard.plan.night_plan import Plan
 from dashboard.plan.plan import find_jobs, make_plan
@@ -35,6 +36,7 @@ from tvmdash.config_util import CONFIG_FILE, ConfigError
 from tvmdash.contracts.routes import SUBSYSTEM, THREADS
 from tvmdash.dashboard_info import RUNNING, Home
 from tvmdash.errors import DashboardError
+from tvmdash.files import trees
 from tvmdash.records.metrics import Declarations
 
 OWN_CHECK = "check.sh"
@@ -53,7 +55,7 @@ def _check(arguments: argparse.Namespace) -> int:
     with contextlib.suppress(DashboardError):  # what keeps the home from having a plan is among the faults
         devices = survey_devices(make_plan(home, code))
     faults += [line.text for line in devices if line.is_fault]
-    good = [line.text for line in devices if not line.is_fault]
+    good = [line.text for line in devices if not line.is_fault] + list_set_aside(home)
     if (start := judge_last_start(home)) is not None:  # what was refused may have been mended since
         (faults if start.severity is Severity.FAULT else good).append(f"{start.text} {start.remedy}")
     if not faults:
@@ -76,6 +78,16 @@ def judge_last_start(home: Home) -> Finding | None:
         text = f"The night {last.stamp} was killed or lost power."
         return make_warning("last start", text, "The next night saves what it had measured.")
     return None
+
+
+def list_set_aside(home: Home) -> list[str]:
+    """A sentence for each thing that nights could not tidy and moved aside."""
+    with contextlib.suppress(DashboardError):  # what is wrong with the config is among the faults
+        paths = folders.list_set_aside(read_home_config(home).tmp_data)
+        return [
+            f"{path}: a night could not tidy this and moved it aside. Delete it once nobody needs it." for path in paths
+        ]
+    return []
 
 
 def find_faults(home: Home, code: CodeFolders) -> list[str]:
@@ -110,16 +122,16 @@ def _find_own_faults(job: Job, plan: Plan) -> Iterator[str]:
     script = job.folder / OWN_CHECK
     if not script.is_file():
         return
-    with tempfile.TemporaryDirectory() as scratch:
-        log = Path(scratch) / "log"
+    with trees.scratch_folder() as scratch:
+        log = scratch / "log"
         env = stage_environment(
             job,
             home_root=plan.home.root,
             stamp="",
             seed=plan.seed,
             env_name=plan.config.env_name,
-            scratch=Path(scratch),
-            cache=Path(scratch),
+            scratch=scratch,
+            cache=scratch,
             artifact=None,
             added=plan.config.env,
         )

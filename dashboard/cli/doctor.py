@@ -14,6 +14,7 @@ from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, add_home_verb, 
 from dashboard.cli.check import find_faults, judge_last_start
 from dashboard.cli.devices import survey_devices
 from dashboard.cli.watch import read_grace
+from dashboard.night import folders
 from dashboard.night.lock import is_held, night_lock
 from dashboard.plan.home_config import read_home_config
 from dashboard.plan.job import CodeFolders
@@ -90,6 +91,7 @@ def _examine(home: Home, code: CodeFolders, arguments: argparse.Namespace) -> It
         yield make_warning("doctor", text, "Fix the config first, then run `doctor` again.")
         return
     yield from _find_in_archives(home, config, now, drills=not arguments.no_drill)
+    yield from _find_set_aside(config)
     yield from disk.examine(home, config.folders, config.min_free_bytes)
     yield from _find_permissions(home, config)
     yield from steadiness.examine()
@@ -216,6 +218,13 @@ def _judge_copy(config: HomeConfig, last: drill.Drill | None) -> Finding:
         text = f"restoring from {config.backup_copy} failed on {last.at[:8]}: {last.fault}"
         return make_fault("archives", text, remedy)
     return make_good("archives", f"test restore of {last.archive} from {config.backup_copy} succeeded ({last.at[:8]}).")
+
+
+def _find_set_aside(config: HomeConfig) -> Iterator[Finding]:
+    paths = folders.list_set_aside(config.tmp_data)
+    if paths:
+        text = f"nights could not tidy {format_list([*map(str, paths)], _NAMED)} and moved it aside."
+        yield make_warning("set aside", text, "The notes of those nights say why. Delete it once nobody needs it.")
 
 
 def _find_tools() -> Iterator[Finding]:

@@ -20,6 +20,8 @@ from dashboard.plan.night_plan import Plan, wanted_by
 from dashboard.plan.settings import ReferenceRule
 from tvmdash import common, config_util
 from tvmdash.errors import DashboardError
+from tvmdash.files import trees
+from tvmdash.files.trees import Entry
 
 OWN = "own"
 """The folder of the code that holds the experiments which are not of this repository."""
@@ -77,12 +79,14 @@ def _list_files(path: Path, name: str) -> Iterator[tuple[str, Path]]:
     if path.is_file():
         yield name, path
         return
-    for root, folders, files in os.walk(path):
-        folders[:] = sorted(set(folders) - _LEFT_OUT)
-        for file in sorted(files):
-            whole = Path(root, file)
-            if not file.endswith(".pyc") and (whole.is_file() or whole.is_symlink()):
-                yield f"{name}/{whole.relative_to(path).as_posix()}", whole
+    for entry in trees.walk(path, leaves_out=_is_left_out).entries:
+        whole = path / entry.path
+        if whole.is_file() or (entry.is_link and path.is_relative_to(REPOSITORY)):
+            yield f"{name}/{entry.path}", whole
+
+
+def _is_left_out(entry: Entry) -> bool:
+    return (entry.is_folder and entry.name in _LEFT_OUT) or entry.name.endswith(".pyc")
 
 
 def _is_link(name: str, path: Path) -> bool:

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from dashboard.artifacts.artifact import Artifact
+from tvmdash import common
 from tvmdash.errors import DashboardError
+from tvmdash.files import trees
 
 
 class Copies:
@@ -25,7 +27,7 @@ class Copies:
         """The bytes that each of the keys `wanted` takes, where it was built for this Python and kind of machine."""
         there = {"python": python_tag, "machine": machine}
         items = (self._artifacts[key] for key in dict.fromkeys(wanted))
-        return {item.key: _measure(item.path) for item in items if there.items() <= item.facts.items()}
+        return {item.key: trees.walk(item.path).size_bytes for item in items if there.items() <= item.facts.items()}
 
     def pack(self, key: str) -> Path:
         """The artifact as a tar archive; DashboardError where there is no such artifact or no room."""
@@ -40,8 +42,9 @@ class Copies:
     def _write(self, key: str, path: Path) -> None:
         new = path.with_name(f".{path.name}")
         try:
+            tree = common.walk_whole(self._artifacts[key].path)
             with tarfile.open(new, "w", format=tarfile.PAX_FORMAT) as archive:
-                archive.add(self._artifacts[key].path, key)
+                trees.pack(tree, archive, key)
             os.replace(new, path)
         except OSError as error:
             raise DashboardError(
@@ -55,8 +58,3 @@ class Copies:
         with contextlib.suppress(OSError):
             for path in self._folder.glob("tvm-*.tar"):
                 path.unlink()
-
-
-def _measure(path: Path) -> int:
-    found = (Path(root, name) for root, _, names in os.walk(path) for name in names)
-    return sum(file.lstat().st_size for file in found)

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from tvmdash import common, records
 from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, INTERRUPTED, OK, SKIPPED, Home, Night, StepResult
 from tvmdash.errors import DashboardError
-from tvmdash.files import removal, sync
+from tvmdash.files import sync, trees
 from tvmdash.machine import identity
 from tvmdash.stages import EXPERIMENT, PRECHECK
 
@@ -98,8 +98,9 @@ def _list_files(home: Home, tmp_data: Path, stamp: str) -> Iterator[tuple[str, P
 
 def _list_raw(tmp_data: Path, stamp: str) -> Iterator[Path]:
     for folder in sorted((tmp_data / _RAW).glob("*/")):
-        found = (folder / f"raw_{stamp}.zip", *sorted((folder / f"raw_{stamp}").rglob("*")))
-        yield from (path for path in found if path.is_file() and not path.is_symlink())
+        zipped, sealed = folder / f"raw_{stamp}.zip", folder / f"raw_{stamp}"
+        yield from [zipped] if zipped.is_file() and not zipped.is_symlink() else []
+        yield from (sealed / entry.path for entry in trees.walk(sealed).files)
 
 
 def hash_file(path: Path) -> str:
@@ -126,14 +127,14 @@ def take_in(file: Path, asked: AskedOfHost, home: Home, tmp_data: Path) -> Parce
     Then nothing of it is taken in. The caller removes `Parcel.folder`.
     """
     folder = tmp_data / "hosts" / f"{asked.host}-{file.stem}"
-    removal.remove_tree(folder)
+    trees.remove(folder)
     try:
         if not asked.jobs:
             raise DashboardError(f"this home did not ask this host for the night {asked.stamp}.")
         _unpack(file, asked, folder)
         return _place(folder, _check(folder, asked), asked.host, home, tmp_data)
     except Exception as error:  # a host can put anything into an archive, and tarfile raises anything
-        removal.remove_tree(folder)
+        trees.remove(folder)
         why = str(error) if isinstance(error, (DashboardError, OSError, tarfile.TarError)) else repr(error)
         raise DashboardError(f"{asked.host}: could not import the result archive {file.name}: {why:.1000}") from error
 

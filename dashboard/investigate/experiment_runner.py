@@ -7,7 +7,6 @@ groups and time limits are as in a night.
 from __future__ import annotations
 
 import math
-import shutil
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from dashboard.plan.job import Job
 from dashboard.process.sandbox import Guest
 from tvmdash import common, records
 from tvmdash.dashboard_info import StepResult
+from tvmdash.files import trees
 from tvmdash.stages import pipeline
 from tvmdash.text import format_list
 
@@ -107,7 +107,7 @@ class ExperimentRunner:
         self._name_reference(job, beside)
         context = replace(self._context, guest=_show(hosting.guest, artifact, beside))
         for name in _STAGES:
-            shutil.rmtree(self._context.workspace(job).of(name), ignore_errors=True)
+            trees.remove(self._context.workspace(job).of(name))
             self._check(name, engine.perform(context, job, pipeline("experiment").stage(name)))
         self._took_s[asked.experiment] = time.monotonic() - began
         return self._context.home.data_file(asked.experiment, self.workspace.stamp)

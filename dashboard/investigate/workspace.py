@@ -27,7 +27,7 @@ from dashboard.process import orphans, process, watchdog
 from tvmdash import common
 from tvmdash.dashboard_info import Home, variant_of
 from tvmdash.errors import DashboardError
-from tvmdash.files import removal
+from tvmdash.files import trees
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def open_workspace(home: Home, code: CodeFolders, *, seed: int | None) -> Iterat
             process.begin_night(night_mark(home, stamp))
             night = plan.config.tmp_data / stamp
             parent = night / folders.REMEASURE
-        removal.remove_tree(parent)  # of one that was killed: the home is held, so nobody else is at work there
+        trees.remove(parent)  # of one that was killed: the home is held, so nobody else is at work there
         stack.callback(_remove, parent)
         parent.mkdir(parents=True)
         yield MeasuringWorkspace(home, stamp, plan, parent, night)
@@ -141,7 +141,7 @@ def _remove(folder: Path) -> None:
     """Remove the folder also where a signal comes again meanwhile."""
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
-        removal.remove_tree(folder)
+        trees.remove(folder)
     finally:
         signal.signal(signal.SIGTERM, before)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 import os
-import shutil
 import signal
 import time
 from dataclasses import replace
@@ -26,20 +26,21 @@ from dashboard.process.process import Outcome
 from tvmdash import common, devices, stages
 from tvmdash.dashboard_info import BLOCKED, FAILED, OK, SKIPPED, StepReason, StepResult
 from tvmdash.errors import DashboardError
-from tvmdash.files import sync
+from tvmdash.files import sync, trees
 from tvmdash.stages import Stage, Status
 from tvmdash.text import format_bytes
 
 _FULL_BYTES = 1 << 20
+_log = logging.getLogger("night")
 
 
 def take_copy(context: Context, job: Job) -> None:
     """Copy the job's code and config, so that an edit or a pull during the night changes nothing under way."""
     workspace = context.workspace(job)
-    shutil.rmtree(workspace.root, ignore_errors=True)
+    trees.remove(workspace.root)
     workspace.scratch.mkdir(parents=True)
     setup_cache.copy_code(job.folder, workspace.code)
-    shutil.copytree(job.config_folder, workspace.config, symlinks=True)
+    common.copy_tree(job.config_folder, workspace.config)
     workspace.fingerprint.write_text(setup_cache.fingerprint(workspace.code, job.config), encoding="ascii")
 
 
@@ -52,8 +53,14 @@ def perform(context: Context, job: Job, stage: Stage) -> StepResult:
         result = _perform(context, job, stage)
         if stage.alone:
             sync.sync_tree(context.workspace(job).root)
+    except process.Cancelled:
+        raise
     except (DashboardError, OSError) as error:
         return StepResult(stage.name, FAILED, _format_error(error, context), context.stamp)
+    except Exception as error:  # noqa: BLE001 - a bug of ours in judging what a stage left must not cost the other jobs
+        _log.exception("%s: %s", job.name, stage.name)
+        message = f"Internal error in judging {stage.script}: {type(error).__name__}: {error!s:.200}."
+        return StepResult(stage.name, FAILED, message, context.stamp)
     return result
 
 
@@ -83,12 +90,14 @@ def _setup(context: Context, job: Job, stage: Stage) -> StepResult:
         message = f"unchanged: kept from {of_night}"
         return StepResult(stage.name, SKIPPED, message, context.stamp, reason=StepReason.KEPT, subject=of_night)
     folder = setup_cache.begin(setup_dir, job.experiment, key, context.stamp)
-    result = _run(context, job, stage, folder)
-    if result.success:
-        setup_cache.finish(folder)
-        _show_setup(workspace, folder)
-    else:
-        shutil.rmtree(folder, ignore_errors=True)
+    try:
+        result = _run(context, job, stage, folder)
+        if result.success:
+            setup_cache.finish(folder)
+            _show_setup(workspace, folder)
+    finally:
+        if not os.path.isfile(folder / setup_cache.COMPLETE):
+            trees.remove(folder)
     return result
 
 
@@ -111,7 +120,7 @@ def _run(context: Context, job: Job, stage: Stage, destination: Path) -> StepRes
     left_in = paths["output"] if "output" in stage.arguments else destination
     for name in stage.arguments:
         paths[name].mkdir(parents=True, exist_ok=True)
-    _remove(left_in / stages.STATUS_FILE)
+    _remove_status(left_in)
     deadline = context.find_deadline(job, stage)
     timeout_s = deadline.seconds
     started_ns = time.time_ns()
@@ -144,7 +153,7 @@ def _run(context: Context, job: Job, stage: Stage, destination: Path) -> StepRes
         )
     finally:
         if "output" in stage.arguments:
-            _remove(left_in / stages.STATUS_FILE)
+            _remove_status(left_in)
     text, elapsed_s = message + describe_mended(outcome), round(outcome.elapsed_s, 3)
     return StepResult(
         stage.name, OK, text, context.stamp, elapsed_s, failed_points=failed_points, started_ns=started_ns
@@ -167,7 +176,7 @@ def _perform_half(context: Context, job: Job, stage: Stage, half: Half, timeout_
         reference = read_reference_artifact(workspace.reference)
         context = replace(context, artifacts={**context.artifacts, job.tvm: reference})
     paths = {"config": workspace.config, "raw": half.of("run"), "destination": half.of(stage.name)}
-    shutil.rmtree(paths["destination"], ignore_errors=True)
+    trees.remove(paths["destination"])
     paths["destination"].mkdir(parents=True)
     outcome = process.run(
         [str(workspace.code / stage.script), *(str(paths[name]) for name in stage.arguments)],
@@ -180,11 +189,10 @@ def _perform_half(context: Context, job: Job, stage: Stage, half: Half, timeout_
     judge(outcome, paths["destination"], stage, timeout_s)
 
 
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+def _remove_status(folder: Path) -> None:
+    """Remove the status that an earlier stage left there, lest this one be judged by it."""
+    if not trees.remove(folder / stages.STATUS_FILE):
+        raise DashboardError("could not be removed.", place=folder / stages.STATUS_FILE, remedy="Delete it by hand.")
 
 
 def _environment(context: Context, job: Job, workspace: Workspace) -> dict[str, str]:
@@ -280,10 +288,7 @@ def _format_signal(number: int) -> str:
 
 def _format_error(error: DashboardError | OSError, context: Context) -> str:
     text = str(error)
-    if isinstance(error, shutil.Error):
-        source, _, reason = error.args[0][0]
-        text = f"{source}: could not be copied: {reason}."
-    elif isinstance(error, OSError):
+    if isinstance(error, OSError):
         text = f"{error.filename or 'a file'}: {error.strerror}."
     for folder in (context.home.root, context.plan.config.tmp_data):
         if folder.exists() and _count_free_bytes(folder) < _FULL_BYTES:

@@ -14,13 +14,16 @@ from dashboard.plan.night_plan import Plan
 from tvmdash import common
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.files import removal
+from tvmdash.files import removal, trees
 from tvmdash.stages import PIPELINES
 
 _MARK = "home"
 """In a night's folder: whose it is. Homes may share a tmp_data_dir."""
 _TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 REMEASURE = "remeasure"
+SET_ASIDE = "set_aside"
+"""Beside the nights' folders: what could not be tidied."""
+_LONGEST_PATH = 1 << 16
 _THINGS = (*(f"{row.kind}-" for row in PIPELINES), REMEASURE, f".{_MARK}.")
 """What the names in a night's folder begin with."""
 
@@ -67,33 +70,60 @@ def _list_stamped(tmp_data: Path) -> list[Path]:
 
 def _read_owner(folder: Path) -> str | None:
     """The home whose night this is; None where no mark says so."""
-    with contextlib.suppress(OSError):
-        return (folder / _MARK).read_text(encoding="utf-8", errors="surrogateescape")
+    with contextlib.suppress(OSError), trees.open_file(folder, _MARK) as file:
+        return file.read(_LONGEST_PATH).decode("utf-8", errors="surrogateescape")
     return None
 
 
-def remove(folder: Path) -> None:
-    """Remove a night's folder. One that is killed meanwhile leaves it under a name that the next sweep knows."""
+def remove(folder: Path) -> list[str]:
+    """Remove a night's folder; what later nights should tell of it, where something in it cannot be removed.
+
+    One that is killed meanwhile leaves it under a name that the next sweep knows.
+    """
     with contextlib.suppress(OSError):
         aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".new", dir=folder.parent))
         try:
             os.rename(folder, aside)
-        finally:
-            folder = aside if not folder.exists() else folder
-            removal.remove_tree(aside)
-    removal.remove_tree(folder)
+        except OSError:
+            trees.remove(aside)
+            raise
+        folder = aside
+    return _remove_or_set_aside(folder)
 
 
-def sweep(home: Home, tmp_data: Path) -> None:
-    """Remove what killed nights left half-written; the home's lock is held, and none of its processes is left."""
+def _remove_or_set_aside(folder: Path) -> list[str]:
+    return [] if trees.remove(folder) else [set_aside(folder.parent, folder, "could not be removed")]
+
+
+def set_aside(tmp_data: Path, folder: Path, why: str) -> str:
+    """Move what lies in `tmp_data` out of the way of later nights; the sentence for their readers."""
+    try:
+        place = trees.set_aside(folder, tmp_data / SET_ASIDE / folder.parent.relative_to(tmp_data))
+    except OSError as error:
+        return f"{folder} {why}, and could not be moved aside: {error.strerror}. Move it away by hand."
+    return f"{folder} {why}. It was moved aside to {place}; delete it once nobody needs it."
+
+
+def list_set_aside(tmp_data: Path) -> list[Path]:
+    """What nights moved aside, of all homes that share the folder."""
+    return [tmp_data / SET_ASIDE / name for name in removal.list_names(tmp_data / SET_ASIDE)]
+
+
+def sweep(home: Home, tmp_data: Path) -> list[str]:
+    """Remove what killed nights left half-written; what to tell of that which cannot be removed.
+
+    The home's lock is held, and none of its processes is left.
+    """
     for folder, ours in _list_written(home.root / "results"):
         common.remove_unfinished(folder, ours=ours)
-    removal.remove_abandoned(tmp_data)
+    stuck = removal.remove_abandoned(tmp_data)
     for kept in removal.list_names(tmp_data / "raw"):
-        removal.remove_abandoned(tmp_data / "raw" / kept)
+        stuck += removal.remove_abandoned(tmp_data / "raw" / kept)
+    told = [set_aside(tmp_data, folder, "could not be removed") for folder in stuck]
     for folder in _list_stamped(tmp_data):
         if _read_owner(folder) is None and _holds_only_a_nights_things(folder):
-            removal.remove_tree(folder)
+            told += _remove_or_set_aside(folder)
+    return told
 
 
 def _list_written(results: Path) -> Iterator[tuple[Path, bool]]:
@@ -110,7 +140,9 @@ def _list_written(results: Path) -> Iterator[tuple[Path, bool]]:
 
 def _folders_in(folder: Path) -> list[Path]:
     return [
-        folder / name for name in removal.list_names(folder) if not name.startswith(".") and (folder / name).is_dir()
+        folder / name
+        for name in removal.list_names(folder)
+        if not name.startswith(".") and os.path.isdir(folder / name)  # unlike pathlib's, in any folder
     ]
 
 

@@ -28,7 +28,7 @@ from dashboard.plan.job import Job
 from dashboard.plan.night_plan import Plan
 from tvmdash.dashboard_info import HostNight, HostState, StepResult, host_of
 from tvmdash.errors import DashboardError
-from tvmdash.files import removal
+from tvmdash.files import trees
 from tvmdash.text import elide
 
 _log = logging.getLogger("night")
@@ -218,7 +218,7 @@ class HostsTonight:
         visit.record = replace(visit.record, late=(*visit.record.late, parcel.night.stamp))
         for experiment in parcel.taken:
             publish.index_name(self._context, experiment)
-        removal.remove_tree(parcel.folder)
+        trees.remove(parcel.folder)
 
     def collect(self, jobs: Sequence[Job]) -> Iterator[JobAtHome]:
         """Wait for every host; each of these jobs with its steps, and why it has no others."""
@@ -232,7 +232,7 @@ class HostsTonight:
                 if job.host == visit.host.name:
                     yield self._settle(visit, job)
             if visit.parcel:
-                removal.remove_tree(visit.parcel.folder)
+                trees.remove(visit.parcel.folder)
 
     def _keep_record(self, visit: _Visit) -> None:
         self._journal.change(hosts=(*self._journal.night.hosts, visit.record))

@@ -83,7 +83,8 @@ def run_night(
                 Phases(context, journal, opened, rebuild=rebuild, is_ordered=order is not None).perform()
             except (KeyboardInterrupt, process.Cancelled):
                 return journal.close(INTERRUPTED)
-        folders.remove(context.folder)
+        for words in folders.remove(context.folder):
+            journal.note(words)
         return journal.night
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import shutil
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -103,7 +102,7 @@ class Phases:
                 engine.take_copy(self._context, job)
                 result = StepResult(PRECHECK, OK, "config and scripts are valid", self._context.stamp)
                 going.append(job)
-            except (OSError, shutil.Error) as error:
+            except (DashboardError, OSError) as error:
                 result = StepResult(
                     PRECHECK, FAILED, f"{job.folder}: could not be copied: {error}", self._context.stamp
                 )
@@ -205,7 +204,10 @@ class Phases:
     def _keep_raw(self, job: Job) -> None:
         raw = self._context.workspace(job).of(_RUN)
         try:
-            raw_data.keep_raw(self._context, job, raw)
+            left_out = raw_data.keep_raw(self._context, job, raw)
         except (DashboardError, OSError) as error:
             _log.warning("%s", error)
             self._journal.note(f"Compressing the raw measurements of {job.name} failed: {error}")
+            return
+        if left_out:
+            self._journal.note(raw_data.describe_left_out(job.name, left_out))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 import threading
 from collections.abc import Mapping
@@ -16,9 +15,13 @@ from dashboard.night.environment import read_reference
 from dashboard.plan.job import Job
 from tvmdash import common, config_util, dashboard_info, records, stages
 from tvmdash.errors import DashboardError
+from tvmdash.files.trees import Bounds
 from tvmdash.records import metrics
 from tvmdash.series import store
 from tvmdash.stages import Stage
+
+_MOST = Bounds(depth=50, entries=50_000, size_bytes=2 << 30)
+"""Of graphs and a summary: what is copied every night, shown on pages and archived. The experiments here leave 3 MB."""
 
 
 def publish(context: Context, job: Job, stage: Stage, folder: Path) -> int:
@@ -159,7 +162,5 @@ def _check_report(path: Path) -> None:
 
 def _publish_folder(context: Context, folder: Path, destination: Path) -> None:
     with common.folder_beside(destination) as new:
-        shutil.copytree(
-            folder, new, dirs_exist_ok=True, symlinks=True, ignore=shutil.ignore_patterns(stages.STATUS_FILE)
-        )
+        common.copy_tree(folder, new, _MOST, lambda entry: entry.name == stages.STATUS_FILE)
         common.write_text(new / dashboard_info.STAMP_FILE, context.stamp + "\n", durable=False)

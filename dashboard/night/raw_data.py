@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import sys
 import zipfile
+from collections.abc import Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 
 from dashboard.night.context import Context
@@ -15,31 +16,41 @@ from dashboard.plan.job import Job
 from dashboard.process import process
 from tvmdash import common
 from tvmdash.errors import DashboardError
+from tvmdash.files import removal, trees
 from tvmdash.files.sync import sync_file, sync_folder
+from tvmdash.files.trees import Bounds, Entry, Fault, Problem
+from tvmdash.text import format_list
 
 _SEAL_TIMEOUT_S = 900.0
+_MOST = Bounds(depth=200, entries=1_000_000, size_bytes=8 << 30)
+"""Of one night of an experiment; more would take longer to compress than most experiments run."""
 _log = logging.getLogger("night")
 
 
-def keep_raw(context: Context, job: Job, raw: Path) -> None:
+def keep_raw(context: Context, job: Job, raw: Path) -> list[Problem]:
     """Seal and zip what is in `raw`, once, each checked against its source; remove the oldest nights beyond the limit.
 
-    What cannot be sealed is zipped. The sources stay where they are: they go with the night's folder.
+    What cannot be sealed is zipped. The sources stay where they are: they go with the night's folder. Returned is what
+    cannot be kept though it may be data; links and pipes are none.
     """
     folder = context.plan.config.tmp_data / "raw" / job.name
     name = f"raw_{context.stamp}"
     whole = folder / f"{name}.zip"
-    if whole.exists() or not raw.is_dir() or not any(raw.iterdir()):
-        return
+    if whole.exists() or not removal.list_names(raw):
+        return []
     folder.mkdir(parents=True, exist_ok=True)
     common.remove_unfinished(folder)
-    sealed = any(raw.rglob("raw_*.db")) and ((folder / name).is_dir() or _seal(context, job, raw, folder / name))
-    _zip([path for path in _files(raw) if not (sealed and path.match("raw_*.db*"))], raw, whole)
+    tree = trees.walk(raw, _MOST)
+    has_databases = any(fnmatch(entry.name, "raw_*.db") for entry in tree.files)
+    sealed = has_databases and ((folder / name).is_dir() or _seal(context, job, raw, folder / name))
+    _zip([entry for entry in tree.files if not (sealed and fnmatch(entry.name, "raw_*.db*"))], raw, whole)
     _prune(folder, context.plan.config.keep_raw_nights, context.stamp)
+    return [problem for problem in tree.problems if problem.fault is not Fault.SPECIAL]
 
 
-def _files(raw: Path) -> list[Path]:
-    return [path for path in sorted(raw.rglob("*")) if path.is_file() and not path.is_symlink()]
+def describe_left_out(experiment: str, problems: Sequence[Problem]) -> str:
+    """What of its raw measurements was not kept, for the night's readers."""
+    return f"Not all raw measurements of {experiment} were kept: {format_list([*map(str, problems)], 3)}."
 
 
 def _seal(context: Context, job: Job, raw: Path, destination: Path) -> bool:
@@ -58,12 +69,13 @@ def _seal(context: Context, job: Job, raw: Path, destination: Path) -> bool:
     return outcome.exit_code == 0
 
 
-def _zip(files: list[Path], raw: Path, whole: Path) -> None:
+def _zip(files: list[Entry], raw: Path, whole: Path) -> None:
     part = whole.with_name(f".{whole.name}.tmp")
     with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=6, strict_timestamps=False) as archive:
-        for path in files:
-            name = os.fsencode(path.relative_to(raw)).decode("utf-8", errors="backslashreplace")
-            archive.write(path, name)
+        for entry in files:
+            name = os.fsencode(entry.path).decode("utf-8", errors="backslashreplace")
+            with trees.open_file(raw, entry.path) as file:
+                archive.write(f"/proc/self/fd/{file.fileno()}", name)  # its path may be too long for that
     with zipfile.ZipFile(part) as archive:
         broken = archive.testzip()
     if broken is not None:
@@ -81,5 +93,5 @@ def _prune(folder: Path, nights: int, tonight: str) -> None:
     names = {path.name.removeprefix("raw_").removesuffix(".zip") for path in folder.glob("raw_*")}
     stamps = sorted(filter(common.is_stamp, names), key=lambda stamp: (stamp == tonight, stamp))
     for stamp in stamps[: max(0, len(stamps) - nights)]:
-        shutil.rmtree(folder / f"raw_{stamp}", ignore_errors=True)
+        trees.remove(folder / f"raw_{stamp}")
         (folder / f"raw_{stamp}.zip").unlink(missing_ok=True)

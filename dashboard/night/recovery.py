@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import enum
+import errno
 import logging
+from fnmatch import fnmatch
 from pathlib import Path
 
 from dashboard.artifacts.artifact import ArtifactSpec, read_artifact
@@ -18,10 +20,12 @@ from dashboard.process import watchdog
 from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, OK, Home, Night, PartialData
 from tvmdash.errors import DashboardError
-from tvmdash.files import removal
+from tvmdash.files import removal, trees
 from tvmdash.measure.capture import CAPTURED
 from tvmdash.stages import pipeline, read_status
 
+_LONGEST_KEY = 1 << 10
+_OF_THE_DISK = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO))
 _log = logging.getLogger("night")
 
 
@@ -42,20 +46,27 @@ def recover(plan: Plan) -> list[str]:
     ended = watchdog.end_all(lambda mark: is_mark_of(plan.home, mark))
     if ended:
         _log.warning("killed %d leftover processes of interrupted nights", ended)
-    folders.sweep(plan.home, plan.config.tmp_data)
-    return [
-        sentence
-        for folder in folders.list_unfinished(plan.config.tmp_data, plan.home)
-        for sentence in _recover(plan, folder)
-    ]
+    told = folders.sweep(plan.home, plan.config.tmp_data)
+    for folder in folders.list_unfinished(plan.config.tmp_data, plan.home):
+        try:
+            told += _recover(plan, folder)
+        except Exception as error:  # noqa: BLE001 - what a dead night left must not end each night after it
+            told.append(_give_up(plan.config.tmp_data, folder, error))
+    return told
+
+
+def _give_up(tmp_data: Path, folder: Path, error: Exception) -> str:
+    """Move aside what is left of a night that cannot be dealt with, and what is in the way; the sentence of it."""
+    _log.warning("%s", folder, exc_info=error)
+    why = f"was left by an interrupted night and could not be dealt with ({error!s:.300})"
+    return folders.set_aside(tmp_data, folder, why)
 
 
 def _recover(plan: Plan, folder: Path) -> list[str]:
     stamp = folder.name
     night = _night(plan.home, stamp)
     if night.state == COMPLETE:  # it was killed while it tidied up
-        folders.remove(folder)
-        return []
+        return folders.remove(folder)
     context = Context(
         plan.home,
         plan if night.seed is None else dataclasses.replace(plan, seed=night.seed),
@@ -65,12 +76,10 @@ def _recover(plan: Plan, folder: Path) -> list[str]:
     )
     try:
         with watchdog.watch(context.mark):
-            saved = [kept for path in _experiments(folder) if (kept := _save(context, path, night))]
-        for path in _experiments(folder):
-            raw_data.keep_raw(context, _job(context, path), path / "run")
+            saved, told = _save_all(context, night)
         note = recovery_text.describe_night(stamp, saved)
         partial = tuple(kept.partial for kept in saved if kept.partial)
-        closed = dataclasses.replace(night, state=INTERRUPTED, notes=(*night.notes, note), partial=partial)
+        closed = dataclasses.replace(night, state=INTERRUPTED, notes=(*night.notes, note, *told), partial=partial)
         common.write_json(plan.home.night_file(stamp), closed.to_json())
         plan.home.night_journal(stamp).unlink(missing_ok=True)
     except (DashboardError, OSError) as error:
@@ -78,8 +87,28 @@ def _recover(plan: Plan, folder: Path) -> list[str]:
         _log.warning("%s", note)
         return [note]
     _log.warning("%s", note)
-    folders.remove(folder)
-    return [note]
+    return [note, *told, *folders.remove(folder)]
+
+
+def _save_all(context: Context, night: Night) -> tuple[list[Saved], list[str]]:
+    """Save what there is of each experiment; what was saved, and what to tell of that which could not be.
+
+    DashboardError or OSError where the next night may do better, as with a disk that is full now.
+    """
+    saved, told, again = list[Saved](), list[str](), None
+    for path in _experiments(context.folder):
+        try:
+            saved += filter(None, [_save(context, path, night)])
+            left_out = raw_data.keep_raw(context, _job(context, path), path / "run")
+            told += [raw_data.describe_left_out(_name(path), left_out)] if left_out else []
+        except Exception as error:  # noqa: BLE001 - what one experiment left must not cost the others theirs
+            if isinstance(error, DashboardError) or (isinstance(error, OSError) and error.errno in _OF_THE_DISK):
+                again = error
+            else:
+                told.append(_give_up(context.plan.config.tmp_data, path, error))
+    if again is not None:
+        raise again
+    return saved, told
 
 
 def _night(home: Home, stamp: str) -> Night:
@@ -100,16 +129,16 @@ def _name(folder: Path) -> str:
 def _save(context: Context, folder: Path, night: Night) -> Saved | None:
     """Analyze the raw measurements that the dead night had not come to; None where there is nothing that counts."""
     name, raw = _name(folder), folder / "run"
-    if not raw.is_dir() or not any(raw.iterdir()) or _failed(night, name):
+    if not removal.list_names(raw) or _failed(night, name):
         return None
     job = _job(context, folder)
     if not context.home.data_file(name, context.stamp).exists():
         end = _end_of_run(night, name, raw)
         if end is RunEnd.FAILED:
             return None
-        if end is RunEnd.KILLED and not any(raw.rglob(CAPTURED)):
+        if end is RunEnd.KILLED and not any(fnmatch(entry.name, CAPTURED) for entry in trees.walk(raw).files):
             return Saved(name, published=False)
-        removal.remove_tree(folder / "analyze")  # what the killed one left there must not count as this one's
+        trees.remove(folder / "analyze")  # what the killed one left there must not count as this one's
         context = dataclasses.replace(context, partial=end is RunEnd.KILLED)
         result = engine.perform(context, job, pipeline("experiment").stage("analyze"))
         _log.warning("interrupted night %s, experiment %s: %s", context.stamp, name, result.message)
@@ -153,7 +182,8 @@ def _job(context: Context, folder: Path) -> Job:
     code, name = folder / "code", _name(folder)
     job = Job("experiment", name, code, folder / "config", config, tvm=None, is_sandboxed=is_sandboxed)
     with contextlib.suppress(OSError, DashboardError):
-        key = context.workspace(job).artifact.read_text(encoding="utf-8")
+        with trees.open_file(folder, context.workspace(job).artifact.name) as file:
+            key = file.read(_LONGEST_KEY).decode()
         spec = ArtifactSpec("recovered", key)
         context.artifacts[spec] = read_artifact(context.plan.config.artifacts / key)
         return dataclasses.replace(job, tvm=spec)

@@ -6,59 +6,64 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tvmdash import common
-from tvmdash.files import sync
+from tvmdash.files import sync, trees
+from tvmdash.files.trees import Entry
 from tvmdash.stages import SETUP_RETRY_FILE
 
 COMPLETE = ".complete"
 """Written last: a folder without it is an interrupted setup and does not count."""
-IGNORED = shutil.ignore_patterns("__pycache__", "*.pyc", ".git")
 
 
 def fingerprint(code: Path, config: Mapping[str, Any]) -> str:
     """Twelve hex digits over the names, modes and contents below `code` and the config's values."""
     digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
-    for path in _list_files(code):
-        name = path.relative_to(code).as_posix()
-        is_link = path.is_symlink() and not _leads_out(path, code)
-        executable = bool((path.lstat() if is_link else path.stat()).st_mode & 0o100)
-        content = os.readlink(path).encode() if is_link else path.read_bytes()
-        digest.update(f"\0{name}\0{executable}\0{len(content)}\0".encode("utf-8", "surrogateescape") + content)
+    for entry in common.walk_whole(code, leaves_out=_is_left_out).entries:
+        if entry.is_folder:
+            continue
+        outside = _find_outside(code, entry)
+        status = outside.stat() if outside else entry.status
+        size_bytes = len(os.fsencode(entry.target)) if entry.is_link and not outside else status.st_size
+        head = f"\0{entry.path}\0{bool(status.st_mode & 0o100)}\0{size_bytes}\0"
+        digest.update(head.encode("utf-8", "surrogateescape"))
+        if entry.is_link and not outside:
+            digest.update(os.fsencode(entry.target))
+            continue
+        for piece in trees.read_pieces(*(outside.parent, outside.name) if outside else (code, entry.path)):
+            digest.update(piece)
     return digest.hexdigest()[:12]
 
 
 def copy_code(folder: Path, destination: Path) -> None:
-    """Copy a job's folder to `place`; shutil.Error or OSError where that cannot be.
+    """Copy a job's folder to `destination`; DashboardError or OSError where that cannot be.
 
     Links stay links, but a relative one to a file outside the folder, as those to shared/bash/stage.sh, would lead
     nowhere from there: the copy has the file itself.
     """
-    shutil.copytree(folder, destination, symlinks=True, ignore=IGNORED)
-    for path in _list_files(folder):
-        if _leads_out(path, folder):
-            copy = destination / path.relative_to(folder)
+    common.copy_tree(folder, destination, leaves_out=_is_left_out)
+    for entry in common.walk_whole(folder, leaves_out=_is_left_out).entries:
+        if outside := _find_outside(folder, entry):
+            copy = destination / entry.path
             copy.unlink()
-            shutil.copy2(path, copy)
+            shutil.copy2(outside, copy)
 
 
-def _leads_out(path: Path, folder: Path) -> bool:
-    """Whether `path` is a relative link to a file that is not in `folder`."""
-    if not path.is_symlink() or os.path.isabs(os.readlink(path)) or not path.is_file():
-        return False
-    return not path.resolve().is_relative_to(folder.resolve())
+def _is_left_out(entry: Entry) -> bool:
+    return entry.name in {"__pycache__", ".git"} or entry.name.endswith(".pyc")
 
 
-def _list_files(code: Path) -> Iterator[Path]:
-    for root, folders, files in os.walk(code):
-        folders[:] = sorted(set(folders) - {"__pycache__", ".git"})
-        links = [name for name in folders if os.path.islink(os.path.join(root, name))]
-        for name in sorted([*files, *links]):
-            if not name.endswith(".pyc"):
-                yield Path(root, name)
+def _find_outside(folder: Path, entry: Entry) -> Path | None:
+    """The file outside `folder` to which a relative link in it leads; None of anything else."""
+    if not entry.is_link or os.path.isabs(entry.target):
+        return None
+    target = trees.find_target(folder, entry.path)
+    if target is None or not target.is_file() or target.is_relative_to(os.path.realpath(folder)):
+        return None
+    return target
 
 
 def find(setup_dir: Path, experiment: str, key: str) -> Path | None:
@@ -85,7 +90,7 @@ def stamp_of(setup: Path) -> str:
 def begin(setup_dir: Path, experiment: str, key: str, stamp: str) -> Path:
     """A new empty folder for a setup. It keeps this path, so that paths written into it stay right."""
     setup = _place(setup_dir, experiment, key, stamp)
-    shutil.rmtree(setup, ignore_errors=True)
+    trees.remove(setup)
     setup.mkdir(parents=True)
     return setup
 
@@ -96,4 +101,4 @@ def finish(setup: Path) -> None:
     common.write_text(setup / COMPLETE, "")
     for other in setup.parent.iterdir():
         if other != setup:
-            shutil.rmtree(other, ignore_errors=True)
+            trees.remove(other)

@@ -12,7 +12,7 @@ from dashboard.plan.night_plan import Plan
 from dashboard.process import orphans, process
 from tvmdash.dashboard_info import WEBSITE, StepResult
 from tvmdash.errors import DashboardError
-from tvmdash.files import removal
+from tvmdash.files import trees
 from tvmdash.stages import SUBSYSTEM
 
 _FOLDER = "publish"
@@ -41,7 +41,7 @@ def make_website(plan: Plan) -> StepResult:
                 publish.index_name(context, experiment)
             return engine.perform(context, job, job.stages[0])
         finally:
-            removal.remove_tree(folder)
+            trees.remove(folder)
 
 
 def _find_website(plan: Plan) -> Job:

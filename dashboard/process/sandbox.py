@@ -27,6 +27,7 @@ from pathlib import Path
 
 from dashboard.process import escape, orphans
 from tvmdash.errors import DashboardError
+from tvmdash.files import trees
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/sys")
 _SETTINGS = (
@@ -118,18 +119,13 @@ class Sandbox:
                     )
 
     def remove_doors(self) -> None:
-        """Remove each link below the writable folders that leads out of its folder, and setuid and setgid bits.
+        """Remove each link in the writable folders that leads out of what is shown, and setuid and setgid bits.
 
         Outside the sandbox a link may lead to a file that the program could not read itself, and a program with such
         a bit would give others this user's rights.
         """
         for folder in self.writable:
-            for root, folders, files in os.walk(folder):
-                for path in (Path(root, name) for name in (*folders, *files)):
-                    if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
-                        path.unlink()
-                    elif (mode := path.lstat().st_mode) & (stat.S_ISUID | stat.S_ISGID) and stat.S_ISREG(mode):
-                        path.chmod(stat.S_IMODE(mode) & 0o777)
+            trees.remove_doors(folder, within=(*self.visible, *self.writable))
 
 
 def split_code(code: int, *, is_sandboxed: bool) -> tuple[int | None, int | None]:

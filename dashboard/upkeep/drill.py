@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime
 import shutil
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from dashboard.archive.remote import LIMIT_S, RemoteBackup
 from tvmdash import common, structured
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.files import trees
 from tvmdash.structured import Stamp
 
 EVERY = datetime.timedelta(days=7)
@@ -74,8 +74,7 @@ def run_copy_drill(home: Home, url: str, backup: Path, scratch: Path, now: datet
     def restore() -> int:
         scratch.mkdir(parents=True, exist_ok=True)
         remote = RemoteBackup(url, LIMIT_S)
-        with tempfile.TemporaryDirectory(prefix=_PREFIX, suffix=".new", dir=scratch) as folder:
-            copy = Path(folder)
+        with trees.scratch_folder(scratch, _PREFIX, ".new") as copy:
             remote.pull(copy)
             damaged = archive.find_damaged(copy)
             if damaged:
@@ -109,8 +108,8 @@ def _restore(backup: Path, scratch: Path, home: Home) -> None:
     if needed * _SPARE > free:
         problem = f"testing the archive needs {needed / 1e6:.0f} MB, but only {free / 1e6:.0f} MB are free."
         raise DashboardError(problem, place=scratch, remedy="Free some space there.")
-    with tempfile.TemporaryDirectory(prefix=_PREFIX, suffix=".new", dir=scratch) as folder:
-        target = Path(folder) / "home"
+    with trees.scratch_folder(scratch, _PREFIX, ".new") as folder:
+        target = folder / "home"
         archive.restore(backup, None, target)
         if home.config_file.is_file() and not Home(target).config_file.is_file():
             raise DashboardError("the newest archive contains no config/config.json.", place=backup)

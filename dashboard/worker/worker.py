@@ -55,7 +55,7 @@ from dashboard.worker.unpacking import unpack
 from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, Home
 from tvmdash.errors import DashboardError
-from tvmdash.files import lock, removal
+from tvmdash.files import lock, trees
 from tvmdash.machine import hardware
 
 _OUTPUT = 3
@@ -234,4 +234,4 @@ def _remove_old_codes(folder: Path) -> None:
     codes = sorted((path for path in folder.iterdir() if path.is_dir()), key=lambda path: -path.stat().st_mtime)
     for path in codes[_KEPT_CODES:]:
         if path.resolve() not in REPOSITORY.parents and path.resolve() != REPOSITORY:
-            removal.remove_tree(path)
+            trees.remove(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,12 +60,7 @@ def _find_folder(there: Path, here: Job | None, scratch: Path) -> Path:
     """The experiment's code of today; within a night its own copy, without what setup left in it."""
     if here is None or here.folder == there or not here.folder.is_dir():
         return there
-    shutil.copytree(
-        here.folder,
-        scratch / "code",
-        symlinks=True,
-        ignore=lambda folder, names: {"setup"} & set(names) if Path(folder) == here.folder else set(),
-    )
+    common.copy_tree(here.folder, scratch / "code", leaves_out=lambda entry: entry.path == "setup")
     return scratch / "code"
 
 
@@ -78,7 +72,7 @@ def _make_config_folder(receipt: Receipt, here: Job | None, scratch: Path) -> Pa
     """The config as the receipt has it; other files beside it are those of today."""
     folder = scratch / "config"
     if here is not None:
-        shutil.copytree(here.config_folder, folder, symlinks=True)
+        common.copy_tree(here.config_folder, folder)
     folder.mkdir(parents=True, exist_ok=True)
     common.write_json(folder / "config.json", dict(receipt.config), durable=False)
     return folder

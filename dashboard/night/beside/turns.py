@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +15,7 @@ from tvmdash import stages
 from tvmdash.config_util import Beside
 from tvmdash.dashboard_info import StepResult
 from tvmdash.errors import DashboardError
+from tvmdash.files import trees
 
 DATA_FILE = "data.json"
 Perform = Callable[[Half], None]
@@ -32,7 +32,7 @@ def takes_turns(context: Context, job: Job) -> bool:
 def plan_turns(context: Context, job: Job) -> list[Half]:
     """The runs of tonight in their order; nothing is there of earlier ones."""
     root = context.workspace(job).root
-    shutil.rmtree(root / FOLDER, ignore_errors=True)
+    trees.remove(root / FOLDER)
     return plan_halves(root, job.config["pairs"], f"{context.plan.seed} {job.name}")
 
 

@@ -12,12 +12,13 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from tvmdash.errors import DashboardError
-from tvmdash.files import removal, sync
+from tvmdash.files import removal, sync, trees
+from tvmdash.files.trees import Bounds, Entry, Problem, Tree
 
 STAMP_FORMAT = "%Y%m%dT%H%M%SZ"
 _STAMP = re.compile(r"[0-9]{8}T[0-9]{6}Z")
@@ -272,7 +273,30 @@ def swap_in(new: Path, target: Path) -> None:
         return
     _exchange(new, target)
     sync.sync_folder(target.parent)
-    removal.remove_tree(new)
+    trees.remove(new)
+
+
+def walk_whole(folder: Path, limits: Bounds = trees.USUAL, leaves_out: Callable[[Entry], bool] | None = None) -> Tree:
+    """What lies below `folder`, as `trees.walk` has it; DashboardError where some of it cannot be handled."""
+    tree = trees.walk(folder, limits, leaves_out)
+    _refuse(folder, tree.problems)
+    return tree
+
+
+def copy_tree(
+    folder: Path,
+    destination: Path,
+    limits: Bounds = trees.USUAL,
+    leaves_out: Callable[[Entry], bool] | None = None,
+) -> None:
+    """Copy what lies below `folder`, as `trees.copy` does; DashboardError where some of it cannot be."""
+    _refuse(folder, trees.copy(walk_whole(folder, limits, leaves_out), destination))
+
+
+def _refuse(folder: Path, problems: Sequence[Problem]) -> None:
+    if problems:
+        more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
+        raise DashboardError(f"{problems[0]}{more}. It cannot be copied; remove it.", place=folder)
 
 
 def _exchange(left: Path, right: Path) -> None:
@@ -314,4 +338,4 @@ def remove_unfinished(parent: Path, *, ours: bool = False) -> None:
             with contextlib.suppress(OSError):
                 os.rename(path, original)
         elif os.path.isdir(path) == (path.suffix in {".new", ".old"}):
-            removal.remove_tree(path)
+            trees.remove(path)

@@ -25,6 +25,7 @@ from dashboard.archive import objects
 from dashboard.archive.archive import ArchiveResult, archive, archives, prune, restore, verify
 from dashboard.archive.manifests import read_manifest
 from tvmdash.errors import DashboardError
+from tvmdash.files import trees
 
 Contents = dict[str, tuple[object, ...]]
 SIGNATURE = "Signature: 8a477f597d28d172789f06886806bc55\n"
@@ -251,6 +252,23 @@ def test_links_are_never_followed(home: Path, backup: Path, tmp_path: Path) -> N
     save(home, backup, "first")
     assert "config/outside/secret" not in restored(backup, None)
     assert restored(backup, None)["config/round"] == ("link", ".")
+
+
+def test_a_path_of_1500_folders_comes_back(home: Path, backup: Path, tmp_path: Path) -> None:
+    deep = "/".join(["d"] * 1500)
+    trees.make_folder(home, f"results/{deep}")
+    with trees.make_file(home, f"results/{deep}/file") as file:
+        file.write(b"content")
+    trees.make_folder(home, "results/" + "/".join(["long" * 25] * 60))
+    save(home, backup, "night")
+    restore(backup, None, tmp_path / "restored")
+    with trees.open_file(tmp_path / "restored", f"results/{deep}/file") as file:
+        assert file.read() == b"content"
+    assert [entry.path for entry in trees.walk(tmp_path / "restored").entries] == [
+        entry.path for entry in trees.walk(home).entries
+    ]
+    for folder in (home, tmp_path / "restored"):
+        trees.remove(folder)  # pytest's own way ends at the depth of a thousand folders
 
 
 def test_sockets_and_pipes_are_named_and_the_archive_is_complete(home: Path, backup: Path) -> None:

@@ -61,6 +61,14 @@ def test_a_sandboxed_experiment_is_measured_and_sees_nothing_else(home: homes.Ho
 
 
 @pytest.mark.usefixtures("_sealed")
+def test_what_setup_left_is_there_for_every_stage(home: homes.HomeForTests) -> None:
+    scripts = {stage: homes.good(stage, "cat setup/built") for stage in homes.STAGES}
+    home.experiment("shut", config={"sandbox": True}, setup=homes.good("setup"), **scripts)
+    for _ in range(2):
+        home.night()
+
+
+@pytest.mark.usefixtures("_sealed")
 def test_a_killed_sandboxed_run_is_analyzed_in_a_sandbox_too(home: homes.HomeForTests) -> None:
     folder = home.root / "experiment-shut"
     homes.write(folder / "config" / "config.json", {"active": True, "sandbox": True, "repeat": 3})

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from tvmdash import common
-from tvmdash.files import removal, sync
+from tvmdash.files import sync, trees
 
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was written out, renamed and removed, in its order."""
     heard: list[str] = []
-    fsync, replace, rename, syncfs, remove = os.fsync, os.replace, os.rename, sync.sync_filesystem, removal.remove_tree
+    fsync, replace, rename, syncfs, remove = os.fsync, os.replace, os.rename, sync.sync_filesystem, trees.remove
 
     def hear_fsync(descriptor: int) -> None:
         heard.append(f"fsync {Path(os.readlink(f'/proc/self/fd/{descriptor}')).name}")
@@ -34,7 +34,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(os, "rename", lambda a, b: (heard.append("rename"), rename(a, b)))
     monkeypatch.setattr(common, "_exchange", _hear_exchange(heard))
     monkeypatch.setattr(sync, "sync_filesystem", hear_syncfs)
-    monkeypatch.setattr(removal, "remove_tree", hear_remove)
+    monkeypatch.setattr(trees, "remove", hear_remove)
     return heard
 
 

@@ -1,1 +1,1 @@
-"""Files on the disk: locks between processes, and removing what nobody needs any more."""
+"""Files on the disk: locks between processes, what survives a power cut, and trees that others left."""

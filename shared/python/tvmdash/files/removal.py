@@ -1,56 +1,20 @@
-"""Removing what nobody needs any more. Nothing here raises: a night is worth more than a tidy disk."""
+"""Folders that are filled beside their place, and what killed processes left of them."""
 
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import re
-import shutil
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tvmdash.files import trees
 from tvmdash.files.lock import try_descriptor
 
-_TRIES = 4
-_PAUSE_S = 0.05
 _RANDOM = r"[a-z0-9_]{8}"
 """What `tempfile` puts into a name."""
 _BESIDE = re.compile(rf"\..+\.{_RANDOM}\.new")
-_log = logging.getLogger("files")
-
-
-def remove_tree(path: Path) -> bool:
-    """Remove a file, a link, or a folder with all that is in it; whether it is gone.
-
-    A folder that a script locked is unlocked first. What still stays, perhaps because somebody writes into it, is a
-    warning in the log.
-    """
-    for attempt in range(_TRIES):
-        if os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            with contextlib.suppress(OSError):
-                os.unlink(path)
-        if not os.path.lexists(path):
-            return True
-        _unlock(path)
-        time.sleep(_PAUSE_S * attempt)
-    _log.warning("%s: could not be removed. It is no longer needed; delete it by hand.", path)
-    return False
-
-
-def _unlock(path: Path) -> None:
-    with contextlib.suppress(OSError):
-        path.chmod(0o700)
-    for root, folders, _ in os.walk(path):
-        for name in folders:
-            folder = os.path.join(root, name)
-            with contextlib.suppress(OSError):
-                if not os.path.islink(folder):
-                    os.chmod(folder, 0o700)
 
 
 @contextlib.contextmanager
@@ -66,7 +30,7 @@ def new_folder_beside(target: Path) -> Iterator[Path]:
         yield new
     finally:
         if os.path.lexists(new):
-            remove_tree(new)
+            trees.remove(new)
         os.close(held)
 
 
@@ -97,17 +61,20 @@ def _take(folder: Path, *, without_locks: bool) -> int | None:
     return descriptor if held else None
 
 
-def remove_abandoned(parent: Path, name: str | None = None) -> None:
+def remove_abandoned(parent: Path, name: str | None = None) -> list[Path]:
     """Remove the folders in `parent` that a killed process was to rename to `name` (to any name: None).
 
-    Those that a living process fills are held by it, and stay.
+    Those that a living process fills are held by it, and stay. Returned are those that could not be removed.
     """
+    stuck = []
     wanted = re.compile(rf"\.{re.escape(name[:100])}\.{_RANDOM}\.new") if name is not None else _BESIDE
     for entry in list_names(parent):
         held = _take(parent / entry, without_locks=False) if wanted.fullmatch(entry) else None
         if held is not None:
-            remove_tree(parent / entry)
+            if not trees.remove(parent / entry):
+                stuck.append(parent / entry)
             os.close(held)
+    return stuck
 
 
 def list_names(folder: Path) -> list[str]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
-_FEW = 50
-"""Up to so many files each is written out by itself; beyond, all that its filesystem has not written yet is."""
+from tvmdash.files import trees
+
+_FEW = trees.Bounds(depth=10, entries=50)
+"""Up to so many files and folders each is written out by itself; beyond, or where something odd lies among them, all
+that its filesystem has not written yet is."""
 
 
 def sync_file(path: Path) -> None:
@@ -28,13 +30,15 @@ def sync_folder(folder: Path) -> None:
 
 def sync_tree(folder: Path) -> None:
     """Return when all that lies below `folder` would survive a power cut. OSError where it cannot be written out."""
-    below = list(_list_below(folder))
-    if len(below) > _FEW:
+    tree = trees.walk(folder, _FEW)
+    if tree.problems:
         sync_filesystem(folder)
         return
     try:
-        for path in below:
-            _sync(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        for entry in reversed(tree.entries):  # each folder after what is in it
+            if not entry.is_link:
+                _sync(folder / entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        _sync(folder, os.O_RDONLY)
     except PermissionError:  # a script left a file that not even its owner may read
         sync_filesystem(folder)
 
@@ -48,17 +52,6 @@ def sync_filesystem(path: Path) -> None:
             raise OSError(code, os.strerror(code), str(path))
     finally:
         os.close(descriptor)
-
-
-def _list_below(folder: Path) -> Iterator[str]:
-    """The regular files below `folder` and the folders, each after what is in it."""
-    for root, _, names in os.walk(folder, topdown=False):
-        yield from (path for name in names if _is_regular(path := os.path.join(root, name)))
-        yield root
-
-
-def _is_regular(path: str) -> bool:
-    return os.path.isfile(path) and not os.path.islink(path)
 
 
 def _sync(path: Path | str, flags: int) -> None:

@@ -13,7 +13,7 @@ from tvmdash import common, structured
 from tvmdash.contracts.tries import REQUEST_VERSION, Try, TryRequest
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.files import lock, removal
+from tvmdash.files import lock, trees
 
 _MEND = "Fix the file, or remove the request with `tries HOME cancel`."
 
@@ -152,7 +152,7 @@ def begin_now(home: Home, request: TryRequest) -> str:
 def _say_running(home: Home, name: str, request: TryRequest) -> None:
     """Only one is: what else there is was left by a process that was killed."""
     folder = running_of(home)
-    removal.remove_tree(folder)
+    trees.remove(folder)
     folder.mkdir(parents=True)
     write(folder / f"{name}.json", replace(request, failed=""))
 
