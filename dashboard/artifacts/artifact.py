@@ -6,11 +6,13 @@ import platform
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
+from tvmdash.files import trees
 
 MANIFEST = "artifact.json"
 SCHEMA_VERSION = 1
@@ -129,7 +131,12 @@ def runs_here(artifact: Artifact) -> bool:
 
 def library_sizes(path: Path, folders: tuple[Path, ...]) -> dict[str, int]:
     """The size of every shared library below `folders`, by its path within `path`."""
-    libraries = sorted(library for folder in folders for library in folder.rglob("*.so*") if library.is_file())
+    libraries = sorted(
+        folder / entry.path
+        for folder in folders
+        for entry in trees.walk(folder).entries
+        if fnmatch(entry.name, "*.so*") and (folder / entry.path).is_file()
+    )
     return {library.relative_to(path).as_posix(): library.stat().st_size for library in libraries}
 
 

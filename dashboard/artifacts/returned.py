@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-import shutil
 from pathlib import Path
 
 from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import MANIFEST, ArtifactError, read_artifact, runs_here
 from dashboard.artifacts.locks import Deadline
+from tvmdash import common
+from tvmdash.errors import DashboardError
+from tvmdash.files import trees
 
 _WAIT_S = 60.0
 _log = logging.getLogger(__name__)
@@ -27,8 +29,8 @@ def take_in(source: Path, folder: Path) -> list[str]:
             if not (folder / path.name / MANIFEST).exists():
                 _move(path, folder)
                 taken.append(path.name)
-            shutil.rmtree(path)
-        except (ArtifactError, OSError) as error:
+            trees.remove(path)
+        except (DashboardError, OSError) as error:
             _log.warning("ignored a restored artifact: %s", error)
     return taken
 
@@ -38,5 +40,5 @@ def _move(path: Path, folder: Path) -> None:
         artifact_store.claim(folder, path.name, Deadline(_WAIT_S)),
         artifact_store.workplace(folder, path.name) as place,
     ):
-        shutil.copytree(path, place, dirs_exist_ok=True, symlinks=True)
+        common.copy_tree(path, place)
         artifact_store.put(place, folder, path.name, Deadline(_WAIT_S))

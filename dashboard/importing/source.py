@@ -16,6 +16,7 @@ from typing import Any
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
+from tvmdash.files import trees
 
 MAX_FILE_BYTES = 64 << 20
 MAX_ARCHIVE_BYTES = 4 << 30
@@ -80,12 +81,11 @@ def list_files(source: Path) -> Iterator[File | Unreadable]:
     if source.is_file():
         yield from _list_path(source, PurePosixPath(source.name), str(source))
         return
-    for folder, folders, names in os.walk(source):
-        folders.sort()
-        for name in sorted(names):
-            path = Path(folder) / name
-            below = PurePosixPath(path.relative_to(source).as_posix())
-            yield from _list_path(path, PurePosixPath(source.resolve().name) / below, str(below))
+    tree, name = trees.walk(source), os.path.basename(os.path.realpath(source))
+    yield from (Unreadable(problem.path, problem.text) for problem in tree.problems)
+    for entry in tree.entries:
+        if not os.path.isdir(source / entry.path):  # a link to a folder is passed over
+            yield from _list_path(source / entry.path, PurePosixPath(name, entry.path), entry.path)
 
 
 def _list_path(path: Path, name: PurePosixPath, shown: str) -> Iterator[File | Unreadable]:

@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tvmdash import networks, relax_util
@@ -19,6 +20,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import OperatorSpan, Point
 from tvmdash.experiment import on_cuda, per_operator
 from tvmdash.experiment.on_cuda import RivalDevice
+from tvmdash.files import trees
 from tvmdash.networks import INPUT, Network, to_onnx, to_torch
 from tvmdash.networks.ops import Array
 from tvmdash.relax_util import CompileOptions, lowering, programs, tuning
@@ -175,7 +177,7 @@ def _check_compiler() -> None:
 def _forget_compiled() -> None:
     """Let this process compile anew: torch keeps what it compiled on the disk."""
     folder = tempfile.mkdtemp(prefix="tvmdash-inductor-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(trees.remove, Path(folder))
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
 
 

@@ -12,7 +12,6 @@ import gzip
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from tracing import MAIN
 
 from tvmdash import common
 from tvmdash.exp_templates import Point
+from tvmdash.files import trees
 from tvmdash.relax_util import tvm_facts
 
 VARIABLE = "TVMDASH_CODE"
@@ -104,7 +104,7 @@ class Keep:
         kept = [*list(dict.fromkeys(reversed(order)))[:BUILDS_KEPT], reference]
         for folder in self.root.iterdir():
             if folder.is_dir() and folder.name not in kept:
-                shutil.rmtree(folder, ignore_errors=True)
+                trees.remove(folder)
 
     def previous(self) -> str | None:
         """The build that was measured before this one."""

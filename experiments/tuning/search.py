@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
+from tvmdash.files import trees
 from tvmdash.relax_util import tuning
 from tvmdash.relax_util.targets import make_target
 from tvmdash.relax_util.tuning import Subject
@@ -95,7 +95,7 @@ def _searched(subject: Subject, module: Any, budget: Budget, seed: int) -> Searc
     parent = tuning.build_folder() / ".searches" / subject.folder
     folder = parent / run
     if not (folder / _DONE).exists():
-        shutil.rmtree(parent, ignore_errors=True)
+        trees.remove(parent)
         folder.mkdir(parents=True)
         searched = _search(subject, module, budget, seed, folder)
         common.write_json(folder / _DONE, {**searched.facts(), "trials": searched.trials})

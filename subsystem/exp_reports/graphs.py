@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tvmdash.dashboard_info import OK, Home, Night
+from tvmdash.files import trees
+from tvmdash.files.trees import Entry
 from tvmdash.slack_util.delivery import Attachment
 from tvmdash.slack_util.parts import find_page, website_url
 from tvmdash.slack_util.payloads import Message, build, link
@@ -51,15 +53,14 @@ def _graphs(home: Home, experiment: str, stamp: str) -> list[Attachment]:
     folder = home.graph(experiment)
     if home.stamp_of(folder) != stamp:
         return []
-    paths = sorted(path for path in folder.rglob("*") if _is_graph(path, folder))
+    paths = sorted(folder / entry.path for entry in trees.walk(folder).files if _is_graph(entry))
     pngs = {path.with_suffix("") for path in paths if path.suffix == ".png"}
     paths = [path for path in paths if path.suffix == ".png" or path.with_suffix("") not in pngs]
     return [_attachment(experiment, path, folder) for path in sorted(paths, key=lambda path: path.stem != "tonight")]
 
 
-def _is_graph(path: Path, folder: Path) -> bool:
-    inside = not path.is_symlink() and folder.resolve() in path.resolve().parents
-    return inside and path.suffix in {".png", ".svg"} and path.is_file() and 0 < path.stat().st_size <= MAX_BYTES
+def _is_graph(entry: Entry) -> bool:
+    return entry.path.endswith((".png", ".svg")) and 0 < entry.status.st_size <= MAX_BYTES
 
 
 def _attachment(experiment: str, path: Path, folder: Path) -> Attachment:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import html
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from render import page as pages
 from tvmdash import common, config_util
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.files import trees
 from tvmdash.home_secrets import find_secrets_of_home
 from tvmdash.redaction import blank_out, redact
 
@@ -57,8 +57,9 @@ def _is_clean(old: Path, home: Home) -> bool:
     """Whether this code hid in the old site all that the configs name today."""
     mark = old / _MARK_FILE
     with contextlib.suppress(DashboardError, OSError, AttributeError):
-        configs = home.config_file.parent.rglob(config_util.CONFIG_FILE)
-        newest = max((path.stat().st_mtime_ns for path in configs), default=0)
+        entries = trees.walk(home.config_file.parent).files
+        configs = [entry for entry in entries if entry.name == config_util.CONFIG_FILE]
+        newest = max((entry.status.st_mtime_ns for entry in configs), default=0)
         return common.read_json(mark).get("version") == code_version() and newest < mark.stat().st_mtime_ns
     return False
 
@@ -76,8 +77,6 @@ def _forms(value: str) -> Iterator[str]:
 
 
 def _files(new: Path) -> Iterator[Path]:
-    for folder, _, names in os.walk(new):
-        for name in sorted(names):
-            path = Path(folder, name)
-            if not path.is_symlink() and not (pages.STATIC / path.relative_to(new)).is_file():
-                yield path
+    for entry in trees.walk(new).files:
+        if not (pages.STATIC / entry.path).is_file():
+            yield new / entry.path

@@ -17,6 +17,7 @@ from dashboard.artifacts.artifact import ArtifactError
 from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.wheel import package_index
 from tvmdash import common
+from tvmdash.files import trees
 
 FROM_PIP: Mapping[str, str] = {
     "cmake": "4.4.4",
@@ -100,7 +101,7 @@ def install(context: BuildContext) -> Path:
             with common.folder_beside(folder) as new:
                 log, scratch = context.log_folder / "pip-build-tools.log", new / "scratch"
                 package_index.install_all(FROM_PIP, new, scratch=scratch, log=log, deadline=context.deadline)
-                shutil.rmtree(new / "scratch", ignore_errors=True)
+                trees.remove(new / "scratch")
     return folder
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import os
 import platform
 import re
 import shutil
@@ -23,6 +24,7 @@ from dashboard.artifacts.proof import Health, prove
 from dashboard.artifacts.spec import GIT
 from dashboard.artifacts.wheel import package_index
 from tvmdash import common
+from tvmdash.files import trees
 
 FFI_PROJECTS = ("3rdparty/tvm-ffi", "ffi")
 """Where tvm-ffi's Python project lies in TVM's tree, newest way first; before 0.21 there was none."""
@@ -106,8 +108,8 @@ def build(exact: ArtifactSpec, folder: Path, context: BuildContext) -> Artifact:
     version = format_python_version(mirror.describe(exact.branch))
     _install(this, folder, version, exact.branch)
     healthy = _prove(folder, context, exact)
-    shutil.rmtree(this.tree)
-    shutil.rmtree(folder / "scratch", ignore_errors=True)
+    trees.remove(this.tree)
+    trees.remove(folder / "scratch")
     commit = mirror.commit(exact.branch)
     facts = {
         "remote": exact.remote,
@@ -167,12 +169,13 @@ def _install(this: cmake.Build, folder: Path, version: str, commit: str) -> None
     log, context = this.context.log_folder / f"{this.name}-needs.log", this.context
     scratch = folder / "pip"  # not the build's, in which a module named pip could lie
     package_index.install_all(NEEDS_BEFORE_FFI, folder / "needs", scratch=scratch, log=log, deadline=context.deadline)
-    shutil.rmtree(scratch, ignore_errors=True)
+    trees.remove(scratch)
 
 
 def _check_inside(path: Path, tree: Path) -> None:
     """ArtifactError where the path leads out of the tree: what is moved or written there would be somebody else's."""
-    if not path.resolve().is_relative_to(tree.resolve()):
+    leads_to = trees.find_target(path.parent, path.name)
+    if os.path.lexists(path) and (leads_to is None or not leads_to.is_relative_to(os.path.realpath(tree))):
         raise ArtifactError(
             f"{path}: symbolic link that points outside the source tree. No TVM repository contains one."
         )

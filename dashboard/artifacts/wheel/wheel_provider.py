@@ -7,7 +7,6 @@ Wheels of TVM declare only a floor for tvm-ffi, and the newest tvm-ffi above it 
 from __future__ import annotations
 
 import platform
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.proof import Health, prove
 from dashboard.artifacts.spec import LATEST, VERSION, WHEEL
 from dashboard.artifacts.wheel import needs, package_index
+from tvmdash.files import trees
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
@@ -125,7 +125,7 @@ def build(exact: ArtifactSpec, folder: Path, context: BuildContext) -> Artifact:
     for ffi_version in _list_ffi_candidates(this, wheel):
         healthy = _try_pair(this, ffi_version)
         if healthy is not None:
-            shutil.rmtree(this.scratch, ignore_errors=True)
+            trees.remove(this.scratch)
             return _artifact(this, wheel.version, healthy)
     tried = "\n".join(f"  {pair}: {why}" for pair, why in this.refused.items())
     raise ArtifactError(
@@ -135,7 +135,7 @@ def build(exact: ArtifactSpec, folder: Path, context: BuildContext) -> Artifact:
 
 def _try_pair(this: _Build, ffi_version: str) -> Health | None:
     """The pair's health, or None where it is refused; only tvm-ffi is exchanged, TVM's 100 MB stay."""
-    shutil.rmtree(this.ffi, ignore_errors=True)
+    trees.remove(this.ffi)
     try:
         this.install(FFI, ffi_version, this.ffi)
         needs.check(needs.read_distribution(this.ffi, FFI), provided=frozenset())

@@ -10,6 +10,7 @@ from typing import Any
 from tvmdash import common, config_util
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.files import trees
 from tvmdash.redaction import known_secrets
 
 _MAX_BYTES = 4 << 20
@@ -21,7 +22,11 @@ def find_secrets_of_home(home: Home) -> tuple[str, ...]:
 
 
 def _read_configs(home: Home) -> Iterator[Mapping[str, Any]]:
-    for path in sorted(home.config_file.parent.rglob(config_util.CONFIG_FILE)):
+    folder = home.config_file.parent
+    for entry in trees.walk(folder).entries:
+        path = folder / entry.path
+        if entry.name != config_util.CONFIG_FILE:
+            continue
         with contextlib.suppress(DashboardError):
             value = common.read_json(path, max_bytes=_MAX_BYTES)
             if isinstance(value, dict):

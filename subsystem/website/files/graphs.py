@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from files.files import carry_over, regular_file_bytes, safe_name
+from tvmdash.files import trees
 from tvmdash.text import elide, format_bytes
 
 SUFFIXES = (".svg", ".png")
@@ -92,10 +93,9 @@ def take_picture(path: Path, name: str, site: Path, old: Path) -> Graph | None:
 
 
 def _pictures(folder: Path) -> Iterator[Path]:
-    inside = folder.resolve()
-    for path in folder.rglob("*"):
-        if path.suffix.lower() in SUFFIXES and regular_file_bytes(path) and inside in path.resolve().parents:
-            yield path
+    for entry in trees.walk(folder).files:
+        if entry.path.lower().endswith(SUFFIXES) and entry.status.st_size:
+            yield folder / entry.path
 
 
 def _head(path: Path) -> bytes:

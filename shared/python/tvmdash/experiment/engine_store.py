@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -20,7 +19,7 @@ from pathlib import Path
 from tvmdash import common
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.engines import Engine
-from tvmdash.files import lock, sync
+from tvmdash.files import lock, sync, trees
 from tvmdash.text import elide
 
 ENGINES_FILE = "engines.json"
@@ -67,11 +66,11 @@ def _place(engine: Engine, store: Path, timeout_s: float) -> Place:
     folder = store / f"{engine.name}-{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
     if (folder / _COMPLETE).exists():
         return Place(str(folder))
-    shutil.rmtree(folder, ignore_errors=True)
+    trees.remove(folder)
     try:
         _run_pip(engine, folder, timeout_s)
     except DashboardError as error:
-        shutil.rmtree(folder, ignore_errors=True)
+        trees.remove(folder)
         return Place(reason=str(error))
     sync.sync_tree(folder)
     common.write_text(folder / _COMPLETE, "")
@@ -111,4 +110,4 @@ def _prune(store: Path, destination: Path) -> None:
             named |= {item["path"] for item in common.read_json(file).values()}
     for folder in store.iterdir():
         if folder.is_dir() and str(folder) not in named:
-            shutil.rmtree(folder, ignore_errors=True)
+            trees.remove(folder)

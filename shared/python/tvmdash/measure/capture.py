@@ -17,11 +17,13 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from tvmdash.errors import DashboardError
+from tvmdash.files import trees
 from tvmdash.measure import phases
 from tvmdash.measure.capture_format import (
     FORMAT_VERSION,
@@ -238,7 +240,8 @@ def _make_run_rows(
 
 def read_trials(folder: Path) -> Iterator[Trial]:
     """The ended trials of every raw database below `folder`, and the one that a killed process was in, as failed."""
-    for path in sorted(folder.rglob(CAPTURED)):
+    files = trees.walk(folder).files
+    for path in sorted(folder / entry.path for entry in files if fnmatch(entry.name, CAPTURED)):
         try:
             yield from _read(path)
         except (sqlite3.DatabaseError, ValueError) as error:

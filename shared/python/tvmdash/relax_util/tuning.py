@@ -19,6 +19,7 @@ from typing import Any
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
+from tvmdash.files import trees
 from tvmdash.relax_util import build
 from tvmdash.relax_util.passes import pipeline_steps
 from tvmdash.relax_util.targets import make_target
@@ -96,12 +97,12 @@ def _prune(current: Path) -> None:
         (build for build in current.parent.iterdir() if build.is_dir()), key=lambda build: build.stat().st_mtime_ns
     )
     for old in builds[:-BUILDS_KEPT]:
-        shutil.rmtree(old, ignore_errors=True)
+        trees.remove(old)
 
 
 def copy_good(search: Path, destination: Path, trials: int) -> None:
     """A database of those of the first `trials` records whose trial did not fail."""
-    shutil.rmtree(destination, ignore_errors=True)
+    trees.remove(destination)
     destination.mkdir(parents=True)
     lines = (search / RECORDS).read_text(encoding="utf-8").splitlines()[:trials]
     good = [line for line in lines if not failed(line)]

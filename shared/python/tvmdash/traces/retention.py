@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import datetime
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 from tvmdash import common
+from tvmdash.files import trees
 from tvmdash.traces.sealed import CATALOGUE, SealedSource, sealed_source
 from tvmdash.traces.sealing import keep_only
 
@@ -33,7 +33,7 @@ def prune(folder: Path, *, keep_days: float | None = None, max_bytes: int | None
         if run.catalogue.table_names & set(KEPT_FOR_EVER):
             keep_only(run, KEPT_FOR_EVER)
         else:
-            shutil.rmtree(run.path)
+            trees.remove(run.path)
     return [run.path for run in gone]
 
 

@@ -25,6 +25,9 @@ from tvmdash.traces.readers.rocpd_reader import is_rocpd, rocpd_source
 from tvmdash.traces.readers.sqlite_input import is_sqlite, list_tables, open_database
 from tvmdash.traces.sealed import CATALOGUE, SealedSource, sealed_source
 
+_PATH_BYTES = 4000
+"""The system opens no path of 4,096 bytes; the names of a run's files come behind this."""
+
 
 class Source(Protocol):
     """One input. `read` gives the rows that do not lie in Parquet."""
@@ -117,24 +120,27 @@ def _list_inside(folder: Path) -> Iterator[Path]:
     Hidden folders are unfinished work; what subsystems left beside the experiments' results is made of those; links
     are not followed.
     """
-    if (folder / CATALOGUE).is_file():
-        yield folder
-        return
-    if is_package(folder):
-        yield from list_packaged(folder)
-        return
+    waiting = [(folder, True)]
+    while waiting:  # a folder may lie deeper than a function may call itself
+        path, is_folder = waiting.pop()
+        if is_folder and is_package(path) and not (path / CATALOGUE).is_file():
+            yield from list_packaged(path)
+        elif is_folder and not (path / CATALOGUE).is_file():
+            waiting += reversed(list(_list_entries(path)))
+        elif not is_folder and is_night_archive(path):
+            yield from list_databases(path)
+        elif is_folder or path.name.endswith(".db") or _json_kind(path):
+            yield path
+
+
+def _list_entries(folder: Path) -> Iterator[tuple[Path, bool]]:
     with os.scandir(folder) as entries:
         ordered = sorted(entries, key=lambda entry: entry.name)
     made = "subsystem" if any(entry.name == "experiments" for entry in ordered) else None
     for entry in ordered:
-        if entry.name.startswith(".") or entry.name == made:
-            continue
-        if entry.is_dir(follow_symlinks=False):
-            yield from _list_inside(Path(entry.path))
-        elif is_night_archive(Path(entry.path)) and entry.is_file(follow_symlinks=False):
-            yield from list_databases(Path(entry.path))
-        elif entry.is_file(follow_symlinks=False) and (entry.name.endswith(".db") or _json_kind(Path(entry.path))):
-            yield Path(entry.path)
+        is_seen = not entry.name.startswith(".") and entry.name != made and len(os.fsencode(entry.path)) < _PATH_BYTES
+        if is_seen and (entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False)):
+            yield Path(entry.path), entry.is_dir(follow_symlinks=False)
 
 
 _STAMPED: dict[str, type[DataSource | TelemetrySource]] = {"data": DataSource, "telemetry": TelemetrySource}

@@ -5,6 +5,7 @@ A database in a zip has the path of the zip and, below it, of the member, as if 
 
 from __future__ import annotations
 
+import os
 import shutil
 import zipfile
 import zlib
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash.errors import DashboardError
+from tvmdash.files import trees
 
 LOGS = ("-wal", "-journal")
 INDEX = "index.yaml"
@@ -105,11 +107,12 @@ def list_packaged(folder: Path) -> list[Path]:
     names = [files] if isinstance(files, str) else files
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise DashboardError(f"{index}: files: {files!r:.60} is not a list of names. Give the databases themselves.")
-    root = folder.resolve()
+    root = os.path.realpath(folder)
     for name in names:
-        if not (root / name).resolve().is_relative_to(root):
+        leads_to = trees.find_target(folder, name) or Path(os.path.normpath(os.path.join(root, name)))
+        if not leads_to.is_relative_to(root):
             raise DashboardError(f"{index}: files: {name!r:.80} lies outside of the package. Give that file itself.")
-        if not (root / name).is_file():
+        if not leads_to.is_file():
             raise DashboardError(
                 f"{index}: files: {name!r:.80} does not exist. Restore it, or give the other files directly."
             )
