@@ -168,6 +168,8 @@ class HostsTonight:
         visit.session.collect(self._folder, least_free_bytes, lambda file, stamp: self._take_in(visit, file, stamp))
         if visit.parcel:
             visit.record = replace(visit.record, state=HostState.MEASURED, why="")
+        elif not visit.record.why:
+            visit.record = replace(visit.record, why=f"{name}: it handed over nothing of this night.")
 
     def _take_in(self, visit: _Visit, file: Path, stamp: str) -> None:
         """Take in a parcel; one that cannot be is set aside, so that it does not stand in the way of the next."""

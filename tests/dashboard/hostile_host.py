@@ -157,6 +157,12 @@ def send_same_night_again() -> None:
     hand_over(stamp, {"night.json": make_night(stamp, "plain~again")}, parcels=3)
 
 
+def send_nothing() -> None:
+    measure()
+    send("Holds", parcels=0)
+    receive()
+
+
 def send_long_header() -> None:
     """An extended header that says it has a gigabyte."""
     header = tarfile.TarInfo("x")
@@ -205,6 +211,7 @@ SENDERS: Mapping[str, Callable[[], None]] = {
     "telemetry": send_nights_of_others,
     "times": send_negative_times,
     "again": send_same_night_again,
+    "nothing": send_nothing,
     "header": send_long_header,
     "nested": send_headers_in_headers,
     "clock": send_impossible_clock,

@@ -93,7 +93,7 @@ def make_conversation(chance: random.Random, parcels: Path) -> bytes:
 
 
 @given(fuzzing.cases(lambda chance: chance))
-@the_same_each_time(15, 2000)
+@the_same_each_time(15, 500)
 def test_any_conversation_ends_the_visit_and_leaves_what_was_asked(
     tmp_path_factory: pytest.TempPathFactory, parcels: Path, chance: random.Random
 ) -> None:

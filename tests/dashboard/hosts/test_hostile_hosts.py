@@ -27,6 +27,7 @@ REASONS = {
     "telemetry": f"telemetry_{hostile_host.OLD_STAMP}.json'",
     "times": "has an invalid state, time or count.",
     "again": "again: offered the night ",
+    "nothing": "nothing: it handed over nothing of this night.",
     "header": "it contains a header of ",
     "nested": "could not import the result archive",
     "clock": "is not a valid worker message: ",

@@ -188,7 +188,7 @@ def test_a_night_that_the_home_did_not_ask_for_is_refused(there: Home, tmp_path:
 
 
 @given(fuzzing.cases(lambda chance: chance))
-@the_same_each_time(30, 5000)
+@the_same_each_time(30, 1500)
 def test_any_archive_is_taken_in_or_refused(tmp_path_factory: pytest.TempPathFactory, chance: random.Random) -> None:
     folder = tmp_path_factory.mktemp("any")
     there, home = Home(folder / "there"), Home(folder / "home")
