@@ -96,12 +96,12 @@ def _comment(arguments: argparse.Namespace) -> int:
 
 
 def _format_text(arguments: argparse.Namespace, machine: str, site_url: str) -> str:
-    from dashboard.github import text
+    from dashboard.github import answer
     from tvmdash import structured
     from tvmdash.contracts.tries import Try
 
-    where = text.Circumstances(machine, arguments.asked_by, arguments.run_url, site_url)
+    where = answer.Circumstances(machine, arguments.asked_by, arguments.run_url, site_url)
     if arguments.begun:
-        return text.format_begun(where)
+        return answer.format_begun(where)
     done = structured.read(Try, arguments.result)
-    return text.format_result(done, where) if done else text.format_nothing(where)
+    return answer.format_result(done, where) if done else answer.format_nothing(where)

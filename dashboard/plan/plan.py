@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dashboard.artifacts.artifact import ArtifactSpec
-from dashboard.plan import devices, job_config, tvm_matrix
+from dashboard.plan import devices, tvm_matrix
 from dashboard.plan.home_config import find_env_faults, find_spec_faults, find_timeout_faults, read_home_config
 from dashboard.plan.hosts import Host, choose
 from dashboard.plan.hosts import find_faults as find_host_faults
@@ -21,11 +22,11 @@ from dashboard.process.sandbox import find_obstacle
 from tvmdash import common, config_util
 from tvmdash.common import stamp_of, utc_now
 from tvmdash.config_util import ConfigError
-from tvmdash.dashboard_info import HOST_SIGN, Home
+from tvmdash.dashboard_info import HOST_SIGN, VARIANT_SIGN, Home, variant_of
 from tvmdash.devices import Device
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.annotations import list_retired_experiments
-from tvmdash.stages import PIPELINES, Pipeline, Stage, pipeline
+from tvmdash.stages import EXPERIMENT, PIPELINES, SUBSYSTEM, Pipeline, Stage, pipeline
 
 _FIRST_LINE = 256
 """The bytes of a script's first line that Linux reads."""
@@ -168,7 +169,7 @@ def _job(home: Home, known: _Known, code: CodeFolders, row: Pipeline, path: Path
     spec = tvm if any(stage.needs_tvm for stage in row.stages) else None
     job = Job(row.kind, path.name, folder, path, {}, spec)
     try:
-        values = job_config.read(row.kind, folder, path, _format_path(home, path))
+        values = read(row.kind, folder, path, _format_path(home, path))
         needs_tvm = spec is not None and config_util.read_needs_tvm(folder / config_util.FIELDS_FILE)
         beside = config_util.read_beside(folder / config_util.FIELDS_FILE)
     except ConfigError as error:
@@ -246,3 +247,61 @@ def _find_script_fault(job: Job, stage: Stage) -> Iterator[str]:
         yield f"{script}: the first line does not start with #!. Begin the script with #!/usr/bin/env bash."
     elif first.endswith(b"\r\n"):
         yield f"{script}: has Windows line endings (CR LF). Run: sed -i 's/\\r$//' {script}"
+
+
+_MISSPELT = 0.8
+
+_FIELDS = {EXPERIMENT.kind: config_util.EXPERIMENT_FIELDS, SUBSYSTEM.kind: config_util.SUBSYSTEM_FIELDS}
+"""The fields that every job of a kind has."""
+
+
+def read(kind: str, folder: Path, path: Path, shown: str) -> dict[str, Any]:
+    """The checked config of the job whose scripts lie in `folder` and whose config folder is `path`.
+
+    DashboardError says what is wrong with the folder, ConfigError every fault of the config; `shown` names the folder.
+    """
+    try:
+        path.name.encode("utf-8")
+    except UnicodeEncodeError:
+        raise DashboardError(f"{shown!r}: the folder name is not valid UTF-8. Rename the folder.") from None
+    if pipeline(kind).measures and variant_of(path.name):
+        raise DashboardError(
+            f"{shown}: {VARIANT_SIGN!r} is reserved; it separates an experiment from its TVM. Rename the folder."
+        )
+    if pipeline(kind).measures and HOST_SIGN in path.name:
+        raise DashboardError(
+            f"{shown}: {HOST_SIGN!r} is reserved; it separates an experiment from its host. Rename the folder."
+        )
+    file = path / config_util.CONFIG_FILE
+    if not file.exists():
+        raise DashboardError(f"{shown}: config.json is missing. Add one, or move the folder away.")
+    common_fields = _FIELDS[kind]
+    config_util.read_beside(folder / config_util.FIELDS_FILE)
+    own = config_util.read_fields(folder / config_util.FIELDS_FILE)
+    config_util.read_takes_minutes(folder / config_util.FIELDS_FILE)
+    config_util.read_metrics(folder / config_util.FIELDS_FILE)
+    if not own and not (folder / config_util.FIELDS_FILE).exists():
+        return _read_undeclared(file, common_fields, f"{shown}/{file.name}")
+    return config_util.read_config(file, {**common_fields, **own}, shown_as=f"{shown}/{file.name}")
+
+
+def _read_undeclared(file: Path, fields: config_util.Fields, shown: str) -> dict[str, Any]:
+    """The config of a job that declares no fields of its own: whatever else it holds is its own affair."""
+    fields = {name: field for name, field in fields.items() if name not in config_util.SIZES}
+    try:
+        value = common.read_json(file, max_bytes=4 << 20)
+    except DashboardError as error:
+        raise ConfigError([str(error.at(shown))]) from error
+    if not isinstance(value, dict):
+        return config_util.check(value, fields, shown)
+    own = {name: item for name, item in value.items() if name not in fields}
+    near = [
+        (name, matches[0])
+        for name in own
+        if (matches := difflib.get_close_matches(name, fields, n=1, cutoff=_MISSPELT))
+    ]
+    if near:
+        remedy = f"If it is meant as a new field, declare it in the job's {config_util.FIELDS_FILE}."
+        raise ConfigError([f"{shown}: $.{name}: Did you mean {right!r}? {remedy}" for name, right in near])
+    known = {name: item for name, item in value.items() if name in fields}
+    return {**own, **config_util.check(known, fields, shown)}

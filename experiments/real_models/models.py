@@ -6,11 +6,79 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import real_inputs
 
 from tvmdash.experiment import reference_engines
 from tvmdash.experiment.engines import Engine
 from tvmdash.networks.ops import Array, Shape
+
+RATE_HZ, CHUNK, CONTEXT = 16000, 512, 64
+CHUNKS = 24
+"""Chunks of 32 ms that silero-vad hears, each with the last 64 samples of the one before."""
+PITCH_HZ, SYLLABLES_HZ = 125.0, 4.0
+FORMANTS_HZ = ((700.0, 90.0), (1220.0, 110.0), (2600.0, 160.0))
+"""Resonances and band widths of an open vowel (Peterson & Barney 1952)."""
+TEXT = "Relax 42"
+MAGIKA_SIDE, PADDING = 1024, 256
+SOURCE = '''import os
+import sys
+
+
+def count_lines(path):
+    """How many lines the file at `path` has."""
+    with open(path, encoding="utf-8") as file:
+        return sum(1 for _ in file)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        print(f"{os.path.basename(name)}: {count_lines(name)}")
+'''
+
+
+def audio(seed: int) -> list[dict[str, Array]]:
+    """The chunks of three quarters of a second: a third faint noise, then a vowel in syllables."""
+    rng = np.random.default_rng([seed, 5])
+    length = CHUNKS * CHUNK
+    times = np.arange(length) / RATE_HZ
+    envelope = np.where(times > times[-1] / 3, 0.5 - 0.5 * np.cos(2 * np.pi * SYLLABLES_HZ * times), 0.0)
+    sound = 0.3 * envelope * _vowel(times) + 0.003 * rng.standard_normal(length)
+    padded = np.concatenate([np.zeros(CONTEXT), sound]).astype(np.float32)
+    starts = range(0, length, CHUNK)
+    return [
+        {"input": padded[None, start : start + CONTEXT + CHUNK], "sr": np.array(RATE_HZ, np.int64)} for start in starts
+    ]
+
+
+def _vowel(times: Array) -> Array:
+    """Harmonics of the pitch, each as strong as the resonances make it; at most 1."""
+    harmonics = PITCH_HZ * np.arange(1, int(RATE_HZ / 2 / PITCH_HZ))
+    gains = sum(1.0 / (1.0 + ((harmonics - centre) / width) ** 2) for centre, width in FORMANTS_HZ) / harmonics
+    wave: Array = np.sum(gains[:, None] * np.sin(2 * np.pi * harmonics[:, None] * times), axis=0)
+    wave /= np.abs(wave).max()
+    return wave
+
+
+def file_bytes(_seed: int) -> list[dict[str, Array]]:
+    """What magika sees of a small Python file: its beginning, and its end; 256 where there is nothing."""
+    stripped = np.frombuffer(SOURCE.strip().encode(), np.uint8).astype(np.int32)
+    first, last = stripped[:MAGIKA_SIDE], stripped[-MAGIKA_SIDE:]
+    sides = [
+        np.pad(first, (0, MAGIKA_SIDE - len(first)), constant_values=PADDING),
+        np.pad(last, (MAGIKA_SIDE - len(last), 0), constant_values=PADDING),
+    ]
+    return [{"bytes": np.concatenate(sides)[None].astype(np.int32)}]
+
+
+def drawn_text(seed: int) -> list[dict[str, Array]]:
+    """`TEXT` in dark grey on light grey with a little noise, scaled to -1 to 1: (1, 3, 48, 160)."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    image = Image.new("L", (160, 48), 235)
+    ImageDraw.Draw(image).text((8, 4), TEXT, fill=30, font=ImageFont.load_default(size=32))
+    noise = np.random.default_rng([seed, 6]).normal(0.0, 4.0, (48, 160))
+    grey = np.clip(np.asarray(image, np.float32) + noise, 0, 255) / 127.5 - 1.0
+    return [{"x": np.broadcast_to(grey.astype(np.float32), (1, 3, 48, 160)).copy()}]
+
 
 ONNX = ("onnx==1.23.2", "protobuf==7.36.2")
 PACKAGES = Engine(
@@ -67,7 +135,7 @@ MODELS: Mapping[str, Model] = {
         "silero_vad/data/silero_vad_op18_ifless.onnx",
         "MIT",
         {"input": (1, 576), "state": (2, 1, 128), "sr": ()},
-        real_inputs.audio,
+        audio,
         _speech,
         {"state": 1},
     ),
@@ -75,7 +143,7 @@ MODELS: Mapping[str, Model] = {
         "magika/models/standard_v3_3/model.onnx",
         "Apache-2.0",
         {"bytes": (1, 2048)},
-        real_inputs.file_bytes,
+        file_bytes,
         _file_type,
         {},
         labels_in="config.min.json",
@@ -84,7 +152,7 @@ MODELS: Mapping[str, Model] = {
         "rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx",
         "Apache-2.0",
         {"x": (1, 3, 48, 160)},
-        real_inputs.drawn_text,
+        drawn_text,
         _text,
         {},
         labels_in="character",

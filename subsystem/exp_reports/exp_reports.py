@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import graphs
 import message
 
 from tvmdash.config_util import JobConfig
-from tvmdash.dashboard_info import Home, Night
-from tvmdash.slack_util.delivery import SlackConfig, attach, find_slack_faults, open_slack, tell
+from tvmdash.dashboard_info import OK, Home, Night
+from tvmdash.files import trees
+from tvmdash.files.trees import Entry
+from tvmdash.slack_util.delivery import Attachment, SlackConfig, attach, find_slack_faults, open_slack, tell
+from tvmdash.slack_util.parts import find_page, website_url
+from tvmdash.slack_util.payloads import Message, build, link
 from tvmdash.subsys_templates import Report, Subsystem
+from tvmdash.text import elide
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +39,73 @@ class ExpReports(Subsystem[ExpReportsConfig]):
         slack = open_slack(config, home, "config/subsystem/exp_reports/config.json")
         text = tell(slack, output, tonight.stamp, night_message)
         if slack is not None and config.graphs:
-            attached = graphs.of_night(home, tonight, config.graphs)
+            attached = of_night(home, tonight, config.graphs)
             text = f"{text} {attach(slack, output, tonight.stamp, attached.files, attached.note)}".rstrip()
         logging.getLogger("exp_reports").info("%s", text)
         return Report("Experiments in Slack", f"{message.verdict(tonight)}. {text}")
+
+
+MAX_BYTES = 8 << 20
+_NAME = 120
+
+
+@dataclass(frozen=True)
+class Graphs:
+    """Files for the thread, and a message there about those that are not among them."""
+
+    files: tuple[Attachment, ...]
+    note: Message | None
+
+
+def of_night(home: Home, night: Night, count: int) -> Graphs:
+    """At most `count` graphs of tonight, one of each experiment in turn.
+
+    Slack shows PNG and only offers SVG for download. So PNGs go into the thread; SVGs go there only where there is no
+    website that shows them, and where there is one, the thread links to it.
+    """
+    website = website_url(home)
+    of_jobs = [_graphs(home, job.name, night.stamp) for job in night.experiments if job.state == OK]
+    wanted = [[item for item in items if not website or item.path.suffix == ".png"] for items in of_jobs]
+    chosen = tuple(_in_turn(wanted))[:count]
+    total = sum(map(len, of_jobs))
+    return Graphs(chosen, _note(night, website, total) if website and total > len(chosen) else None)
+
+
+def _note(night: Night, website: str, total: int) -> Message:
+    text = f"All {total} graphs" if total > 1 else "The graph"
+    page = link(f"{website.rstrip('/')}/index.html#experiments", "on the website, until the next night")
+    return build(
+        "Graphs", f"{text}: {page}; what was measured stays on {link(find_page(night, website), 'its page')}.", []
+    )
+
+
+def _graphs(home: Home, experiment: str, stamp: str) -> list[Attachment]:
+    """The graphs that an experiment left tonight; a PNG in place of an SVG of its name."""
+    folder = home.graph(experiment)
+    if home.stamp_of(folder) != stamp:
+        return []
+    paths = sorted(folder / entry.path for entry in trees.walk(folder).files if _is_graph(entry))
+    pngs = {path.with_suffix("") for path in paths if path.suffix == ".png"}
+    paths = [path for path in paths if path.suffix == ".png" or path.with_suffix("") not in pngs]
+    return [_attachment(experiment, path, folder) for path in sorted(paths, key=lambda path: path.stem != "tonight")]
+
+
+def _is_graph(entry: Entry) -> bool:
+    return entry.path.endswith((".png", ".svg")) and 0 < entry.status.st_size <= MAX_BYTES
+
+
+def _attachment(experiment: str, path: Path, folder: Path) -> Attachment:
+    name = elide(str(path.relative_to(folder).with_suffix("")).replace("/", " "), _NAME)
+    safe = "".join(
+        character if character.isalnum() or character in "-_" else "-" for character in f"{experiment}-{name}"
+    )
+    return Attachment(f"{safe[:_NAME]}{path.suffix}", f"{elide(experiment, 60)}: {name.replace('_', ' ')}", path)
+
+
+def _in_turn(groups: list[list[Attachment]]) -> Iterator[Attachment]:
+    """The first of each group, then the second of each, and so on."""
+    for index in range(max(map(len, groups), default=0)):
+        yield from (group[index] for group in groups if index < len(group))
 
 
 if __name__ == "__main__":

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
+import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import courses
 import judgement
 import outliers
 from judgement import Limits
-from outliers import Outlier
+from outliers import MAX_TOLD, Outlier
 
 from tvmdash import common, structured
 from tvmdash.check_prerequisites import Need, needs_setting
@@ -22,9 +22,9 @@ from tvmdash.contracts.telemetry import PAGE_FILE, SCHEMA_VERSION, OutlierTrial,
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.machine import telemetry as telemetry_data
-from tvmdash.machine.telemetry import Telemetry
+from tvmdash.machine.telemetry import SECONDS, Telemetry
 from tvmdash.plot_util import files as plot_files
-from tvmdash.plot_util.courses import Course, format_course
+from tvmdash.plot_util.courses import Course, Panel, Span, Track, format_course
 from tvmdash.subsys_templates import Report, Subsystem
 
 _SAFE = re.compile(r"[^A-Za-z0-9_-]+")
@@ -87,7 +87,7 @@ def _run(home: Home, telemetry: Telemetry, limits: Limits) -> Run:
     except DashboardError as error:
         unknown = str(error)
     sentences = tuple(judgement.abnormal(telemetry, limits))
-    return Run(telemetry, sentences, slow, unknown, courses.course(telemetry, slow))
+    return Run(telemetry, sentences, slow, unknown, course(telemetry, slow))
 
 
 def page(stamp: str, runs: Sequence[Run], faults: Sequence[str]) -> TelemetryPage:
@@ -101,7 +101,7 @@ def _on_page(run: Run) -> TelemetryRun:
         experiment=run.telemetry.experiment,
         readings=len(run.telemetry.seconds),
         abnormal=run.abnormal,
-        ranges=courses.ranges(run.telemetry),
+        ranges=ranges(run.telemetry),
         outliers=tuple(OutlierTrial(times=item.times, **asdict(item)) for item in shown),
         outliers_in_all=len(run.outliers),
         graph=Graph(f"graphs/{run.name}.svg", format_course(run.course)),
@@ -125,6 +125,84 @@ def report(runs: Sequence[Run], faults: Sequence[str]) -> Report | None:
 def _with_outliers(run: Run) -> str:
     count = len(run.outliers)
     return f" {count} trial{'s have' if count > 1 else ' has'} outlying samples." if count else ""
+
+
+_MAX_CORES = 4
+_LEAST_STOLEN = 0.01
+
+
+def course(run: Telemetry, outliers: Sequence[Outlier]) -> Course:
+    """Temperatures, clocks, load and memory of the run, with the trials shaded that have outlying samples."""
+    cores = {f"core {name}": column for name, column in run.named("cpu_mhz").items()}
+    spread = {name: run.column(f"cpu_mhz_{name}") for name in ("max", "median", "min")}
+    panels = (
+        _panel("°C", {**run.named("temperature_c"), **_of_gpus(run, "gpu_temperature_c")}),
+        _panel(
+            "MHz",
+            cores if 0 < len(cores) <= _MAX_CORES else {f"core clock, {name}": item for name, item in spread.items()},
+        ),
+        _panel("cores", _load(run)),
+        _panel("GPU MHz", _of_gpus(run, "gpu_mhz")),
+        _panel("GPU %", _of_gpus(run, "gpu_percent")),
+        _panel("GPU W", _of_gpus(run, "gpu_power_w")),
+        _panel("slowed", _of_throttled_gpus(run)),
+        _panel("GB", {"memory available": _in_gb(run.column("memory_available_bytes")), **_gpu_memory(run)}),
+    )
+    spans = tuple(
+        Span(item.begin_s, item.end_s, f"{item.label}: {item.times:.1f}x")
+        for item in sorted(outliers[:MAX_TOLD], key=lambda item: item.begin_s)
+    )
+    title = f"{run.experiment}, night {run.stamp}: the machine during the run"
+    return Course(title, tuple(run.seconds), tuple(panel for panel in panels if panel.tracks), spans)
+
+
+def _load(run: Telemetry) -> dict[str, list[float | None]]:
+    stolen = run.column("stolen_cores")
+    known = {
+        "kept busy by the run": run.column("busy_cores.own"),
+        "kept busy by others": run.column("busy_cores.others"),
+        "load average, 1 min": run.column("load_1_min"),
+    }
+    shown = {"taken by the hypervisor": stolen} if any((value or 0.0) > _LEAST_STOLEN for value in stolen) else {}
+    return {**known, **shown}
+
+
+def _of_gpus(run: Telemetry, prefix: str) -> dict[str, list[float | None]]:
+    return {f"GPU {number}": column for number, column in run.named(prefix).items()}
+
+
+def _of_throttled_gpus(run: Telemetry) -> dict[str, list[float | None]]:
+    """1 where something slowed a GPU down, of what ever did."""
+    return {
+        f"GPU {number}, by {by}": column
+        for name, column in run.named("gpu_throttled").items()
+        for number, _, by in (name.partition(" "),)
+        if any(column)
+    }
+
+
+def _gpu_memory(run: Telemetry) -> dict[str, list[float | None]]:
+    used = _of_gpus(run, "gpu_memory_used_bytes")
+    return {f"{name}, memory in use": _in_gb(column) for name, column in used.items()}
+
+
+def _in_gb(column: Iterable[float | None]) -> list[float | None]:
+    return [None if value is None else value / 1e9 for value in column]
+
+
+def _panel(unit: str, columns: Mapping[str, Sequence[float | None]]) -> Panel:
+    there = {name: column for name, column in columns.items() if any(value is not None for value in column)}
+    return Panel(unit, tuple(Track(name, tuple(column)) for name, column in there.items()))
+
+
+def ranges(run: Telemetry) -> dict[str, tuple[float, float, float]]:
+    """Least, median and greatest of each column."""
+    known = {name: [value for value in column if value is not None] for name, column in run.columns.items()}
+    return {
+        name: (min(values), statistics.median(values), max(values))
+        for name, values in known.items()
+        if values and name != SECONDS
+    }
 
 
 if __name__ == "__main__":

@@ -188,7 +188,7 @@ FUNCTION = """	.type	{name},@function
 def test_a_functions_assembly_is_the_same_wherever_it_stands() -> None:
     alone = FUNCTION.format(name="f", n=0)
     second = FUNCTION.format(name="g", n=0) + FUNCTION.format(name="f", n=1)
-    split = functools.partial(OWN.splitting.split, "llvm")
+    split = functools.partial(OWN.generated.split, "llvm")
     assert split(alone)["f"] == split(second)["f"]
     assert '"words"' in split(alone)["f"]
     other = alone.replace("0x3f800000", "0x40000000")
@@ -198,8 +198,8 @@ def test_a_functions_assembly_is_the_same_wherever_it_stands() -> None:
 def test_opencls_prototypes_are_no_part_of_a_kernel() -> None:
     kernel = "__kernel void f(__global float* x) {\n  __local float4 a[16];\n}"
     text = f"// Function: f\n__kernel void f(__global float* x);\n__kernel void g(__global float* x);\n{kernel}\n"
-    assert OWN.splitting.split("opencl", text) == {"f": kernel}
-    assert OWN.splitting.count_shared_bytes("opencl", kernel) == 256
+    assert OWN.generated.split("opencl", text) == {"f": kernel}
+    assert OWN.generated.count_shared_bytes("opencl", kernel) == 256
 
 
 def test_what_wgsl_cannot_say_is_no_point() -> None:

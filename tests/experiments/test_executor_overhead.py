@@ -56,7 +56,7 @@ def test_a_program_gives_numpys_answer_on_each_executor_and_counts_as_the_machin
     assert own == size.get("calls", 0)
     assert kernels == size.get("operators", kernels)
     other, again = compiled(name, "compiled")
-    there = OWN.executors.executor("compiled", again, other.inputs, threads=1)
+    there = OWN.executor_overhead.executor("compiled", again, other.inputs, threads=1)
     np.testing.assert_allclose(there.run(), answer, rtol=1e-5)
 
 
@@ -75,9 +75,9 @@ def test_without_a_c_compiler_a_library_fails_and_says_so(monkeypatch: pytest.Mo
     for name in ("CXX", "CC"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(DashboardError, match=r"no C compiler.*Install gcc"):
-        OWN.executors.executor("library", made, program.inputs, threads=1)
+        OWN.executor_overhead.executor("library", made, program.inputs, threads=1)
     np.testing.assert_allclose(
-        OWN.executors.executor("bytecode", made, program.inputs, threads=1).run(), program.expected, rtol=1e-5
+        OWN.executor_overhead.executor("bytecode", made, program.inputs, threads=1).run(), program.expected, rtol=1e-5
     )
 
 
@@ -130,4 +130,4 @@ def test_a_calls_cost_is_the_run_time_by_the_calls() -> None:
 def test_the_configs_programs_are_those_that_exist() -> None:
     fields = config_util.read_fields(EXPERIMENTS / "executor_overhead" / "fields.json")
     assert set(fields["programs"].of.choices) == set(OWN.programs.MAKERS)
-    assert set(fields["executors"].of.choices) == set(OWN.executors.MODES)
+    assert set(fields["executors"].of.choices) == set(OWN.executor_overhead.MODES)

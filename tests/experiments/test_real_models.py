@@ -68,9 +68,9 @@ def test_inputs_have_the_shapes_that_models_are_fixed_to_and_stay_the_same(name:
 
 
 def test_audio_begins_faint_and_its_chunks_overlap_by_their_context() -> None:
-    chunks = [call["input"][0] for call in OWN.real_inputs.audio(SEED)]
+    chunks = [call["input"][0] for call in OWN.models.audio(SEED)]
     for before, chunk in itertools.pairwise(chunks):
-        np.testing.assert_array_equal(chunk[: OWN.real_inputs.CONTEXT], before[-OWN.real_inputs.CONTEXT :])
+        np.testing.assert_array_equal(chunk[: OWN.models.CONTEXT], before[-OWN.models.CONTEXT :])
     assert np.abs(chunks[2]).max() < 0.05
     assert max(np.abs(chunk).max() for chunk in chunks[8:]) > 0.2
 

@@ -7,7 +7,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from tvmdash.machine.container import LABEL_FILE, find_container
+from tvmdash.machine.hardware import LABEL_FILE, find_container
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TEXT = (REPOSITORY / "docs" / "Dockerfile").read_text(encoding="utf-8")

@@ -26,6 +26,7 @@ from tvmdash import common
 from tvmdash.dashboard_info import OK, RUNNING, Home, JobResult, Night, StepResult
 from tvmdash.records import SCHEMAS
 from tvmdash.series import store
+from tvmdash.text import clean
 
 REPO = Path(__file__).resolve().parents[3]
 publishing = scripts.load("website").publishing
@@ -210,7 +211,7 @@ def test_the_index_joins_series_with_what_the_alerts_say(told: Home) -> None:
     assert set(columns["id"]) == set(alerts)
     for at, name in enumerate(columns["id"]):
         one = alerts[name]
-        assert (columns["name"][at], columns["verdict"][at]) == (one["name"], one["verdict"])
+        assert (columns["name"][at], columns["verdict"][at]) == (clean(one["name"]), one["verdict"])
         assert columns["grade"][at] == one["noise_grade"]
         assert index["experiments"][columns["experiment"][at]]["name"] == one["experiment"]
         assert columns["last"][at] == read(site / "series" / f"{name}.json")["value"][-1]

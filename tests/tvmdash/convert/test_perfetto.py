@@ -16,7 +16,7 @@ from trace_processor import ask
 from tvmdash.convert import Counter, Flow, Slice, Slices, Split, names, write_perfetto
 from tvmdash.convert.events import BATCH, constant
 from tvmdash.convert.lanes import Lanes
-from tvmdash.convert.wire.protobuf import padded, varint
+from tvmdash.convert.wire.packets import padded, varint
 from tvmdash.errors import DashboardError
 
 MOMENT = 1_795_000_000_123_456_789

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tvmdash.machine.container import Container, find_container
+from tvmdash.machine.hardware import Container, find_container
 
 LIBRARY = Path(__file__).resolve().parents[3] / "shared" / "python"
 LABEL = {"etc/tvmdash-image.json": '{"tag": "tvm-bench:7", "hash": "sha256:aa"}'}
@@ -93,4 +93,4 @@ def test_a_process_in_another_root_tells_that_one(tmp_path: Path) -> None:
 
 OWN = {"proc", "sys", "run", "tmp", "etc", "lost+found"}
 """What the other root has of its own, or lacks."""
-ASK = "import json; from tvmdash.machine.container import find_container; print(json.dumps(vars(find_container({}))))"
+ASK = "import json; from tvmdash.machine.hardware import find_container; print(json.dumps(vars(find_container({}))))"

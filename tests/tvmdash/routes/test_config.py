@@ -13,9 +13,8 @@ from tvmdash.config_util import ConfigError
 from tvmdash.dashboard_info import Home
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import Incident
-from tvmdash.routes.config import Kind, Owner, Routing, read_routing
+from tvmdash.routes.config import Kind, Owner, Routing, parse_quiet_hours, read_routing
 from tvmdash.routes.owners import find_level, find_owners, is_for, is_pinged_by
-from tvmdash.routes.quiet_hours import parse_quiet_hours
 from tvmdash.verdict import Level
 
 FOLDERS = {"tmp_data_dir": "tmp", "backup_dir": "backup", "setup_dir": "setup"}

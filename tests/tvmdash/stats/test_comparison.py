@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from tvmdash.stats import signs
+from tvmdash.stats import comparison
 from tvmdash.stats.comparison import NAMED_ROUNDS, find_differences
 from tvmdash.stats.student import two_sided
 
@@ -116,7 +116,7 @@ def test_what_is_told_is_the_median_of_the_rounds_and_a_wild_one_hardly_moves_it
 
 @pytest.mark.parametrize(("count", "first", "last"), [(6, 1, 6), (8, 1, 8), (9, 2, 8), (10, 2, 9), (100, 40, 61)])
 def test_the_interval_is_that_of_the_tables_of_order_statistics(count: int, first: int, last: int) -> None:
-    assert signs.interval([float(one) for one in range(1, count + 1)]) == (first, last)
+    assert comparison.interval([float(one) for one in range(1, count + 1)]) == (first, last)
 
 
 def test_too_few_rounds_and_values_that_are_not_above_zero_are_not_judged() -> None:
