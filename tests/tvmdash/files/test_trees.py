@@ -119,6 +119,21 @@ def test_a_file_that_has_become_a_pipe_is_not_waited_for(tmp_path: Path) -> None
         trees.open_file(tmp_path, "pipe")
 
 
+@pytest.mark.parametrize("swapped", ["outer", "outer/inner"])
+def test_a_folder_that_has_become_a_link_is_not_followed(tmp_path: Path, swapped: str) -> None:
+    (tmp_path / "secret" / "inner").mkdir(parents=True)
+    (tmp_path / "secret" / "inner" / "file").write_text("secret")
+    (tmp_path / "secret" / "file").write_text("secret")
+    (tmp_path / "tree" / "outer" / "inner").mkdir(parents=True)
+    (tmp_path / "tree" / "outer" / "inner" / "file").write_text("public")
+    tree = trees.walk(tmp_path / "tree")
+    (tmp_path / "tree" / swapped).rename(tmp_path / "moved")
+    (tmp_path / "tree" / swapped).symlink_to(tmp_path / "secret")
+    (problem,) = trees.copy(tree, tmp_path / "copy")
+    assert (problem.path, problem.fault) == ("outer/inner/file", Fault.UNREADABLE)
+    assert not (tmp_path / "copy" / "outer" / "inner" / "file").exists()
+
+
 def test_what_is_shown_of_a_path_is_short_and_harmless() -> None:
     assert trees.show(os.fsdecode(b"a\xff\x1b[31m\n")) == "a\\xff\ufffd[31m\ufffd"
     assert len(trees.show("x" * 5000)) == 101

@@ -3,7 +3,7 @@
 Stages, guests, hosts and backups leave what they like: folders 2,000 deep, links to themselves, pipes, sparse files of
 any size, names that are no UTF-8, folders that not even their owner may read. So nothing here recurses, follows a link
 or opens what is no regular file. Whatever of that lies in a tree is a `Problem` in the answer, never an exception; an
-OSError is one of this machine, as a full disk. Folders are opened in steps, so that a path may be longer than PATH_MAX.
+OSError is one of this machine, as a full disk. Folders are opened name by name, so that a path may be longer than PATH_MAX.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Self
 
-_STEP = 15
-"""So many names of at most 255 bytes are together always shorter than PATH_MAX, 4,096 bytes."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -219,12 +217,11 @@ class _Opener:
         if self._descriptor < 0 or not folder.startswith(inside):
             self.close()
             self._folder, self._descriptor, inside = "", os.open(self._root, _FOLDER), ""
-        names = folder[len(inside) :].split("/") if folder != self._folder else []
-        for at in range(0, len(names), _STEP):
-            step = "/".join(names[at : at + _STEP])
-            inner = os.open(step, _FOLDER | os.O_NOFOLLOW, dir_fd=self._descriptor)
+        # One name at a time: of a path O_NOFOLLOW guards only the last, and a stage may put a link in place of any.
+        for name in folder[len(inside) :].split("/") if folder != self._folder else []:
+            inner = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=self._descriptor)
             os.close(self._descriptor)
-            self._folder, self._descriptor = f"{self._folder}/{step}" if self._folder else step, inner
+            self._folder, self._descriptor = f"{self._folder}/{name}" if self._folder else name, inner
         return self._descriptor
 
     def close(self) -> None:
