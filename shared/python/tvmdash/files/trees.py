@@ -3,7 +3,7 @@
 Stages, guests, hosts and backups leave what they like: folders 2,000 deep, links to themselves, pipes, sparse files of
 any size, names that are no UTF-8, folders that not even their owner may read. So nothing here recurses, follows a link
 or opens what is no regular file. Whatever of that lies in a tree is a `Problem` in the answer, never an exception; an
-OSError is one of this machine, as a full disk. Folders are opened name by name, so that a path may be longer than PATH_MAX.
+OSError is one of this machine, as a full disk. Folders are opened name by name: a path may be longer than PATH_MAX.
 """
 
 from __future__ import annotations
