@@ -6,7 +6,6 @@ import functools
 from pathlib import Path
 from typing import Any
 
-from files.incremental import code_version
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markup.escaping import clean
 from markupsafe import Markup
@@ -16,7 +15,6 @@ from views.frame import HOSTS, TRIES, Frame
 from views.series import SERIES_WORDS
 
 from render import formats, job_rows
-from render.compiled_templates import CompiledTemplates
 
 SITE = Path(__file__).resolve().parents[1]
 STATIC = SITE / "static"
@@ -70,7 +68,6 @@ def _header(page: str, root: str, also: frozenset[str]) -> Markup:
 def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
-        bytecode_cache=CompiledTemplates(TEMPLATES, code_version()),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=clean,

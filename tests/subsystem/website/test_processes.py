@@ -1,4 +1,4 @@
-"""The website's work in several processes, and its templates compiled once, each in a Python of its own."""
+"""The website's work in several processes, each test in a Python of its own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -145,38 +144,3 @@ sys.exit(website.Website().main(sys.argv[1:]))
     assert {**contents(long_site.folder), "status.json": b""} == {**before, "status.json": b""}
     assert [path.name for path in long_site.folder.parent.iterdir()] == ["website"]
     assert_whole(long_site)
-
-
-RENDER = """
-from render import page
-print(page.render("receipt.html", page.Frame("receipt")))
-"""
-REFUSE = """
-import jinja2
-def refuse(*arguments, **named):
-    raise AssertionError("a template was compiled")
-jinja2.Environment._generate = refuse
-"""
-
-
-def test_templates_are_compiled_once(tmp_path: Path) -> None:
-    place = {"PYTHONPYCACHEPREFIX": str(tmp_path)}
-    first = python(RENDER, **place)
-    assert "<!DOCTYPE html>" in first.stdout, first.stderr
-    assert python(REFUSE + RENDER, **place).stdout == first.stdout
-    changed = "from render import page\npage.code_version = lambda: 'x'"
-    assert "a template was compiled" in python(REFUSE + changed + RENDER, **place).stderr
-    assert python(RENDER, **place, PYTHONDONTWRITEBYTECODE="1").stdout == first.stdout
-
-
-@pytest.mark.parametrize("damage", [lambda raw: raw[:40], lambda raw: raw[:32] + b"\xff" * 50])
-def test_a_damaged_compiled_template_is_made_anew(tmp_path: Path, damage: Any) -> None:
-    place = {"PYTHONPYCACHEPREFIX": str(tmp_path)}
-    first = python(RENDER, **place).stdout
-    files = [path for path in tmp_path.rglob("*.pyc") if "templates" in path.parts]
-    assert len(files) == 4
-    for path in files:
-        path.write_bytes(damage(path.read_bytes()))
-    again = python(RENDER, **place)
-    assert again.stdout == first, again.stderr
-    assert python(REFUSE + RENDER, **place).stdout == first
