@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from pathlib import Path
 
@@ -67,7 +68,7 @@ def _push(context: Context, journal: Journal) -> bool:
 def _list_references_to_keep(context: Context, journal: Journal) -> dict[str, Path]:
     """The releases that this night or the last one measured against, which the package index may drop one day."""
     home, config = context.home, context.plan.config
-    nights = (journal.night, *home.last_nights(NIGHTS_BACK))
+    nights = itertools.chain([journal.night], home.last_nights(NIGHTS_BACK, jobs=False))
     newest = next((night.references for night in nights if night.references), ())
     keys = {reference.key for reference in newest if reference.provider == WHEEL}
     place = home.references.relative_to(home.root)

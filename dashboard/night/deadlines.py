@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import functools
 import statistics
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dashboard.night.estimate import is_shortened
 from dashboard.plan.job import Job
 from dashboard.plan.settings import HomeConfig
 from tvmdash import common
-from tvmdash.dashboard_info import OK, Home, Night
+from tvmdash.dashboard_info import OK, Home
 from tvmdash.errors import DashboardError
 from tvmdash.stages import Stage
 from tvmdash.text import format_duration
@@ -48,11 +49,21 @@ class Deadlines:
 
     def __init__(self, home: Home, config: HomeConfig) -> None:
         self._home, self._config = home, config
-        self._alike: dict[tuple[str, str], frozenset[str]] = {}
+        self._found: dict[tuple[str, str, str, str], Deadline] = {}
+        self._alike: dict[tuple[str, str, str], bool] = {}
 
     def find(self, job: Job, stage: Stage, fingerprint: str) -> Deadline:
         """The deadline of a stage of a job whose code and config have that fingerprint."""
-        seconds = list(self._list_seconds(job, stage, fingerprint))
+        key = (job.kind, job.name, stage.name, fingerprint)
+        if key not in self._found:
+            self._found[key] = self._learn(job, stage, fingerprint)
+        return self._found[key]
+
+    def _learn(self, job: Job, stage: Stage, fingerprint: str) -> Deadline:
+        went_well = self._seconds_by_step.get((job.kind, job.name, stage.name), [])
+        seconds = [
+            elapsed_s for stamp, elapsed_s in went_well if not job.measures or self._is_alike(job, stamp, fingerprint)
+        ]
         stated = job.find_stated_timeout_s(stage, self._config)
         if len(seconds) < _LEAST:
             return Deadline(stated or stage.timeout_s)
@@ -61,29 +72,29 @@ class Deadlines:
         return Deadline(stated or learned, statistics.median(seconds), longest, len(seconds))
 
     @functools.cached_property
-    def _nights(self) -> tuple[Night, ...]:
-        return tuple(self._home.last_nights(_NIGHTS))
+    def _seconds_by_step(self) -> Mapping[tuple[str, str, str], list[tuple[str, float]]]:
+        """Stamp and seconds of each stage that went well on the last nights, by kind and name of its job.
 
-    def _list_seconds(self, job: Job, stage: Stage, fingerprint: str) -> Iterator[float]:
-        """What the stage took on the last nights on which it went well, newest first."""
-        alike = self._find_alike(job, fingerprint) if job.measures else None
-        for night in self._nights:
-            if alike is None or night.stamp in alike:
-                jobs = [each for each in night.jobs if (each.kind, each.name) == (job.kind, job.name)]
-                steps = [step for each in jobs for step in each.steps]
-                yield from (step.elapsed_s for step in steps if (step.stage, step.state) == (stage.name, OK))
-
-    def _find_alike(self, job: Job, fingerprint: str) -> frozenset[str]:
-        """The nights on which the experiment had this code and config, and as much to measure."""
-        key = (job.name, fingerprint)
-        if key not in self._alike:
-            stamps = [night.stamp for night in self._nights]
-            self._alike[key] = frozenset(stamp for stamp in stamps if self._is_alike(job, stamp, fingerprint))
-        return self._alike[key]
+        The nights themselves are not kept: of 2,000 jobs each they fill hundreds of megabytes.
+        """
+        seconds = defaultdict[tuple[str, str, str], list[tuple[str, float]]](list)
+        for night in self._home.last_nights(_NIGHTS):
+            for job in night.jobs:
+                for step in job.steps:
+                    if step.state == OK:
+                        seconds[job.kind, job.name, step.stage].append((night.stamp, step.elapsed_s))
+        return seconds
 
     def _is_alike(self, job: Job, stamp: str, fingerprint: str) -> bool:
+        """Whether the experiment had this code and config on that night, and as much to measure."""
+        key = (job.name, stamp, fingerprint)
+        if key not in self._alike:
+            self._alike[key] = self._read_whether_alike(*key)
+        return self._alike[key]
+
+    def _read_whether_alike(self, name: str, stamp: str, fingerprint: str) -> bool:
         try:
-            value = common.read_json(self._home.data_file(job.name, stamp))
+            value = common.read_json(self._home.data_file(name, stamp))
         except DashboardError:
             return False
         return common.object_in(value, "night").get("fingerprint") == fingerprint and not is_shortened(value)

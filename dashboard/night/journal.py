@@ -21,7 +21,6 @@ from tvmdash.home_secrets import find_secrets_of_home
 from tvmdash.redaction import redact, redact_json
 
 _BALLAST_BYTES = 4 << 20
-_LEAST_JOURNAL_BYTES = 64 << 10
 _FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
 _log = logging.getLogger("night")
 
@@ -29,8 +28,9 @@ _log = logging.getLogger("night")
 class Journal:
     """What is known of the night so far; safe to be called from several threads.
 
-    What happens is added to the night's journal; the record is written whole only when the journal has grown as long as
-    the record, so that a night writes a small multiple of what its record holds in the end, however many jobs it has.
+    What happens is added to the night's journal, a line for each step or note. The record is written whole when the
+    night begins, ends and passes from its experiments to its subsystems, so that it writes a small multiple of what its
+    record holds in the end, however many jobs it has.
     """
 
     def __init__(self, home: Home, night: Night) -> None:
@@ -41,7 +41,6 @@ class Journal:
         self._begun = time.monotonic()
         self._lock = threading.RLock()
         self._ballast = home.nights.parent / ".ballast.keep.tmp"
-        self._added_bytes = self._whole_bytes = 0
         home.nights.mkdir(parents=True, exist_ok=True)
         _make_ballast(self._ballast)
         self.write_whole()
@@ -84,13 +83,12 @@ class Journal:
             self._add({"job": dataclasses.replace(before, steps=(result,)).to_json()})
 
     def _add(self, entry: dict[str, Any]) -> None:
-        """Add a line to the journal, or, where the night has ended or there are many lines, write the whole record."""
-        text = json.dumps(redact_json(entry, self._secrets), allow_nan=False, ensure_ascii=False)
-        line = f"\n{text}".encode(errors="replace")  # a line that a full disk cut ends where the next one begins
-        self._added_bytes += len(line)
-        if self._night.state != RUNNING or self._added_bytes > max(_LEAST_JOURNAL_BYTES, self._whole_bytes):
+        """Add a line to the journal; once the night has ended, whose journal nobody reads, write the whole record."""
+        if self._night.state != RUNNING:
             self.write_whole()
             return
+        text = json.dumps(redact_json(entry, self._secrets), allow_nan=False, ensure_ascii=False)
+        line = f"\n{text}".encode(errors="replace")  # a line that a full disk cut ends where the next one begins
         self._write_despite_full_disk(lambda: _append(self._home.night_journal(self._night.stamp), line))
 
     def write_whole(self) -> None:
@@ -103,7 +101,6 @@ class Journal:
         raw = common.dump_json(shown).encode("utf-8", errors="replace")
         common.write_bytes(self._home.night_file(self._night.stamp), raw)
         self._home.night_journal(self._night.stamp).unlink(missing_ok=True)
-        self._added_bytes, self._whole_bytes = 0, len(raw)
 
     def close(self, state: str) -> Night:
         """End the record."""
@@ -116,7 +113,7 @@ class Journal:
         folder = self._home.status(job.kind, job.name)
         self._write_despite_full_disk(lambda: _write_beside(folder / f"{result.stage}.json", result.to_json()))
         kept = folder / f"{result.stage}.log"
-        if log is None or not log.exists():
+        if log is None or not log.exists() or not log.stat().st_size:
             kept.unlink(missing_ok=True)
             return
         with contextlib.suppress(OSError):  # the status holds the log's tail; a full disk costs the rest of it

@@ -56,8 +56,9 @@ class Phases:
             self._hosts.wait_until_ready()
             experiments = self._each(experiments, _SETUP)
             experiments = self._each(experiments, _RUN)
-            self._tails(experiments, after=_RUN)
-            self._tails(self._take_home([job for job in measured if job in away]), after=_ANALYZE)
+            with publish.index_held_open(self._context):
+                self._tails(experiments, after=_RUN)
+                self._tails(self._take_home([job for job in measured if job in away]), after=_ANALYZE)
             self._journal.write_whole()
             self._each([job for job in going if not job.measures], _RUN)
         self._tvms.prune()

@@ -22,6 +22,7 @@ _log = logging.getLogger("night")
 _SIGNS = {OK: "ok", SKIPPED: "kept"}
 
 
+_PAUSE_S = 0.5
 NOW_FILE = ".now.keep.tmp"
 """In results/ while a night runs: what it does at this moment. The name keeps it out of archives."""
 
@@ -51,7 +52,11 @@ def read_now(home: Home, stamp: str) -> Now | None:
 
 
 class Progress:
-    """Steps as they begin and end; `total` is how many the night has. Use it as a context."""
+    """Steps as they begin and end; `total` is how many the night has. Use it as a context.
+
+    What changes is written down by a thread of its own, twice a second at most: a night of short steps would spend more
+    on saying what it does than on doing it. That a stage begins which has the machine to itself is written before.
+    """
 
     def __init__(self, total: int, home: Home, stamp: str) -> None:
         self._file, self._night = home.nights.parent / NOW_FILE, stamp
@@ -60,12 +65,14 @@ class Progress:
         self._total = total
         self._done = 0
         self._running: dict[tuple[str, str, str], float] = {}
-        self._lock = threading.Lock()
-        self._stop = threading.Event()
+        self._lock, self._writing = threading.Lock(), threading.Lock()
+        self._stop, self._changed = threading.Event(), threading.Event()
+        self._writer = threading.Thread(target=self._write_changes, name="progress", daemon=True)
         self._live = sys.stderr.isatty()
         self._painter = threading.Thread(target=self._paint_each_second, daemon=True)
 
     def __enter__(self) -> Self:
+        self._writer.start()
         if self._live:
             self._painter.start()
         return self
@@ -74,6 +81,8 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stop.set()
+        self._changed.set()
+        self._writer.join()
         with contextlib.suppress(OSError):
             self._file.unlink(missing_ok=True)
         if self._live:
@@ -84,7 +93,7 @@ class Progress:
         """What the night does between its steps; "" when it is done."""
         with self._lock:
             self._since = {what: _format_moment()} if what else {}
-            self._leave()
+            self._changed.set()
 
     def begin(self, job: Job, stage: Stage, usual_s: float | None = None) -> None:
         """A step begins; stages that may take long are said without a terminal, too. usual_s: what it usually takes."""
@@ -93,7 +102,10 @@ class Progress:
             self._since[_format_stage(job, stage.name)] = _format_moment()
             if usual_s is not None:
                 self._usual[_format_stage(job, stage.name)] = usual_s
-            self._leave()
+        if stage.alone:
+            self._write()
+        else:
+            self._changed.set()
         if stage.needs_tvm and not self._live:
             _log.info("%s %s, %s: started", job.kind, job.name, stage.name)
 
@@ -102,20 +114,29 @@ class Progress:
         with self._lock:
             self._running.pop((job.kind, job.name, result.stage), None)
             self._since.pop(_format_stage(job, result.stage), None)
+            self._usual.pop(_format_stage(job, result.stage), None)
             self._done += 1
-            self._leave()
+            self._changed.set()
             self._erase()
             sign = _SIGNS.get(result.state, result.state.upper())
             level = logging.INFO if result.success else logging.WARNING
             values = (job.kind, job.name, result.stage, sign, result.elapsed_s, self._done, self._total, result.message)
             _log.log(level, "%s %s, %s: %s after %.1f s (%d of %d): %s", *values)
 
-    def _leave(self) -> None:
+    def _write_changes(self) -> None:
+        while self._changed.wait() and not self._stop.is_set():
+            self._changed.clear()
+            self._write()
+            self._stop.wait(_PAUSE_S)
+
+    def _write(self) -> None:
         """Write down what runs; where the disk is full, `status` knows less."""
-        value = {"night": self._night, "running": list(self._since.items()), "done": self._done, "total": self._total}
-        value["usual_s"] = {what: seconds for what, seconds in self._usual.items() if what in self._since}
-        with contextlib.suppress(OSError):
-            common.write_json(self._file, value, durable=False)
+        with self._writing:
+            with self._lock:
+                running, usual = list(self._since.items()), dict(self._usual)
+                value = {"night": self._night, "running": running, "done": self._done, "total": self._total}
+            with contextlib.suppress(OSError):
+                common.write_json(self._file, {**value, "usual_s": usual}, durable=False)
 
     def _paint_each_second(self) -> None:
         while not self._stop.wait(1.0):

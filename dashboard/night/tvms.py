@@ -57,7 +57,8 @@ class TvmSupply:
             if job.tvm in have:
                 with contextlib.suppress(OSError):  # only a recovery reads it; a full disk speaks up elsewhere
                     self._context.workspace(job).artifact.write_text(have[job.tvm].key, encoding="utf-8")
-        earlier = [night for night in self._context.home.last_nights(NIGHTS_BACK) if night.stamp < self._context.stamp]
+        nights = self._context.home.last_nights(NIGHTS_BACK, jobs=False)
+        earlier = [night for night in nights if night.stamp < self._context.stamp]
         self._journal.change(artifacts=since.describe_artifacts(have, earlier, self._config.artifacts))
         progress.report("getting the reference")
         self._provide_references(jobs, TvmsTonight(self._config, have, lack, earlier, self._logs, self.rebuild))

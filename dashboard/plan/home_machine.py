@@ -66,7 +66,7 @@ def _read_kept(home: Home) -> MachineIdentity | None:
     except DashboardError as error:
         _log.warning("%s", error)
         kept = None
-    return kept or next((night.machine for night in home.last_nights(_NIGHTS_BACK) if night.machine), None)
+    return kept or next((night.machine for night in home.last_nights(_NIGHTS_BACK, jobs=False) if night.machine), None)
 
 
 def _find_changes(

@@ -70,7 +70,7 @@ class Forecast:
 
 def forecast_references(plan: Plan) -> list[Forecast]:
     """One for each TVM that would be measured against another; nobody is asked for it."""
-    nights = list(plan.home.last_nights(NIGHTS_BACK))
+    nights = list(plan.home.last_nights(NIGHTS_BACK, jobs=False))
     return [_forecast(tvm, plan.config, nights) for tvm in list_paired((*plan.experiments, *plan.away), plan.config)]
 
 

@@ -183,4 +183,14 @@ def test_a_record_of_an_older_dashboard_is_read_without_its_secrets() -> None:
 
 def test_json_keeps_its_form() -> None:
     value = {"a": [1, None, True, 2.5, "x"], "b": ("y",)}
-    assert redact_json(value) == {"a": [1, None, True, 2.5, "x"], "b": ["y"]}
+    assert json.dumps(redact_json(value)) == json.dumps(value)
+
+
+@pytest.mark.parametrize(
+    "secret", ['a"quoted" one', "two\nlines of it", "back\\slash and more", "gr\u00fc\u00dfe-an-alle"]
+)
+def test_a_known_secret_that_json_writes_otherwise_is_hidden_at_any_depth(secret: str) -> None:
+    value = {"jobs": [{"steps": [{"message": f"it is {secret}!"}], f"key {secret}": 1}]}
+    shown = redact_json(value, (secret,))
+    assert shown == {"jobs": [{"steps": [{"message": f"it is {HIDDEN}!"}], f"key {HIDDEN}": 1}]}
+    assert redact_json(value, ("something else",)) == value

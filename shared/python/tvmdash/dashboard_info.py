@@ -450,11 +450,16 @@ class Home:
         night = Night.from_json(common.read_json(path), path)
         return night if night.state != RUNNING else _with_journal(night, self.night_journal(stamp))
 
-    def last_nights(self, count: int) -> Iterator[Night]:
-        """The newest readable nights, newest first."""
+    def last_nights(self, count: int, *, jobs: bool = True) -> Iterator[Night]:
+        """The newest readable nights, newest first; without their jobs, most of what there is to read, if so asked."""
         for stamp in self.night_stamps()[: -count - 1 : -1]:
             with contextlib.suppress(DashboardError):  # one broken file must not hide the other nights
-                yield self.read_night(stamp)
+                yield self.read_night(stamp) if jobs else self._read_without_jobs(stamp)
+
+    def _read_without_jobs(self, stamp: str) -> Night:
+        path = self.night_file(stamp)
+        value = common.read_json(path)
+        return Night.from_json({**value, "jobs": []} if isinstance(value, dict) else value, path)
 
     def data_stamps(self, experiment: str) -> list[str]:
         """The stamps of the experiment's data files, oldest first."""

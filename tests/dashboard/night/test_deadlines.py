@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,23 @@ def leave(
     data = {"timestamp": stamp, "records": [info], "night": {"stamp": stamp, "fingerprint": made}}
     home.home.data("cnn").mkdir(parents=True, exist_ok=True)
     write(home.home.data_file("cnn", stamp), data)
+
+
+def test_deadlines_keep_little_of_the_nights_that_they_are_learned_from(home: HomeForTests) -> None:
+    """Fifteen nights of 2,000 jobs once filled most of 605 MB."""
+    home.home.nights.mkdir(parents=True)
+    steps = [StepResult(stage.name, OK, f"{stage.name} went well", "x", 1.5) for stage in pipeline("experiment").stages]
+    jobs = tuple(JobResult("experiment", f"e{index}", "title", "", tuple(steps)) for index in range(300))
+    for day in range(1, 11):
+        stamp = f"202611{day:02d}T030000Z"
+        common.write_json(home.home.night_file(stamp), Night(stamp, COMPLETE, jobs=jobs).to_json())
+    find(home)  # what is loaded at the first use is not counted
+    deadlines = Deadlines(home.home, read_home_config(home.home))
+    tracemalloc.start()
+    deadlines.find(Job("experiment", "e1", home.code, home.code, {}, None), RUN, NOW)
+    kept_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept_bytes / (10 * len(jobs) * len(steps)) < 150
 
 
 def find(home: HomeForTests, **config: Any) -> tuple[int, float | None]:

@@ -10,6 +10,7 @@ import pytest
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.night.journal import Journal
 from dashboard.plan.job import Job
+from tests.dashboard import homes
 from tvmdash import structured
 from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, OK, RUNNING, Home, Night, StepReason, StepResult
 
@@ -77,6 +78,28 @@ def test_a_night_writes_a_small_multiple_of_its_final_record_however_many_jobs_i
 ) -> None:
     written_bytes = night_of(home, jobs, noting=noting)
     assert written_bytes < 4 * home.night_file(STAMP).stat().st_size
+
+
+def measure_written_bytes(root: Path, experiments: int) -> int:
+    """What a night of so many no-op experiments and all that it starts give to write(2)."""
+    home = homes.make_home(root, root / "artifacts")
+    for index in range(experiments):
+        homes.write(home.experiment(f"e{index}") / "fields.json", {"needs_tvm": False})
+    before = read_written_bytes()  # Linux adds to it what children wrote once they are waited for
+    done = home.run_with({})
+    assert done.code == 0, done.output
+    return read_written_bytes() - before
+
+
+def read_written_bytes() -> int:
+    lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
+    return int(next(line.partition(":")[2] for line in lines if line.startswith("wchar")))
+
+
+def test_what_one_more_experiment_makes_a_night_write_is_bounded(tmp_path: Path) -> None:
+    """It was 80 kB where the index's log was copied into the index after each experiment, 46 kB without."""
+    few, many = (measure_written_bytes(tmp_path / str(count), count) for count in (5, 25))
+    assert (many - few) / 20 < 60_000
 
 
 def test_a_running_night_is_read_with_each_step_as_soon_as_it_has_ended(home: Home) -> None:
