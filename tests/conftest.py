@@ -21,7 +21,7 @@ __all__ = ["pytest_runtest_call", "pytest_runtest_protocol", "pytest_runtest_set
 """Every test has a time-out."""
 pytest_plugins = ["costs"]
 os.environ.pop("PYTHONSAFEPATH", None)  # run.sh sets it for pytest itself; a night's stages do not have it
-os.environ["TVMDASH_NODE"] = f"tests-{os.getpid()}"  # the nights of other workers are as if on other machines
+os.environ["SLURMD_NODENAME"] = f"tests-{os.getpid()}"  # the nights of other workers are as if on other machines
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # so starts what stands before & in a script; programs inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ["TVM_BIND_THREADS"] = "0"  # else TVM's first use keeps this process, and all it starts later, on one core
@@ -37,7 +37,7 @@ if _ARTIFACT:
 
 
 def pytest_unconfigure() -> None:
-    for path in Path("/run/lock").glob(f"tvm-dashboard.tests-{os.getpid()}.*"):
+    for path in Path("/run/lock").glob(f"tvm-dashboard.tests-{os.getpid()}*"):
         path.unlink()
 
 

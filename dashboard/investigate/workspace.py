@@ -19,6 +19,7 @@ from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.investigate.calling_night import find_calling_night
 from dashboard.night import folders, lock
 from dashboard.night.context import Context, Workspace, night_mark
+from dashboard.plan.devices import list_cards
 from dashboard.plan.home_config import read_home_config
 from dashboard.plan.job import CodeFolders, Job
 from dashboard.plan.night_plan import Plan
@@ -119,8 +120,8 @@ def open_workspace(home: Home, code: CodeFolders, *, seed: int | None) -> Iterat
     stamp = find_calling_night(home)
     with contextlib.ExitStack() as stack:
         if stamp is None:
-            stack.enter_context(lock.night_lock(home))
             plan = make_plan(home, code, seed=seed)
+            stack.enter_context(lock.night_lock(home, cards=list_cards(plan.experiments, plan.config)))
             stamp = common.stamp_of(common.utc_now())
             mark = night_mark(home, stamp)
             process.begin_night(mark)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dashboard.night import machine_lock
@@ -26,11 +26,17 @@ class HeldError(DashboardError):
 
 @contextlib.contextmanager
 def night_lock(
-    home: Home, *, waits: bool = False, patience_s: float = machine_lock.PATIENCE_S, measures: bool = True
+    home: Home,
+    *,
+    waits: bool = False,
+    patience_s: float = machine_lock.PATIENCE_S,
+    measures: bool = True,
+    cards: Sequence[str] = (),
 ) -> Iterator[None]:
     """Hold the home and its machine, or raise HeldError. The system lets go of both when this process ends.
 
-    What `measures` nothing that anybody compares needs no quiet machine and holds the home alone.
+    cards: those of the machine that are measured on, where nothing else is. What `measures` nothing that anybody
+    compares needs no quiet machine and holds the home alone.
 
     It raises at once, or with `waits` only where the home's holder does not let nights pass (`take_turn`), or another
     home's measurement has the machine for `patience_s`.
@@ -40,14 +46,14 @@ def night_lock(
     if held is None:
         holder = lock.read_holder(home.lock_file) or "an unknown process"
         raise HeldError(f"{home.root}: another night is using this home: {holder}. Wait for it, or stop it.")
-    with held, _hold_machine(home, patience_s if waits else 0.0) if measures else contextlib.nullcontext():
+    with held, _hold_machine(home, patience_s if waits else 0.0, cards) if measures else contextlib.nullcontext():
         yield
 
 
-def _hold_machine(home: Home, patience_s: float) -> contextlib.AbstractContextManager[object]:
-    held = machine_lock.hold(home, patience_s)
+def _hold_machine(home: Home, patience_s: float, cards: Sequence[str]) -> contextlib.AbstractContextManager[object]:
+    held = machine_lock.hold(home, patience_s, cards)
     if held is None:
-        raise HeldError(f"{machine_lock.describe_holder()} Wait for it, or stop it.")
+        raise HeldError(f"{machine_lock.describe_holders(cards)} Wait for it, or stop it.")
     return held
 
 

@@ -13,10 +13,11 @@ from dashboard.night.context import Context
 from dashboard.night.hosts_tonight import list_remedies
 from dashboard.night.journal import Journal
 from dashboard.night.lock import night_lock
-from dashboard.night.machine_lock import PATIENCE_S
+from dashboard.night.machine_lock import PATIENCE_S, list_gaps
 from dashboard.night.order import NightOrder
 from dashboard.night.phases import Phases
 from dashboard.plan import home_machine
+from dashboard.plan.devices import list_cards
 from dashboard.plan.job import REPOSITORY
 from dashboard.plan.night_plan import Plan
 from dashboard.process import orphans, process, watchdog
@@ -45,12 +46,14 @@ def run_night(
 ) -> Night:
     """Run the plan and return its record, complete or interrupted; one job's failure is in it, not raised.
 
-    It waits for the end of a run of `try`, and for another home's night on this machine. HeldError where another night
-    holds the home, DashboardError where the night cannot begin. order: from the home that this host measures for.
-    on_begin: is given the night's stamp. measures: whether its times are measurements, as night_lock says.
+    It waits for the end of a run of `try`, and for what measures for another home on this machine or the same cards.
+    HeldError where another night holds the home, DashboardError where the night cannot begin. order: from the home that
+    this host measures for. on_begin: is given the night's stamp. measures: whether its times are measurements, as
+    night_lock says.
     """
     patience_s = order.patience_s if order else PATIENCE_S
-    with night_lock(plan.home, waits=True, patience_s=patience_s, measures=measures):
+    cards = list_cards(plan.experiments, plan.config)
+    with night_lock(plan.home, waits=True, patience_s=patience_s, measures=measures, cards=cards):
         orphans.become_subreaper()
         folders.make_room(plan)
         moment = utc_now()
@@ -63,6 +66,7 @@ def run_night(
         notes = (
             *plan.config.warnings,
             *map(format_change, changes),
+            *(list_gaps() if measures else ()),
             *saved,
             *filter(None, [os.environ.get("TVMDASH_NOTE")]),
         )

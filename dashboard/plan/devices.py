@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from dashboard.plan.job import Job
 from dashboard.plan.settings import HomeConfig
 from tvmdash import config_util
 from tvmdash.devices import CPU, Device
+from tvmdash.machine import nvml
 
 FIELD = "device"
 """The field of an experiment's config that names them."""
@@ -32,6 +34,25 @@ def list_devices(jobs: Iterable[Job], config: HomeConfig) -> tuple[Device, ...]:
 def list_kinds(jobs: Iterable[Job], config: HomeConfig) -> tuple[str, ...]:
     """The kinds of those of them that are in this machine."""
     return tuple(dict.fromkeys(device.kind for device in list_devices(jobs, config) if device.tracker is None))
+
+
+def list_cards(jobs: Iterable[Job], config: HomeConfig) -> tuple[str, ...]:
+    """The cards that the jobs measure on, by their own names, where they measure on nothing else; otherwise none.
+
+    Of a device that is no CUDA device nobody can tell whether it is the processor, or a card under another name.
+    """
+    passed = {nvml.VISIBLE: os.environ[nvml.VISIBLE]} if nvml.VISIBLE in os.environ else {}
+    cards = set()
+    for job in jobs:
+        env = {**passed, **config.env, **job.config.get("env", {})}
+        for name in _list_asked(job.folder, job.config) or [CPU]:
+            device = config.devices.get(name)
+            is_cuda = device is not None and device.kind == "cuda" and device.tracker is None
+            card = nvml.name_cuda_card(device.index, env) if device is not None and is_cuda else None
+            if card is None:
+                return ()
+            cards.add(card)
+    return tuple(sorted(cards))
 
 
 def takes_devices(folder: Path) -> bool:

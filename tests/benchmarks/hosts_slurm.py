@@ -18,7 +18,7 @@ from pathlib import Path
 
 REPO = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(REPO), str(REPO / "shared" / "python")]
-os.environ.setdefault("TVMDASH_NODE", f"benchmark-{os.getpid()}")  # nobody else measures on it
+os.environ.setdefault("SLURMD_NODENAME", f"benchmark-{os.getpid()}")  # nobody else measures on it
 from tests.dashboard import homes  # noqa: E402 - from the tests' folder
 from tests.slow import slurm_cluster  # noqa: E402
 from tests.slow.slurm_cluster import Cluster  # noqa: E402

@@ -24,7 +24,7 @@ from pathlib import Path
 
 REPO = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(REPO), str(REPO / "shared" / "python"), str(REPO / "tests" / "dashboard")]
-os.environ.setdefault("TVMDASH_NODE", socket.gethostname())
+os.environ.setdefault("SLURMD_NODENAME", socket.gethostname())
 from tests.dashboard import homes  # noqa: E402 - from the tests' folder
 from tests.slow import every_kind  # noqa: E402
 from tvmdash.common import parse_stamp, stamp_of  # noqa: E402

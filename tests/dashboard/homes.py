@@ -220,8 +220,8 @@ def _read_again(file: BinaryIO) -> str:
 
 def environment() -> dict[str, str]:
     """What `python -m dashboard` needs, and nothing else."""
-    path, node = os.environ["PATH"], os.environ["TVMDASH_NODE"]
-    return {"PATH": path, "HOME": "/tmp", "PYTHONPATH": f"{REPO}:{REPO}/shared/python", "TVMDASH_NODE": node}
+    path, node = os.environ["PATH"], os.environ["SLURMD_NODENAME"]
+    return {"PATH": path, "HOME": "/tmp", "PYTHONPATH": f"{REPO}:{REPO}/shared/python", "SLURMD_NODENAME": node}
 
 
 def script(path: Path, text: str) -> None:

@@ -19,7 +19,7 @@ while [ "${1#-}" != "$1" ]; do case $1 in -o) shift ;; esac; shift; done
 address=$1; shift
 [ ! -e "$HOSTS/$address.away" ] || { echo "ssh: connect to host $address port 22: No route to host" >&2; exit 255; }
 echo "Welcome to $address."
-exec env -i PATH="$PATH" HOME=/tmp TVMDASH_NODE="$TVMDASH_NODE-$address" sh -c "$*"
+exec env -i PATH="$PATH" HOME=/tmp SLURMD_NODENAME="$SLURMD_NODENAME-$address" sh -c "$*"
 """
 """As ssh does, it starts the words with a shell there, knows none of the variables here, and prints a banner."""
 

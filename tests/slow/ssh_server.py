@@ -59,7 +59,7 @@ class Server:
         env = host_homes.add_hosts(home, *names)
         homes.script(home.root / "bin" / "ssh", f'#!/bin/sh\nexec /usr/bin/ssh -F "{self.root}/client" "$@"\n')
         hosts = homes.read(home.home.config_file)["hosts"]
-        nodes = {name: f"{os.environ['TVMDASH_NODE']}-{name}" for name in names}
+        nodes = {name: f"{os.environ['SLURMD_NODENAME']}-{name}" for name in names}
         home.configure(hosts={name: {**host, "node": nodes[name]} for name, host in hosts.items()})
         return env
 

@@ -40,7 +40,7 @@ class Version:
 
     def succeed(self, *words: str) -> None:
         """Run a command that must go well."""
-        env = {name: os.environ[name] for name in ("PATH", "TVMDASH_NODE")}
+        env = {name: os.environ[name] for name in ("PATH", "SLURMD_NODENAME")}
         env |= {"HOME": "/tmp", "PYTHONPATH": f"{self.code}:{self.code}/shared/python", "PYTHONSAFEPATH": "1"}
         argv = [sys.executable, "-m", "dashboard", *words]
         done = subprocess.run(

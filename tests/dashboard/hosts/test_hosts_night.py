@@ -167,7 +167,7 @@ def test_a_machine_measures_for_one_home_at_a_time(home: HomeForTests, tmp_path:
     run = WAITS.replace("{root}", str(other.root))
     homes.write(other.experiment("long", run=run) / "fields.json", {"needs_tvm": False})
     env = host_homes.add_hosts(home, "box")
-    with homes.killed_at_end(other.start(env={"TVMDASH_NODE": f"{os.environ['TVMDASH_NODE']}-box"})) as night:
+    with homes.killed_at_end(other.start(env={"SLURMD_NODENAME": f"{os.environ['SLURMD_NODENAME']}-box"})) as night:
         homes.wait_for(lambda: list(other.root.glob("began-long")), "the other home measures")
         home.configure(hosts={"box": {**homes.read(home.home.config_file)["hosts"]["box"], "patience_minutes": 1}})
         with homes.killed_at_end(home.start(env=env)) as waiting:

@@ -27,6 +27,8 @@ READINGS: Mapping[str, Callable[[Any, Any], float]] = MappingProxyType(
     }
 )
 """What is read of a card at a moment, by column of the telemetry."""
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+"""The variable by which a process sees some of the cards only, numbered anew."""
 _log = logging.getLogger("machine")
 
 
@@ -126,6 +128,41 @@ def find_card(pci_bus_id: str) -> Card | None:
     """The card at that place of the machine, as CUDA names it, for the rest of this process's life."""
     nvml = _start()
     return None if nvml is None else _find(nvml, nvml.nvmlDeviceGetHandleByPciBusId, pci_bus_id)
+
+
+def name_cuda_card(index: int, env: Mapping[str, str]) -> str | None:
+    """The card that CUDA calls `index` in this environment, by the name that it has in every other one as well.
+
+    That is its UUID, or its number where NVML does not answer. None where it cannot be told: no such card, or one of
+    several models, which CUDA numbers by their speed unless CUDA_DEVICE_ORDER says otherwise, or a part of one (MIG).
+    """
+    visible = env.get(VISIBLE)
+    entries = [entry.strip() for entry in visible.split(",")] if visible is not None else []
+    if visible is not None and index >= len(entries):
+        return None
+    entry = entries[index] if visible is not None else str(index)
+    opened = open_cards()
+    if opened is None:
+        return f"cuda-{entry}" if entry.isdecimal() else None
+    try:
+        return _name_card(opened, entry, is_by_place=env.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID")
+    finally:
+        opened.close()
+
+
+def _name_card(opened: Cards, entry: str, *, is_by_place: bool) -> str | None:
+    """The UUID of the whole card that an entry of VISIBLE, a number or the begin of a UUID, means."""
+    uuids: dict[int, str | None] = {
+        number: card.ask(lambda nvml, it: nvml.nvmlDeviceGetUUID(it)) for number, card in opened.cards.items()
+    }
+    models = {card.ask(lambda nvml, it: nvml.nvmlDeviceGetName(it)) for card in opened.cards.values()}
+    if entry.isdecimal():
+        found = [int(entry)] if is_by_place or len(models) == 1 else []
+    else:
+        found = [number for number, uuid in uuids.items() if uuid and entry and uuid.startswith(entry)]
+    if len(found) != 1 or found[0] not in uuids or any(card.is_divided() for card in opened.cards.values()):
+        return None
+    return uuids[found[0]]
 
 
 def _find(nvml: Any, find: Callable[[Any], Any], which: int | str) -> Card | None:
