@@ -150,8 +150,6 @@ ELSEWHERE: dict[str, str] = {
     ),
     # these are the tests themselves
     "tests/run.sh": ".ci/run::",
-    "TVMDASH_TEST_TVM_SOURCE=https://github.com/apache/tvm TVMDASH_TEST_TVM=0.26.0 tests/python.sh -m pytest -n 0 "
-    "tests/experiments/test_on_opencl.py": "tests/experiments/test_on_opencl.py::",
 }
 """By command the test (FILE::NAME, or FILE:: where it is the whole of it) that runs it."""
 OF_THE_SYSTEM = re.compile(r"(apt install|docker (build|run)|mkdir -p ~/\.config/tvmdash$|\(umask 077; ).*")

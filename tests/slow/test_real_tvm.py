@@ -1,6 +1,6 @@
 """Real TVM built from source at two commits, and an experiment measured on both: hours, where nothing is built yet.
 
-docs/explanation/artifacts.md says what it needs and how it is called.
+CONTRIBUTING.md says what it needs and how it is called.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
         not REMOTE,
-        reason=f"{real_tvm.MIRROR} is not set: give a clone of apache/tvm, two hours (docs/explanation/artifacts.md)",
+        reason=f"{real_tvm.MIRROR} is not set: give a clone of apache/tvm, two hours (CONTRIBUTING.md)",
     ),
 ]
 

@@ -1,6 +1,6 @@
 """relay_to_vta on the last TVM that has Relay and VTA, built from source: two hours, where it is not built yet.
 
-docs/explanation/artifacts.md says what it needs and how it is called.
+CONTRIBUTING.md says what it needs and how it is called.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
         not REMOTE,
-        reason=f"{real_tvm.MIRROR} is not set: give a clone of apache/tvm, two hours (docs/explanation/artifacts.md)",
+        reason=f"{real_tvm.MIRROR} is not set: give a clone of apache/tvm, two hours (CONTRIBUTING.md)",
     ),
 ]
 
