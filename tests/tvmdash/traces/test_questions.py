@@ -63,7 +63,7 @@ def test_the_page_asks_six_questions_with_one_statement_each() -> None:
     sections = re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]
     asked = [section for section in sections if section.partition("\n")[0].endswith("?")]
     consoles = ["".join(re.findall(r"```console\n(.*?)```", section, re.DOTALL)) for section in asked]
-        assert [len(COMMAND.findall(console)) for console in consoles] == [1] * 6
+    assert [len(COMMAND.findall(console)) for console in consoles] == [1] * 6
     assert len(EXAMPLES) == 7
 
 
