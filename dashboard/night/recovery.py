@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import enum
-import errno
 import logging
 from fnmatch import fnmatch
 from pathlib import Path
@@ -25,7 +24,6 @@ from tvmdash.measure.capture import CAPTURED
 from tvmdash.stages import pipeline, read_status
 
 _LONGEST_KEY = 1 << 10
-_OF_THE_DISK = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO))
 _log = logging.getLogger("night")
 
 
@@ -95,17 +93,17 @@ def _save_all(context: Context, night: Night) -> tuple[list[Saved], list[str]]:
 
     DashboardError or OSError where the next night may do better, as with a disk that is full now.
     """
-    saved, told, again = list[Saved](), list[str](), None
+    saved, told = list[Saved](), list[str]()
+    again: DashboardError | OSError | None = None
     for path in _experiments(context.folder):
         try:
             saved += filter(None, [_save(context, path, night)])
             left_out = raw_data.keep_raw(context, _job(context, path), path / "run")
             told += [raw_data.describe_left_out(_name(path), left_out)] if left_out else []
+        except (DashboardError, OSError) as error:  # of this machine: what an experiment left raises none (`trees`)
+            again = error
         except Exception as error:  # noqa: BLE001 - what one experiment left must not cost the others theirs
-            if isinstance(error, DashboardError) or (isinstance(error, OSError) and error.errno in _OF_THE_DISK):
-                again = error
-            else:
-                told.append(_give_up(context.plan.config.tmp_data, path, error))
+            told.append(_give_up(context.plan.config.tmp_data, path, error))
     if again is not None:
         raise again
     return saved, told

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.night import folders
+from dashboard.night import folders, raw_data, recovery
+from dashboard.night.context import Context
+from dashboard.plan.job import CodeFolders, Job
+from dashboard.plan.plan import make_plan
 from dashboard.process import sandbox
 from tests.dashboard import homes, strange_trees
 from tests.dashboard.strange_trees import INSTEAD, SHAPES
@@ -106,18 +109,27 @@ def notes_of(home: homes.HomeForTests, number: int) -> list[str]:
     return [*home.home.read_night(home.stamps()[number]).notes]
 
 
-def test_what_cannot_be_dealt_with_of_a_dead_night_is_moved_aside_and_told(home: homes.HomeForTests) -> None:
+def test_what_cannot_be_dealt_with_of_a_dead_night_is_moved_aside_and_told(
+    home: homes.HomeForTests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.night()
     tmp = home.root / "tmp"
     dead = tmp / "20261101T000000Z"
     for name in ("innocent", "stuck"):
         homes.write(dead / f"experiment-{name}" / "run" / "raw.json", {"value": 1.5})
         homes.write(dead / f"experiment-{name}" / "run" / "status.json", {"success": False, "message": "-"})
     (dead / "home").write_text(str(home.path))
-    (tmp / "raw").mkdir()
-    (tmp / "raw" / "stuck").write_text("where the folder for its raw measurements should be")
-    home.night()
-    (note,) = [note for note in notes_of(home, -1) if "experiment-stuck" in note]
-    assert "could not be dealt with" in note
+    keep_raw = raw_data.keep_raw
+
+    def stumble(context: Context, job: Job, raw: Path) -> list[trees.Problem]:
+        if job.name == "stuck":
+            raise RecursionError("a shape that nobody thought of")
+        return keep_raw(context, job, raw)
+
+    monkeypatch.setattr(raw_data, "keep_raw", stumble)
+    plan = make_plan(home.home, CodeFolders(home.code / "experiments", home.code / "subsystem"))
+    (note,) = [note for note in recovery.recover(plan) if "experiment-stuck" in note]
+    assert "could not be dealt with (a shape that nobody thought of)" in note
     assert f"moved aside to {tmp}/set_aside/{dead.name}/experiment-stuck" in note
     assert (tmp / "raw" / "innocent" / f"raw_{dead.name}.zip").is_file()
     assert not dead.exists()
