@@ -1,4 +1,4 @@
-"""The library that experiments and subsystems import; docs/README.md maps its packages."""
+"""The library that experiments and subsystems import; docs/explanation/architecture.md maps its packages."""
 
 from __future__ import annotations
 
