@@ -10,11 +10,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO
 
+from dashboard.cli.main import COMMANDS
 from tests.warm import Order, Warm
 from tvmdash.dashboard_info import Home
 
@@ -46,6 +48,7 @@ _WARM = Warm(
         "dashboard.investigate.reproduce.reproduce",
         "dashboard.investigate.tries.tries",
         "dashboard.night.night",
+        *COMMANDS,
     ],
     [REPO, REPO / "shared" / "python"],
 )
@@ -144,7 +147,11 @@ class HomeForTests:
         return _run(self._words(verb, *_unbuilt(verb), *options), [str(_AT_CLOCK), json.dumps(list(clock))])
 
     def run_with(self, env: dict[str, str], *options: str, verb: str = "run") -> Finished:
-        """The same in a Python of its own, started with these variables as well."""
+        """The same with these variables as well."""
+        return _run(self._words(verb, *_unbuilt(verb), *options), env=env)
+
+    def run_cold(self, env: dict[str, str], *options: str, verb: str = "run") -> Finished:
+        """The same in a Python of its own: for variables that Python or the loader reads when it starts."""
         begun = time.monotonic()
         process = self.start(*options, verb=verb, env=env)
         try:
@@ -203,8 +210,10 @@ def call(*words: str) -> Finished:
     return _run(list(words))
 
 
-def _run(words: list[str], program: Sequence[str] = ("-m", "dashboard")) -> Finished:
-    begun, order = time.monotonic(), Order([*program, *words], environment(), "/")
+def _run(
+    words: list[str], program: Sequence[str] = ("-m", "dashboard"), env: Mapping[str, str] = MappingProxyType({})
+) -> Finished:
+    begun, order = time.monotonic(), Order([*program, *words], {**environment(), **env}, "/")
     with tempfile.TemporaryFile() as file:
         try:
             code = _WARM.run(order, file, timeout_s=DEADLINE_S)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
+import contextlib
+import errno
+import importlib
+import io
 import os
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from dashboard.cli import main as cli
+from dashboard.cli import plan, status
 from dashboard.cli.fail_on import judge_exit_code
 from tests.dashboard import homes
 from tvmdash import common
@@ -21,11 +29,24 @@ def home(tmp_path: Path, tvm_artifact_folder: Path) -> homes.HomeForTests:
     return homes.make_home(tmp_path, tvm_artifact_folder)
 
 
-def dashboard(*words: str, code: str = "") -> subprocess.CompletedProcess[str]:
-    """Run the command line as it stands, or with `code` run in its process first."""
-    start = ["-c", f"{code}\nimport sys; from dashboard.cli.main import main; sys.exit(main(sys.argv[1:]))"]
-    argv = [sys.executable, *(start if code else ["-m", "dashboard"]), *words]
-    return subprocess.run(argv, env=homes.environment(), capture_output=True, text=True, timeout=60, check=False)
+@dataclass(frozen=True)
+class Done:
+    """A command that has ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def dashboard(*words: str) -> Done:
+    """Run the command line in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = cli.main(words)
+        except SystemExit as error:  # argparse
+            code = int(str(error.code))
+    return Done(code, out.getvalue(), err.getvalue())
 
 
 def test_0_says_that_all_is_well_and_1_that_a_job_failed(home: homes.HomeForTests) -> None:
@@ -91,11 +112,12 @@ def test_2_says_that_the_command_or_the_top_level_config_is_wrong(words: list[st
     assert "Traceback" not in done.stderr
 
 
-def test_3_says_that_it_is_a_bug_of_ours_and_where_its_log_is() -> None:
-    broken = (
-        "import dashboard.cli.plan as cli\ndef broken(*_, **__): raise RuntimeError('boom')\ncli.make_plan = broken"
-    )
-    done = dashboard("plan", "/", code=broken)
+def test_3_says_that_it_is_a_bug_of_ours_and_where_its_log_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(plan, "make_plan", broken)
+    done = dashboard("plan", "/")
     assert done.returncode == 3
     place = Path(done.stderr.strip().rpartition("Please report it with this log: ")[2])
     assert "RuntimeError: boom" in place.read_text()
@@ -144,11 +166,22 @@ def test_plan_tells_a_seed_only_where_the_night_will_use_it(home: homes.HomeForT
     assert "in random order (seed 8)" in home.run(verb="plan").output
 
 
+@pytest.mark.parametrize("module", cli.COMMANDS)
+def test_a_module_adds_the_verbs_that_it_is_imported_for(module: str) -> None:
+    verbs = argparse.ArgumentParser().add_subparsers()
+    importlib.import_module(module).add_verbs(verbs)
+    assert tuple(verbs.choices) == cli.COMMANDS[module]
+
+
 def test_plan_imports_nothing_heavy(home: homes.HomeForTests) -> None:
     home.experiment("cnn")
-    heavy = ("tvm", "numpy", "matplotlib", "requests", "sqlite3", "dashboard.night.night")
-    code = f"import atexit, sys\natexit.register(lambda: print([name for name in {heavy!r} if name in sys.modules]))"
-    done = dashboard("plan", str(home.path), "--experiments-dir", f"{home.code}/experiments", code=code)
+    heavy = ("tvm", "numpy", "matplotlib", "requests", "sqlite3", "dashboard.night.night", "dashboard.cli.doctor")
+    code = (
+        f"import atexit, sys\natexit.register(lambda: print([name for name in {heavy!r} if name in sys.modules]))\n"
+        "from dashboard.cli.main import main; sys.exit(main())"
+    )
+    argv = [sys.executable, "-c", code, "plan", str(home.path), "--experiments-dir", f"{home.code}/experiments"]
+    done = subprocess.run(argv, env=homes.environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("[]\n")
 
@@ -249,15 +282,21 @@ def test_status_of_a_home_without_nights_says_so(home: homes.HomeForTests) -> No
     assert (done.code, "no night has run yet" in done.output) == (0, True)
 
 
-def test_what_is_wrong_with_a_file_is_told_as_that_and_not_as_a_bug(home: homes.HomeForTests) -> None:
+def test_what_is_wrong_with_a_file_is_told_as_that_and_not_as_a_bug(
+    home: homes.HomeForTests, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home.experiment("cnn")
     home.night()
     folder = home.home.root / "results" / "annotations.jsonl"
     folder.mkdir()
     done = dashboard("annotate", str(home.path), "add", "night", home.stamps()[0], "words")
     assert (done.returncode, done.stderr) == (2, f"{folder}: Is a directory.\n")
-    full = "import errno, dashboard.cli.status as s\ndef f(a): raise OSError(errno.ENOSPC, 'No space left on device')\n"
-    done = dashboard("status", str(home.path), code=f"{full}s._status = f")
+
+    def fill(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(status, "_status", fill)
+    done = dashboard("status", str(home.path))
     assert (done.returncode, done.stderr) == (2, "A file could not be read or written: No space left on device.\n")
 
 
@@ -313,8 +352,8 @@ def test_a_path_that_is_not_utf8_is_refused_in_words(tmp_path: Path) -> None:
     home = os.fsencode(tmp_path) + b"/h\xff"
     os.mkdir(home)
     for argv, place in ((os.fsdecode(home), tmp_path), (".", os.fsdecode(home))):
-        command = [sys.executable, "-m", "dashboard", "run", argv]
-        done = subprocess.run(command, cwd=place, env=homes.environment(), capture_output=True, text=True, check=False)
+        with contextlib.chdir(place):
+            done = dashboard("run", argv)
         assert (done.returncode, os.listdir(home)) == (2, [])
         assert f"{tmp_path}/h\\xff: the path is not valid UTF-8. Use a folder with a UTF-8 path." in done.stderr
 
@@ -324,14 +363,14 @@ def test_a_relative_home_and_a_link_to_a_home_are_the_same_home(home: homes.Home
     home.night()
     (tmp_path / "link").symlink_to(home.path)
     for name in ("home", "link", "./link/../home"):
-        argv = [sys.executable, "-m", "dashboard", "status", name]
-        done = subprocess.run(argv, cwd=tmp_path, env=homes.environment(), capture_output=True, text=True, check=False)
+        with contextlib.chdir(tmp_path):
+            done = dashboard("status", name)
         assert (done.returncode, str(home.path) in done.stdout) == (0, True)
 
 
 def test_the_last_words_are_said_on_a_terminal_that_knows_only_ascii(home: homes.HomeForTests) -> None:
     home.experiment("cnn", config={"title": "größer"}, run=f"{homes.BEGIN}{homes.says('run', 'µs', success=False)}\n")
-    done = home.run_with({"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
+    done = home.run_cold({"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
     assert (done.code, "is a bug" in done.output) == (1, False)
 
 

@@ -144,8 +144,8 @@ def run(home: homes.HomeForTests, *, switched: bool) -> Ran:
     with pytest.MonkeyPatch.context() as patch:
         if switched:
             patch.setattr(homes.HomeForTests, "command", _switched)
-        done = home.run_with({})
-        status = home.run_with({}, verb="status")
+        done = home.run_cold({})
+        status = home.run_cold({}, verb="status")
     assert "this is a bug in the dashboard" not in done.output + status.output, done.output
     lines, log_ends = len(status.output.splitlines()), status.output.count("Last line of output")
     return Ran(home, done.code, status.code, lines, log_ends)

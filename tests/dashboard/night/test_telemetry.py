@@ -259,7 +259,7 @@ def test_a_night_keeps_one_recording_of_each_experiments_run(home: HomeForTests)
 def test_the_cards_of_the_machine_are_in_the_recording(home: HomeForTests, tmp_path: Path) -> None:
     driver = make_driver(tmp_path, throttle=0x20)
     home.experiment("good", run=good("run", "sleep 0.4"))
-    assert home.run_with(driver.environment).code == 0
+    assert home.run_cold(driver.environment).code == 0
     read = telemetry_data.read(recordings(home)[0])
     assert read.column("gpu_power_w.0")[-1] == 250.0
     assert read.column("gpu_throttled.0 heat")[-1] == 1.0
