@@ -132,11 +132,15 @@ _one_writer = threading.Lock()
 def index_held_open(context: Context) -> Iterator[None]:
     """While the block lasts, what is added stays in the index's log, and goes into its file once at the end.
 
-    SQLite copies a log whenever the last connection is closed: 500 experiments wrote 25 MB so.
+    SQLite copies a log whenever the last connection is closed: 500 experiments wrote 25 MB so. An index that is made
+    anew takes in all experiments, also where none runs tonight, since who reads it takes it for whole.
     """
     with contextlib.ExitStack() as held:
         with contextlib.suppress(sqlite3.Error, OSError):  # then it costs more; adding to it tells what is wrong
-            held.enter_context(store.open_for_writing(context.home.store_file))
+            opened = held.enter_context(store.open_for_writing(context.home.store_file))
+            if opened.is_empty:
+                for name in context.home.experiments_with_data():
+                    opened.ingest(context.home.data(name), name)
         yield
 
 

@@ -12,6 +12,7 @@ import pytest
 from dashboard.archive import archive
 from dashboard.artifacts.artifact import Artifact
 from dashboard.night import setup_cache
+from dashboard.upkeep import indexes
 from tests.dashboard import homes
 
 
@@ -287,3 +288,13 @@ def test_a_folder_of_ones_own_is_looked_in_before_the_repositorys(home: homes.Ho
     done = home.run()
     assert done.code == 0, done.output
     assert (home.home.output("website") / "site.css").exists()
+
+
+def test_a_night_without_experiments_leaves_an_index_of_all_that_have_data(home: homes.HomeForTests) -> None:
+    home.experiment("good")
+    home.night()
+    stamps = home.stamps()
+    homes.write(home.home.config("experiment", "good") / "config.json", {"active": False})
+    home.home.store_file.unlink()
+    home.night()
+    assert indexes.list_indexed(home.home, "good") == set(stamps)
