@@ -1,10 +1,9 @@
 """The dashboard's own costs beyond the bare scripts': no-op experiments with all their stages, and two subsystems.
 
-`python tests/benchmarks/own_time.py ARTIFACTS [NIGHTS] [--experiments N] [--history N] [--real SUBSYSTEM ...]` prints,
+`python tests/benchmarks/own_time.py [NIGHTS] [--experiments N] [--history N] [--real SUBSYSTEM ...]` prints,
 for the same scripts started bare one after the other and for each night, what all its processes took together: wall
 time, CPU seconds, bytes written by write(2) (`wchar` of /proc/PID/io, which Linux adds up over the children that were
-waited for), and the memory of the largest process so far. ARTIFACTS is a folder with a proven TVM, such as
-.test-cache/artifacts. `--profile` runs one more night under cProfile.
+waited for), and the memory of the largest process so far. `--profile` runs one more night under cProfile.
 """
 
 from __future__ import annotations
@@ -70,7 +69,8 @@ def _read_written_bytes() -> int:
 def fill(home: homes.HomeForTests, experiments: int) -> int:
     """Add the no-op jobs; how many stages they have."""
     for index in range(experiments):
-        home.experiment(f"e{index:04}", setup=homes.good("setup"))
+        folder = home.experiment(f"e{index:04}", setup=homes.good("setup"))
+        homes.write(folder / "fields.json", {"needs_tvm": False})
     for index in range(SUBSYSTEMS):
         home.subsystem(f"s{index}")
     return experiments * (len(homes.STAGES) + 1) + SUBSYSTEMS
@@ -112,7 +112,6 @@ def run_night(home: homes.HomeForTests, *profiler: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("artifacts", type=Path)
     parser.add_argument("nights", type=int, nargs="?", default=3)
     parser.add_argument("--experiments", type=int, default=20)
     parser.add_argument("--history", type=int, default=0, help="nights that the second one finds before the first")
@@ -120,7 +119,7 @@ def main() -> None:
     parser.add_argument("--profile", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        home = homes.make_home(Path(folder), arguments.artifacts.absolute())
+        home = homes.make_home(Path(folder), Path(folder) / "artifacts")
         stages = fill(home, arguments.experiments)
         for name in arguments.real:
             every_kind.add_real(home, name)
