@@ -41,6 +41,39 @@ class Order:
     folder: str
 
 
+@dataclass
+class Running:
+    """A program that was begun in a warm process: what of a Popen its callers use."""
+
+    args: list[str]
+    pid: int
+    server: socket.socket
+    returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit code; None while it runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit code; TimeoutExpired where it has none in so many seconds."""
+        if self.returncode is None:
+            if not select.select([self.server], [], [], timeout)[0]:
+                assert timeout is not None
+                raise subprocess.TimeoutExpired(self.args, timeout)
+            self.returncode, cpu_s = json.loads(self.server.recv(_MOST_BYTES))
+            _spent_s.append(cpu_s)
+        assert self.returncode is not None
+        return self.returncode
+
+    def kill(self) -> None:
+        """End it at once, where it has not ended."""
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+
 class Warm:
     """A process that has imported `modules`, found in `path`, and runs one program after the other."""
 
@@ -53,18 +86,22 @@ class Warm:
 
         Both its outputs are written to the file `output`.
         """
-        server = self._server = self._server or self._start()
-        socket.send_fds(server, [json.dumps(astuple(order)).encode()], [output.fileno()])
-        (pid,) = json.loads(server.recv(_MOST_BYTES))
-        is_late = not select.select([server], [], [], timeout_s)[0]
-        if is_late:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        code, cpu_s = json.loads(server.recv(_MOST_BYTES))
-        if is_late:
-            raise subprocess.TimeoutExpired(list(order.arguments), timeout_s)
-        _spent_s.append(cpu_s)
+        running = self.begin(order, output)
+        try:
+            code = running.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            running.kill()
+            running.wait()
+            raise
         return code
+
+    def begin(self, order: Order, output: BinaryIO, *, passed: int | None = None) -> Running:
+        """The program, begun, with the file of number `passed` open as well; the next begins when it has ended."""
+        server = self._server = self._server or self._start()
+        message = json.dumps([*astuple(order), passed]).encode()
+        socket.send_fds(server, [message], [output.fileno(), *([] if passed is None else [passed])])
+        (pid,) = json.loads(server.recv(_MOST_BYTES))
+        return Running(list(order.arguments), pid, server)
 
     def _start(self) -> socket.socket:
         from dashboard.process import orphans  # here: what is started so is to import what it is asked to
@@ -89,18 +126,37 @@ def _end(server: socket.socket, process: subprocess.Popen[bytes]) -> None:
 
 
 def _serve(server: socket.socket) -> tuple[Order, int] | None:
-    """Fork for each order: in the child, the order and the file for its output; None when there will be no more."""
+    """Fork for each order: in the child, the order and the file for its output; None when there will be no more.
+
+    What is passed to the program as well has the number there that the order says.
+    """
     while True:
-        message, files, _, _ = socket.recv_fds(server, _MOST_BYTES, 1)
+        message, files, _, _ = socket.recv_fds(server, _MOST_BYTES, 2)
         if not message:
             return None
+        *order, passed = json.loads(message)
         pid = os.fork()
         if not pid:
-            return Order(*json.loads(message)), files[0]
-        os.close(files[0])
+            server.close()
+            return Order(*order), _output_of(files, passed)
+        for file in files:
+            os.close(file)
         server.send(json.dumps([pid]).encode())
         _, status, used = os.wait4(pid, 0)
         server.send(json.dumps([os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime]).encode())
+
+
+def _output_of(files: list[int], passed: int | None) -> int:
+    """The file for the output; the other one, if there is one, gets its number."""
+    output, *more = files
+    if more and passed is not None and more[0] != passed:
+        if output == passed:
+            output = os.dup(output)
+        os.dup2(more[0], passed)
+        os.close(more[0])
+    elif passed is not None:
+        os.set_inheritable(passed, True)
+    return output
 
 
 def _become(order: Order, output: int, base: Sequence[str]) -> None:
@@ -134,7 +190,6 @@ def main() -> None:
     server = socket.socket(fileno=int(number))
     served = _serve(server)
     if served:
-        server.close()
         _become(*served, base)
 
 
