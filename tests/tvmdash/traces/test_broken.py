@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.benchmarks import rocpd_like
+from tests.thorough import THOROUGH
 from tests.tvmdash.traces.traces_for_tests import BEGIN_NS, write_format_1, write_raw
 from tvmdash.errors import DashboardError
 from tvmdash.traces import connect
@@ -148,7 +149,7 @@ BREAKS: dict[str, tuple[Callable[[Path, random.Random], None], ...]] = {
 def test_whatever_is_broken_is_read_or_refused(kind: str, sources: dict[str, Path], tmp_path: Path) -> None:
     """What is shown has no time or length that nobody stored: those are what a silent conversion gives."""
     stored = {abs(value) for value in VALUES if isinstance(value, int)}
-    for seed in range(5):
+    for seed in range(20 if THOROUGH else 3):
         chance, place = random.Random(seed), tmp_path / f"{seed}.db"
         (shutil.copytree if kind == "sealed" else shutil.copy)(sources[kind], place)
         chance.choice(BREAKS[kind])(place, chance)

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -86,8 +87,11 @@ def test_format_1_is_read_and_its_runs_end_with_the_trial(tmp_path: Path) -> Non
 
 
 def test_two_hundred_databases_are_opened_at_once(tmp_path: Path) -> None:
-    for index in range(200):
-        write_format_1(tmp_path / f"raw_{index}_1.db", pid=index)
+    first = write_format_1(tmp_path / "raw_0_1.db", pid=0)
+    for index in range(1, 200):
+        with closing(sqlite3.connect(shutil.copy(first, tmp_path / f"raw_{index}_1.db"))) as database:
+            database.execute("UPDATE process SET pid = ?", (index,))
+            database.commit()
     with connect(tmp_path) as traces:
         assert traces.execute(ALL).fetchall() == [(800, 200 * 470)]
         assert traces.execute("SELECT count(DISTINCT guid) FROM processes").fetchone() == (200,)

@@ -32,7 +32,7 @@ from tvmdash.traces.tables import TABLES
 WANTED = Wanted({name: frozenset(table.columns) for name, table in TABLES.items()})
 EACH = {"raw": 300, "format 1": 200, "rocpd": 300, "sealed": 200}
 """How many of each kind are broken of 1,000, which is what `tests/run.sh --slow` breaks."""
-SHARE = 1 if THOROUGH else 4
+SHARE = 1 if THOROUGH else 10
 ODD = ("../x", "a/../../x", "/etc/passwd", "", "x\0y", "operator.99", None, -1, 2**70, 1.5, [], {}, "*.parquet", True)
 
 

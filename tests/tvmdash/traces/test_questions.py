@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.trace_processor import ask
+from tests.tvmdash.traces.test_commands import run
 
 REPO = Path(__file__).resolve().parents[3]
 PAGE = (REPO / "docs" / "how-to" / "questions.md").read_text(encoding="utf-8")
@@ -53,10 +54,17 @@ def of_this_night(command: str, place: Path) -> str:
 
 def shown(command: str, place: Path) -> list[str]:
     """What the command prints, line by line, blanks as one."""
-    words = ["bash", "-o", "pipefail", "-c", of_this_night(command, place)]
-    done = subprocess.run(words, cwd=place, env=environment(), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return [" ".join(line.split()) for line in done.stdout.splitlines()]
+    command = of_this_night(command, place)
+    words = shlex.split(command)
+    assert words[1:4] == ["-m", "dashboard", "traces"]
+    if "|" in words:
+        argv = ["bash", "-o", "pipefail", "-c", command]
+        done = subprocess.run(argv, cwd=place, env=environment(), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        said = done.stdout
+    else:
+        said = run(place, *words[4:])
+    return [" ".join(line.split()) for line in said.splitlines()]
 
 
 def test_the_page_asks_six_questions_with_one_statement_each() -> None:

@@ -28,7 +28,7 @@ Span = tuple[str, int, int]
 Files = list[list[Span]]
 SPANS = st.tuples(st.sampled_from(["conv", "relu", "add", "pool"]), st.integers(0, 1000), st.integers(0, 300))
 FILES = st.lists(st.lists(SPANS, min_size=1, max_size=12), min_size=1, max_size=3)
-FEW = examples(5, 25)
+FEW = examples(3, 25)
 NANOSECONDS = 1_000_000_000
 KINDS = st.sampled_from(["raw", "sealed"])
 

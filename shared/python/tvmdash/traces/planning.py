@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -37,7 +38,7 @@ class Planner:
         import duckdb
 
         if self._database is None:
-            self._database = _make_empty_database(selections)
+            self._database = _open_empty_database(tuple(sorted(selections.items())))
         try:
             bound: Any = None
             if isinstance(parameters, Mapping):
@@ -59,7 +60,7 @@ class Planner:
 def describe_view(name: str) -> list[tuple[str, str]]:
     """The columns of a view with their types."""
     selections = {table: format_selection(table, Filters(), None, None) for table in TABLES}
-    rows = _make_empty_database(selections).execute(f"DESCRIBE {name}").fetchall()
+    rows = _open_empty_database(tuple(sorted(selections.items()))).execute(f"DESCRIBE {name}").fetchall()
     return [(str(row[0]), str(row[1])) for row in rows]
 
 
@@ -80,8 +81,16 @@ def _find_scans(plan: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
         yield from _find_scans(child)
 
 
-def _make_empty_database(selections: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
+def _open_empty_database(selections: tuple[tuple[str, str], ...]) -> duckdb.DuckDBPyConnection:
+    """A connection of the caller's own: a database takes longer to make than most queries, so each is made once."""
+    return _make_empty_database(selections).cursor()
+
+
+@functools.lru_cache(maxsize=8)
+def _make_empty_database(selections: tuple[tuple[str, str], ...]) -> duckdb.DuckDBPyConnection:
     import duckdb
+
+    shown = dict(selections)
 
     database = duckdb.connect(":memory:", config={"threads": 1})
     names = [str(row[0]) for row in database.execute("SELECT name FROM duckdb_optimizers()").fetchall()]
@@ -94,7 +103,7 @@ def _make_empty_database(selections: Mapping[str, str]) -> duckdb.DuckDBPyConnec
         columns = ", ".join(f'"{column}" {kind}' for column, kind in table.columns.items())
         database.execute(f"CREATE TABLE all_{name} ({columns})")
     for name in sorted(TABLES, key=order_of_views):
-        database.execute(f"CREATE VIEW base_{name} AS {selections[name]}")
+        database.execute(f"CREATE VIEW base_{name} AS {shown[name]}")
     for name, view in VIEWS.items():
         database.execute(f"CREATE VIEW {name} AS {view}")
     return database
