@@ -58,6 +58,10 @@ IDENTITY = (
 """The columns that say what was measured; never when, and never by which version. See `Record.labels`."""
 
 
+_encode = json.JSONEncoder(sort_keys=True, ensure_ascii=False).encode
+"""As json.dumps with these options, which makes an encoder for every call; IDs are made of its text for ever."""
+
+
 @dataclass(frozen=True)
 class Record:
     """One measured point of one night; times in ms, `timestamp` ISO 8601 in UTC."""
@@ -143,9 +147,7 @@ class SeriesKey:
     def id(self) -> str:
         """Sixteen hex digits that name the series for ever."""
         labels = self.labels if self.id_labels is None else self.id_labels
-        text = json.dumps(
-            [self.id_experiment or self.experiment, self.metric, labels], sort_keys=True, ensure_ascii=False
-        )
+        text = _encode([self.id_experiment or self.experiment, self.metric, labels])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -222,7 +224,20 @@ class NightData:
             info = record.additional_info
             for metric, value in record.metrics():
                 key = SeriesKey.of(self.experiment, metric.name, labels, self.home)
-                point = PointValue(
+                if metric.name == RUN_TIME:
+                    more = _timed(record, info)
+                elif metric.name == RUN_TIME_RATIO:
+                    more = _compared(info["paired"]["ratios"][RUN_TIME])
+                else:
+                    alike = _count(info.get("alike", {}).get(metric.place[-1]))
+                    functions = read_functions(info, metric.place[-1])
+                    more = {
+                        "alike": alike,
+                        "reference": _on_reference(info, metric),
+                        "functions": functions,
+                        "code": hash_functions(functions),
+                    }
+                yield PointValue(
                     key,
                     metric.unit,
                     metric.direction,
@@ -230,21 +245,8 @@ class NightData:
                     kind=metric.kind,
                     title=metric.title,
                     tolerance=metric.tolerance,
+                    **more,
                 )
-                if metric.name == RUN_TIME:
-                    yield replace(point, **_timed(record, info))
-                elif metric.name == RUN_TIME_RATIO:
-                    yield replace(point, **_compared(info["paired"]["ratios"][RUN_TIME]))
-                else:
-                    alike = _count(info.get("alike", {}).get(metric.place[-1]))
-                    functions = read_functions(info, metric.place[-1])
-                    yield replace(
-                        point,
-                        alike=alike,
-                        reference=_on_reference(info, metric),
-                        functions=functions,
-                        code=hash_functions(functions),
-                    )
         declarations = Declarations(self.declarations)
         for path, value in self.leaves.items():
             key, declaration = self.key_of_leaf(path), declarations.of(path)

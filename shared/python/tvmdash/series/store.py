@@ -116,6 +116,7 @@ class Store:
     def __init__(self, connection: sqlite3.Connection, *, in_memory: bool = False) -> None:
         self._connection = connection
         self.in_memory = in_memory
+        self._latest: dict[str, tuple[tuple[Any, ...], int]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -135,6 +136,7 @@ class Store:
         }
         new = [stamp for stamp in records.data_stamps(folder) if stamp not in known]
         home = identity.of_folder(folder) if new else None
+        self._latest.clear()
         with self._connection:
             for stamp in new:
                 self._take(folder / f"data_{stamp}.json", experiment, stamp, home)
@@ -166,6 +168,15 @@ class Store:
 
     def _number(self, point: records.PointValue) -> int:
         """The series of the point, which is as its newest declaration says; to get a unit is not to change it."""
+        declared = (point.unit, point.direction, point.kind, point.title, point.tolerance)
+        latest = self._latest.get(point.key.id)
+        if latest is not None and latest[0] == declared:
+            return latest[1]  # the nights of one ingest say the same again and again
+        number = self._find_number(point)
+        self._latest[point.key.id] = (declared, number)
+        return number
+
+    def _find_number(self, point: records.PointValue) -> int:
         key = point.key
         query = (
             "SELECT number, unit, direction, kind, title, tolerance FROM series"
