@@ -13,6 +13,7 @@ from typing import Any
 from tvmdash import common
 from tvmdash.errors import DashboardError
 from tvmdash.files import trees
+from tvmdash.redaction import redact
 
 MANIFEST = "artifact.json"
 SCHEMA_VERSION = 1
@@ -59,6 +60,11 @@ class ArtifactSpec:
     def of(cls, remote: str, branch: str, options: Mapping[str, str]) -> ArtifactSpec:
         """The same from a config's values."""
         return cls(remote, branch, tuple(sorted(options.items())))
+
+    @property
+    def shown(self) -> str:
+        """The remote as records and people see it: without the secrets of an address."""
+        return redact(self.remote)
 
 
 @dataclass(frozen=True)

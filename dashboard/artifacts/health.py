@@ -44,6 +44,7 @@ def main() -> None:
     _step("load_json")
     tvm.ir.assert_structural_equal(module, tvm.ir.load_json(text))
     versions = {"tvm_version": tvm.__version__, "tvm_ffi_version": ffi_version, "tvm_file": tvm.__file__}
+    versions["llvm_version"] = _llvm_version(tvm)
     _say(json.dumps({**versions, "commit": version.__commit_id__, "numpy_version": numpy.__version__}))
 
 
@@ -52,6 +53,12 @@ def _ffi_version() -> str:
     if importlib.util.find_spec("tvm_ffi") is None:
         return "none"
     return str(importlib.import_module("tvm_ffi").__version__)
+
+
+def _llvm_version(tvm: Any) -> str | None:
+    """The major version of the LLVM within it; None where it does not say."""
+    ask = tvm.get_global_func("target.llvm_version_major", True) if hasattr(tvm, "get_global_func") else None
+    return str(ask()) if ask else None
 
 
 def _step(name: str) -> None:

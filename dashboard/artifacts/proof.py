@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,19 @@ _MAX_REASON = 300
 
 @dataclass(frozen=True)
 class Health:
-    """What a healthy build said of itself. `commit` is None where it does not know."""
+    """What a healthy build said of itself. `commit`, `llvm_version` are None where it does not know."""
 
     tvm_version: str
     tvm_ffi_version: str
     commit: str | None
     numpy_version: str
+    llvm_version: str | None = None
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What an artifact's facts hold of it."""
+        llvm = {"llvm_version": self.llvm_version} if self.llvm_version else {}
+        return {"tvm_ffi": self.tvm_ffi_version, **llvm, "proved_with_numpy": self.numpy_version}
 
 
 def prove(
@@ -106,12 +113,13 @@ def parse_health(tail: str, pythonpath: Sequence[Path], log: Path) -> Health:
     try:
         value = read_answer(tail, log)
         file = Path(value["tvm_file"])
-        health = Health(*(value[name] for name in ("tvm_version", "tvm_ffi_version", "commit", "numpy_version")))
+        names = ("tvm_version", "tvm_ffi_version", "commit", "numpy_version")
+        health = Health(*(value[name] for name in names), value.get("llvm_version"))
     except (DashboardError, KeyError, TypeError) as error:
         raise ArtifactError(f"the check succeeded but wrote no readable result: {error} (log: {log})") from error
     if not any(folder in file.parents for folder in pythonpath):
         raise ArtifactError(f"it imported another TVM, {file}. Uninstall apache-tvm from {sys.executable}.")
-    return Health(health.tvm_version, health.tvm_ffi_version, _strip_commit(health.commit), health.numpy_version)
+    return replace(health, commit=_strip_commit(health.commit))
 
 
 def read_answer(tail: str, log: Path) -> Any:

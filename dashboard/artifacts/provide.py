@@ -24,7 +24,7 @@ from dashboard.artifacts.artifact import (
 from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git import git_provider
 from dashboard.artifacts.locks import Deadline
-from dashboard.artifacts.spec import GIT, WHEEL, check_spec, provider_of
+from dashboard.artifacts.spec import GIT, WHEEL, Fallback, check_spec, provider_of
 from dashboard.artifacts.wheel import wheel_provider
 from dashboard.process.sandbox import Guest
 from tvmdash.files.lock import Lock
@@ -87,6 +87,7 @@ class _Request:
     provider: Provider
     context: BuildContext
     guest_of: GuestRule
+    fallback: Fallback
 
 
 def trust_all(exact: ArtifactSpec) -> Guest | None:
@@ -102,11 +103,13 @@ def provide(
     log_folder: Path,
     timeout_s: float,
     guest_of: GuestRule = trust_all,
+    fallback: Fallback = Fallback.UNREACHABLE,
 ) -> Provided:
     """The artifact that `spec` asks for, in `folder`, built where it is not there; ArtifactError where it cannot be.
 
-    Without `rebuild`, the newest at hand, and the network is left alone. Logs of pip and of the health check go to
-    `log_folder`. Everything together, waiting for another night included, takes at most about `timeout_s`.
+    fallback: when the newest at hand is given instead of what a name that moves on means now. Without `rebuild`, the
+    newest at hand, and the network is left alone. Logs of pip and of the health check go to `log_folder`. Everything
+    together, waiting for another night included, takes at most about `timeout_s`.
     """
     provider = _provider(spec)
     check_spec(spec)
@@ -115,7 +118,7 @@ def provide(
             f"{folder}: a path that contains {os.pathsep!r} cannot be on PYTHONPATH. Choose another folder."
         )
     context = BuildContext(folder.absolute(), log_folder.absolute(), Deadline(timeout_s))
-    request = _Request(spec, provider, context, guest_of)
+    request = _Request(spec, provider, context, guest_of, fallback)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         log_folder.mkdir(parents=True, exist_ok=True)
@@ -169,16 +172,36 @@ def _resolve_and_build(request: _Request) -> Provided:
     try:
         exact = request.provider.resolve(request.spec, request.context)
     except ArtifactError as error:
-        taken = _take(request, request.spec)
-        if taken is None:
-            folder = request.context.folder
-            raise ArtifactError(f"{error} {folder} has no earlier TVM to measure instead.") from error
-        note = (
-            f"Could not look up {_format_spec(request.spec)} tonight; measured {taken.artifact.version} instead: "
-            f"{error}"
-        )
-        return Provided(taken.artifact, note, taken.lease)
-    return _take(request, exact) or _build(request, exact)
+        if request.fallback is Fallback.NEVER:
+            raise
+        return _take_instead(request, f"Could not look up {_format_spec(request.spec)} tonight", error)
+    try:
+        done = _take(request, exact) or _build(request, exact)
+    except ArtifactError as error:
+        if request.fallback is not Fallback.ALWAYS or request.provider.is_exact(request.spec):
+            raise
+        return _take_instead(request, f"TVM {exact.branch} of {exact.shown} cannot be used", error)
+    return replace(done, note=_describe_older(request, done.artifact))
+
+
+def _take_instead(request: _Request, what: str, error: ArtifactError) -> Provided:
+    taken = _take(request, request.spec)
+    if taken is None:
+        raise ArtifactError(f"{error} {request.context.folder} has no earlier TVM to measure instead.") from error
+    return replace(taken, note=f"{what}; measured {taken.artifact.version} instead: {error}")
+
+
+def _describe_older(request: _Request, artifact: Artifact) -> str:
+    """A sentence where what is offered now is older than what was offered before; else empty."""
+    rank, there = request.provider.rank, artifact_store.artifacts_in(request.context.folder)
+    known = [item for item in there if request.provider.satisfies(item, request.spec)]
+    newest = max(known, key=rank, default=artifact)
+    if rank(newest) <= rank(artifact) or newest.version == artifact.version:
+        return ""
+    return (
+        f"{_format_spec(request.spec)} is now TVM {artifact.version}: {newest.version}, which was obtained before, is "
+        "no longer offered."
+    )
 
 
 def _build(request: _Request, exact: ArtifactSpec) -> Provided:
@@ -202,4 +225,4 @@ def _build(request: _Request, exact: ArtifactSpec) -> Provided:
 
 
 def _format_spec(spec: ArtifactSpec) -> str:
-    return f"{spec.branch} of {spec.remote}"
+    return f"{spec.branch} of {spec.shown}"

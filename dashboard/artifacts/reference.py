@@ -1,5 +1,7 @@
 """The TVM that tonight's is measured against where nobody names one: the release before, or the build before.
 
+A nightly wheel counts as a build: the night before is what it is to be told from.
+
 A wheel's reference stays the same as long as the wheel's version does, and a build's as long as no commit comes.
 """
 
@@ -7,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +19,14 @@ from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.provide import PROVIDERS, Provided, provide, take
-from dashboard.artifacts.spec import GIT, LATEST, PYPI, WHEEL, provider_of
+from dashboard.artifacts.spec import GIT, LATEST, WHEEL, provider_of, source_of
 from dashboard.artifacts.wheel import package_index, wheel_provider
+from dashboard.artifacts.wheel.source import PYPI
 from tvmdash.dashboard_info import Night, Reference, ReferenceChoice
 
 MOST_TRIES = 3
 """So many releases are tried in one night."""
-_BUILT_ALIKE = ("remote", "options", "toolchain", "python", "machine")
+_BUILT_ALIKE = ("remote", "options", "toolchain", "source", "python", "machine")
 """The facts that two builds share where only their commits differ."""
 
 
@@ -54,11 +57,14 @@ class Found:
 
 def find(tonight: Tonight) -> Found:
     """The reference of one of tonight's TVMs; nothing is raised where it cannot be had, a note says so."""
-    return _find_build(tonight) if tonight.artifact.provider == GIT else _find_release(tonight)
+    if tonight.artifact.provider == GIT:
+        return _find_build(tonight)
+    found = _find_build(tonight) if source_of(tonight.spec).pre else Found(None)
+    return found if found.provided else _find_release(tonight)
 
 
 def _find_build(tonight: Tonight) -> Found:
-    """Source builds: nothing is built for it, so one that was removed is passed over."""
+    """Nothing is built for it, so one that was removed is passed over."""
     there = {artifact.key: artifact for artifact in artifact_store.artifacts_in(tonight.folder)}
     for key in list_builds_before(tonight.artifact, tonight.spec, tonight.others, tonight.nights):
         if key in there and runs_here(there[key]):
@@ -89,10 +95,12 @@ def _is_same_tvm(
     entry: Mapping[str, Any], artifact: Artifact, spec: ArtifactSpec, others: Collection[ArtifactSpec]
 ) -> bool:
     facts = entry.get("facts") or {}
-    if entry.get("provider") != GIT or any(facts.get(name) != artifact.facts.get(name) for name in _BUILT_ALIKE):
+    if entry.get("provider") != artifact.provider or any(
+        facts.get(name) != artifact.facts.get(name) for name in _BUILT_ALIKE
+    ):
         return False
     asked = {(question.get("remote"), question.get("branch")) for question in entry.get("asked") or ()}
-    return (spec.remote, spec.branch) in asked or not asked & {(other.remote, other.branch) for other in others}
+    return (spec.shown, spec.branch) in asked or not asked & {(other.shown, other.branch) for other in others}
 
 
 def _list_chosen(night: Night, key: str) -> Iterator[Reference]:
@@ -104,11 +112,13 @@ def _list_chosen(night: Night, key: str) -> Iterator[Reference]:
     )
 
 
-def find_kept_release(version: str, nights: Sequence[Night]) -> Reference | None:
-    """The release that the newest of these nights chose as the reference of that version."""
+def find_kept_release(version: str, tvm: ArtifactSpec, nights: Sequence[Night]) -> Reference | None:
+    """The release that the newest of these nights chose as the reference of that version, of the source of `tvm`."""
+    source = source_of(tvm).id
     for night in nights:
         for entry in night.artifacts:
-            if entry.get("provider") == WHEEL and entry.get("version") == version:
+            its_source = (entry.get("facts") or {}).get("source", PYPI)
+            if (entry.get("provider"), entry.get("version"), its_source) == (WHEEL, version, source):
                 for reference in _list_chosen(night, str(entry.get("key"))):
                     return reference
     return None
@@ -116,26 +126,28 @@ def find_kept_release(version: str, nights: Sequence[Night]) -> Reference | None
 
 def _find_release(tonight: Tonight) -> Found:
     deadline = Deadline(tonight.timeout_s)
-    kept = find_kept_release(tonight.artifact.version, tonight.nights)
+    kept = find_kept_release(tonight.artifact.version, tonight.spec, tonight.nights)
     if kept is not None:
         return _provide_first([kept.version], tonight, deadline)
-    here = wheel_provider.list_before(tonight.artifact.version, _list_releases_here(tonight.folder))
+    source = source_of(tonight.spec)
+    here = wheel_provider.list_before(tonight.artifact.version, _list_releases_here(tonight), nightly=source.pre)
     if not tonight.rebuild:
         return _provide_first(here, tonight, deadline)
-    log = tonight.log_folder / f"pip-index-{wheel_provider.TVM}-reference.log"
+    log = tonight.log_folder / f"pip-index-{source.package}-reference.log"
     try:
-        listed = package_index.list_versions(wheel_provider.TVM, log=log, deadline=deadline)
+        listed = package_index.list_versions(source, log=log, deadline=deadline)
     except ArtifactError as error:
         return _find_without_index(here, tonight, deadline, error)
-    return _provide_first(wheel_provider.list_before(tonight.artifact.version, listed), tonight, deadline)
+    before = wheel_provider.list_before(tonight.artifact.version, listed, nightly=source.pre)
+    return _provide_first(before, tonight, deadline)
 
 
-def _list_releases_here(folder: Path) -> set[str]:
-    """The releases in `folder` that run here."""
-    any_release = ArtifactSpec(PYPI, LATEST)
+def _list_releases_here(tonight: Tonight) -> set[str]:
+    """The releases of the same source that are at hand and run here."""
+    any_release = replace(tonight.spec, branch=LATEST)
     return {
         artifact.version
-        for artifact in artifact_store.artifacts_in(folder)
+        for artifact in artifact_store.artifacts_in(tonight.folder)
         if wheel_provider.satisfies(artifact, any_release)
     }
 
@@ -157,7 +169,7 @@ def _provide_first(versions: Sequence[str], tonight: Tonight, deadline: Deadline
     for version in versions[:MOST_TRIES]:
         try:
             provided = provide(
-                ArtifactSpec(PYPI, version),
+                replace(tonight.spec, branch=version),
                 tonight.folder,
                 rebuild=tonight.rebuild,
                 log_folder=tonight.log_folder,
@@ -187,5 +199,6 @@ def check_offered(spec: ArtifactSpec, context: BuildContext) -> None:
     if provider_of(spec) == GIT:
         Mirror.of(context.folder, spec.remote).check_offered(spec.branch, context)
     elif spec.branch != LATEST:
-        log = context.log_folder / f"pip-index-{wheel_provider.TVM}.log"
-        package_index.check_offered(wheel_provider.TVM, spec.branch, log=log, deadline=context.deadline)
+        source = source_of(spec)
+        log = context.log_folder / f"pip-index-{source.package}.log"
+        package_index.check_offered(source, spec.branch, log=log, deadline=context.deadline)

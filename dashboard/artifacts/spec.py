@@ -1,23 +1,27 @@
-"""What people ask for as a TVM, checked without looking anywhere: `pypi:0.26.0`, `git:main`, `REMOTE@REVISION`."""
+"""What people ask for as a TVM, checked without looking anywhere: `pypi:0.26.0`, `git:main`, `REMOTE@REVISION`.
+
+A remote is git's, or a source of wheels: `wheel:mlc-ai-nightly-cpu@0.26.dev203`.
+"""
 
 from __future__ import annotations
 
+import enum
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
 from dashboard.artifacts.artifact import ArtifactError, ArtifactSpec
 from dashboard.artifacts.git.names import check_options, check_remote, check_revision
+from dashboard.artifacts.wheel.source import PYPI, WHEEL_SIGN, WheelSource, is_wheel, parse_source
 from tvmdash.errors import DashboardError
+from tvmdash.redaction import redact
 
-PYPI = "pypi"
-"""The remote that means the package index."""
 LATEST = "latest"
-"""The newest version there."""
+"""The newest version of a source of wheels."""
 WHEEL, GIT = "wheel", "git"
-"""The providers: a wheel of the package index, a build of a git remote."""
+"""The providers: a wheel, a build of a git remote."""
 VERSION = re.compile(r"\d{1,6}(\.\d{1,6}){0,4}((a|b|rc)\d{1,6})?(\.post\d{1,6})?(\.dev\d{1,10})?", re.ASCII)
-"""A version in the package index."""
+"""A version of a wheel."""
 TIMEOUT_S: Mapping[str, int] = MappingProxyType({WHEEL: 3600, GIT: 21600})
 """What each provider is allowed where nobody says more.
 
@@ -25,9 +29,19 @@ A whole TVM took 7200 CPU s: one core, or two that others use, need twice that a
 """
 
 
+class Fallback(enum.StrEnum):
+    """When the newest TVM at hand is measured instead of the one that cannot be had."""
+
+    UNREACHABLE = "unreachable"
+    """Where it comes from cannot be looked up."""
+    ALWAYS = "always"
+    """Nor can it be built and proved."""
+    NEVER = "never"
+
+
 def provider_of(spec: ArtifactSpec) -> str:
     """The name of the provider for the remote of `spec`."""
-    return WHEEL if spec.remote == PYPI else GIT
+    return WHEEL if is_wheel(spec.remote) else GIT
 
 
 def check_spec(spec: ArtifactSpec) -> None:
@@ -36,35 +50,65 @@ def check_spec(spec: ArtifactSpec) -> None:
         check_remote(spec.remote)
         check_revision(spec.branch)
         check_options(dict(spec.options))
-    elif spec.branch != LATEST and not VERSION.fullmatch(spec.branch):
+        return
+    package = source_of(spec).package
+    if spec.branch != LATEST and not VERSION.fullmatch(spec.branch):
         raise ArtifactError(
-            f'tvm_branch: {spec.branch!r} is neither "{LATEST}" nor a version of apache-tvm. Use e.g. "0.27.0.post1".'
+            f'tvm_branch: {spec.branch!r} is neither "{LATEST}" nor a version of {package}. Use e.g. "0.27.0.post1".'
         )
+
+
+def source_of(spec: ArtifactSpec) -> WheelSource:
+    """Where the wheel of `spec` comes from."""
+    return parse_source(spec.remote)
 
 
 def parse(name: str, own: ArtifactSpec) -> ArtifactSpec | None:
     """What `name` asks for in a home whose own TVM is `own`; None where it has none of the forms.
 
-    A git revision is built with the options of `own`; `git:` means its remote. DashboardError where it cannot be meant.
+    A git revision is built with the options of `own`; `git:` and `wheel:VERSION` mean its remote. DashboardError where
+    it cannot be meant.
     """
-    spec = _parse(name, own)
-    if spec is not None:
-        try:
+    try:
+        spec = _parse(name, own)
+        if spec is not None:
             check_spec(spec)
-        except ArtifactError as error:
-            raise DashboardError(f"{name}: {error}") from error
+    except ArtifactError as error:
+        raise DashboardError(f"{redact(name)}: {error}") from error
     return spec
 
 
 def _parse(name: str, own: ArtifactSpec) -> ArtifactSpec | None:
     kind, colon, rest = name.partition(":")
-    if colon and kind == PYPI:
-        return ArtifactSpec(PYPI, rest)
+    if colon and kind.partition("+")[0] == PYPI:
+        return _make_wheel(kind, rest)
     if colon and kind == GIT and not rest.startswith("//"):
-        if own.remote == PYPI:
-            raise DashboardError(f"{name}: the home's tvm_remote is pypi, not a git remote. Use REMOTE@REVISION.")
+        if provider_of(own) == WHEEL:
+            raise DashboardError(
+                f"{redact(name)}: the home's tvm_remote is {own.shown}, not a git remote. Use REMOTE@REVISION."
+            )
         return ArtifactSpec(own.remote, rest, own.options)
     remote, at, revision = name.rpartition("@")
+    if name.startswith(WHEEL_SIGN):
+        return _parse_wheel(name, rest, own)
     if not at or not remote:
         return None
-    return ArtifactSpec(remote, revision, own.options if own.remote != PYPI else ())
+    return ArtifactSpec(remote, revision, own.options if provider_of(own) == GIT else ())
+
+
+def _parse_wheel(name: str, rest: str, own: ArtifactSpec) -> ArtifactSpec:
+    """`wheel:VERSION` of the home's own source, `wheel:PACKAGE@VERSION`, or `wheel:PACKAGE` for its newest."""
+    if rest != LATEST and not VERSION.fullmatch(rest):
+        remote, at, version = name.rpartition("@")
+        has_version = at and (version == LATEST or VERSION.fullmatch(version))
+        return _make_wheel(remote, version) if has_version else _make_wheel(name, LATEST)
+    if provider_of(own) == GIT:
+        raise DashboardError(
+            f"{redact(name)}: the home's tvm_remote is a git remote. Use e.g. wheel:mlc-ai-nightly-cpu@{rest}."
+        )
+    return ArtifactSpec(own.remote, rest)
+
+
+def _make_wheel(remote: str, version: str) -> ArtifactSpec:
+    """With the remote spelled as everywhere, so that two who ask for the same get the same."""
+    return ArtifactSpec(str(parse_source(remote)), version)

@@ -143,7 +143,7 @@ def summarize_plan(plan: Plan) -> str:
     own = [job for job in plan.experiments if not job.variant]
     lines = [f"Home {plan.home.root}: {len(own)} experiments {order}, {len(plan.subsystems)} subsystems."]
     lines += [_format_host(plan, host) for host in dict.fromkeys(job.host for job in plan.away)]
-    lines += [f"TVM: {spec.branch} from {spec.remote}{_format_named(plan, spec)}" for spec in plan.artifacts]
+    lines += [f"TVM: {spec.branch} from {spec.shown}{_format_named(plan, spec)}" for spec in plan.artifacts]
     if (plan.experiments or plan.away) and not plan.artifacts:
         lines.append("TVM: none; no experiment needs it.")
     lines += summarize_references(plan)

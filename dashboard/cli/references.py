@@ -31,18 +31,25 @@ def summarize_references(plan: Plan) -> list[str]:
     return [*lines, *([f"Measured alone: {format_list(alone, _NAMED)}."] if lines and alone else [])]
 
 
+_UNKNOWN: Mapping[Expected, str] = MappingProxyType(
+    {
+        Expected.ITSELF: "itself (an A/A test)",
+        Expected.RELEASE_BEFORE: "the previous release, which the night looks up in the package index",
+        Expected.NIGHTLY_BEFORE: "the version before it, which the night looks up where the wheels come from",
+        Expected.FIRST_BUILD: "none; no earlier night built it",
+    }
+)
+"""What is said of a reference that nobody knows by name."""
+
+
 def _describe(item: Forecast) -> str:
     match item.expected:
         case Expected.NAMED:
             return item.reference
-        case Expected.ITSELF:
-            return "itself (an A/A test)"
         case Expected.KEPT:
             newer = f"; if tonight's TVM is no longer {item.last}, the release before it" if item.last else ""
             return f"TVM {item.reference}, as on previous nights{newer}"
-        case Expected.RELEASE_BEFORE:
-            return "the previous release, which the night looks up in the package index"
         case Expected.BUILD_BEFORE:
             return f"the previous build; the last night's build is {item.last}"
-        case Expected.FIRST_BUILD:
-            return "none; no earlier night built it"
+        case _:
+            return _UNKNOWN[item.expected]

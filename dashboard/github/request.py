@@ -9,7 +9,8 @@ from typing import NoReturn
 
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.artifacts.git.names import may_be_commit
-from dashboard.artifacts.spec import GIT, PYPI
+from dashboard.artifacts.spec import GIT, VERSION
+from dashboard.artifacts.wheel.source import PYPI, WHEEL_SIGN
 from tvmdash.errors import DashboardError
 from tvmdash.github_api import PullRequest
 
@@ -82,7 +83,11 @@ def _name_candidate(commit: str, pull: PullRequest, own: ArtifactSpec, server: s
 
 def _list_options(asked: argparse.Namespace) -> list[str]:
     against = asked.against
-    if against and not against.startswith((f"{PYPI}:", f"{GIT}:")):
+    if against.startswith(WHEEL_SIGN) and not VERSION.fullmatch(against.removeprefix(WHEEL_SIGN)):
+        raise NotUnderstoodError(
+            f"{against[:100]!r}: only {WHEEL_SIGN}VERSION, of the home's own source, may be asked for."
+        )
+    if against and not against.startswith((f"{PYPI}:", f"{GIT}:", WHEEL_SIGN)):
         against = f"{GIT}:{against}"
     values = {"--against": against, "--until": asked.until, "--budget": asked.budget}
     words = [word for name, value in values.items() if value for word in (name, value)]

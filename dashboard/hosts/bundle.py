@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from dashboard.artifacts.artifact import Artifact, ArtifactSpec
-from dashboard.artifacts.spec import GIT, provider_of
+from dashboard.artifacts.spec import GIT, WHEEL, provider_of
+from dashboard.artifacts.wheel.source import WHEEL_SIGN, read_remote
 from dashboard.plan.hosts import Host
 from dashboard.plan.job import REPOSITORY, Job
 from dashboard.plan.night_plan import Plan, wanted_by
@@ -162,7 +163,7 @@ def _pin_job(value: dict[str, Any], plan: Plan, have: Mapping[ArtifactSpec, Arti
     if value.get("tvm_remote") or value.get("tvm_branch"):
         own, options = plan.config.tvm, value.get("tvm_options")
         asked = ArtifactSpec.of(
-            value.get("tvm_remote") or own.remote,
+            read_remote(value.get("tvm_remote")) or own.remote,
             value.get("tvm_branch") or own.branch,
             dict(own.options) if options is None else options,
         )
@@ -180,7 +181,8 @@ def _pin(spec: ArtifactSpec, have: Mapping[ArtifactSpec, Artifact]) -> ArtifactS
 
 
 def _write_spec(spec: ArtifactSpec) -> str:
-    return f"{spec.remote}@{spec.branch}" if provider_of(spec) == GIT else f"pypi:{spec.branch}"
+    is_pypi = provider_of(spec) == WHEEL and not spec.remote.startswith(WHEEL_SIGN)
+    return f"{spec.remote}{':' if is_pypi else '@'}{spec.branch}"
 
 
 def _write_reference(reference: ArtifactSpec | ReferenceRule, tvms: Tvms) -> str:

@@ -6,11 +6,13 @@ from dataclasses import replace
 
 from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import Artifact, ArtifactSpec
+from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git import git_provider
 from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import Deadline
-from dashboard.artifacts.spec import GIT, LATEST, PYPI
-from dashboard.artifacts.wheel import package_index, wheel_provider
+from dashboard.artifacts.spec import GIT, LATEST, WHEEL, provider_of
+from dashboard.artifacts.wheel import wheel_provider
+from dashboard.artifacts.wheel.source import PYPI
 from dashboard.investigate.candidate import Candidate
 from dashboard.plan.artifact_names import ArtifactFinder, spec_of
 from tvmdash.errors import DashboardError
@@ -33,7 +35,13 @@ def list_between(good: Artifact, bad: Artifact, finder: ArtifactFinder) -> list[
         ends = [ArtifactSpec.of(remote, str(artifact.commit), options) for artifact in (good, bad)]
         candidates = _list_commits(ends[0], ends[1], finder)
     else:
-        candidates = _list_versions(good.version, bad.version, finder)
+        sources = [str(artifact.facts.get("source", "")) for artifact in (good, bad)]
+        if sources[0] != sources[1]:
+            raise DashboardError(
+                f"--good is from {sources[0] or PYPI} but --bad from {sources[1] or PYPI}. Give two of one source."
+            )
+        ends = [finder.spec_of_wheel(artifact.version, sources[0]) for artifact in (good, bad)]
+        candidates = _list_versions(ends[0], ends[1], finder)
     if len(candidates) < 2:
         raise DashboardError(f"There is nothing between {good.version} and {bad.version}; they are the same build.")
     return candidates
@@ -43,17 +51,16 @@ def list_range(text: str, finder: ArtifactFinder) -> list[Candidate]:
     """What `pypi:0.25.0..0.27.0`, `git:A..B` or `REMOTE@A..B` names, both ends included, oldest first."""
     left, dots, right = text.rpartition("..")
     if not dots or not left or not right:
-        raise DashboardError(f"--artifacts {text}: not a range (use e.g. pypi:0.25.0..0.27.0 or git:v0.26.0..main).")
+        raise DashboardError(
+            f"--artifacts {text}: not a range (use e.g. pypi:0.25.0..0.27.0, wheel:0.26.dev201..0.26.dev207 or "
+            "git:v0.26.0..main)."
+        )
     at = max(left.rfind(":"), left.rfind("@")) + 1
     ends = [spec_of(name, finder.config) for name in (left, left[:at] + right)]
     if ends[0] is None or ends[1] is None:
         raise DashboardError(f"--artifacts {text}: a range takes two versions or two revisions, not artifact keys.")
     first, last = (finder.resolve(end) for end in ends if end)
-    return (
-        _list_versions(first.branch, last.branch, finder)
-        if first.remote == PYPI
-        else _list_commits(first, last, finder)
-    )
+    return _list_versions(first, last, finder) if provider_of(first) == WHEEL else _list_commits(first, last, finder)
 
 
 def _list_commits(first: ArtifactSpec, last: ArtifactSpec, finder: ArtifactFinder) -> list[Candidate]:
@@ -69,22 +76,27 @@ def _list_commits(first: ArtifactSpec, last: ArtifactSpec, finder: ArtifactFinde
     ]
 
 
-def _list_versions(first: str, last: str, finder: ArtifactFinder) -> list[Candidate]:
+def _list_versions(first: ArtifactSpec, last: ArtifactSpec, finder: ArtifactFinder) -> list[Candidate]:
     from packaging.version import Version
 
-    low, high = Version(first), Version(last)
+    low, high = Version(first.branch), Version(last.branch)
     if low > high:
-        raise DashboardError(f"{first} is newer than {last}. Are they in the wrong order?")
-    inside = {Version(text): text for text in _known(finder) if low < Version(text) < high}
-    ordered = [first, *(inside[version] for version in sorted(inside)), last]
-    return [Candidate(ArtifactSpec(PYPI, text), text) for text in dict.fromkeys(ordered)]
+        raise DashboardError(f"{first.branch} is newer than {last.branch}. Are they in the wrong order?")
+    inside = {Version(text): text for text in _known(first, finder) if low < Version(text) < high}
+    ordered = [first.branch, *(inside[version] for version in sorted(inside)), last.branch]
+    return [Candidate(replace(first, branch=text), text) for text in dict.fromkeys(ordered)]
 
 
-def _known(finder: ArtifactFinder) -> list[str]:
-    """Versions of the index, or, where nothing may be built, of what is at hand."""
-    if not finder.rebuild:
-        here = artifact_store.artifacts_in(finder.config.artifacts)
-        return [artifact.version for artifact in here if wheel_provider.satisfies(artifact, ArtifactSpec(PYPI, LATEST))]
-    finder.logs.mkdir(parents=True, exist_ok=True)
-    log = finder.logs / f"pip-index-{wheel_provider.TVM}.log"
-    return package_index.list_versions(wheel_provider.TVM, log=log, deadline=Deadline(_INDEX_TIMEOUT_S))
+def _known(spec: ArtifactSpec, finder: ArtifactFinder) -> list[str]:
+    """Versions that the source of `spec` offers, where something may be built, and those at hand.
+
+    A page of nightly wheels drops the old ones.
+    """
+    any_version = replace(spec, branch=LATEST)
+    here = artifact_store.artifacts_in(finder.config.artifacts)
+    versions = [artifact.version for artifact in here if wheel_provider.satisfies(artifact, any_version)]
+    if finder.rebuild:
+        finder.logs.mkdir(parents=True, exist_ok=True)
+        context = BuildContext(finder.config.artifacts, finder.logs, Deadline(_INDEX_TIMEOUT_S))
+        versions += wheel_provider.list_offered(any_version, context)
+    return versions

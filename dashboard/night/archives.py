@@ -7,6 +7,7 @@ import logging
 from pathlib import Path
 
 from dashboard.archive import archive, remote
+from dashboard.artifacts.artifact import MANIFEST
 from dashboard.artifacts.spec import WHEEL
 from dashboard.night.context import Context
 from dashboard.night.journal import Journal
@@ -66,11 +67,22 @@ def _push(context: Context, journal: Journal) -> bool:
 
 
 def _list_references_to_keep(context: Context, journal: Journal) -> dict[str, Path]:
-    """The releases that this night or the last one measured against, which the package index may drop one day."""
+    """The releases that this night or the last one measured against, which the package index may drop one day.
+
+    And the wheels that the last nights measured of other sources: a page of nightly wheels drops the old ones.
+    """
     home, config = context.home, context.plan.config
     nights = itertools.chain([journal.night], home.last_nights(NIGHTS_BACK, jobs=False))
     newest = next((night.references for night in nights if night.references), ())
     keys = {reference.key for reference in newest if reference.provider == WHEEL}
+    keys |= {
+        str(entry["key"])
+        for night in nights
+        for entry in night.artifacts
+        if entry.get("provider") == WHEEL
+        and (entry.get("facts") or {}).get("source")
+        and (config.artifacts / str(entry["key"]) / MANIFEST).is_file()
+    }
     place = home.references.relative_to(home.root)
     return {f"{place}/{key}": config.artifacts / key for key in sorted(keys)}
 

@@ -117,7 +117,7 @@ class Phases:
         lack = self._tvms.provide(jobs, self._progress)
         for job in jobs:
             if job.needs_tvm and job.tvm and job.tvm in lack:
-                subject = f"{job.tvm.branch} from {job.tvm.remote}"
+                subject = f"{job.tvm.branch} from {job.tvm.shown}"
                 self._block(job, f"no TVM to measure: {lack[job.tvm]}", StepReason.NO_TVM, subject)
         return [job for job in jobs if not job.needs_tvm or job.tvm not in lack]
 

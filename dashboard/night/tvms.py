@@ -41,12 +41,12 @@ class TvmSupply:
         have: dict[ArtifactSpec, Artifact] = {}
         lack: dict[ArtifactSpec, str] = {}
         for spec in wanted_by(jobs):
-            progress.report(f"getting TVM {spec.branch} from {spec.remote}")
+            progress.report(f"getting TVM {spec.branch} from {spec.shown}")
             try:
                 provided = self._provide_one(spec)
             except ArtifactError as error:
                 lack[spec] = str(error)
-                self._journal.note(f"Could not obtain TVM {spec.branch} from {spec.remote}: {error}", told=True)
+                self._journal.note(f"Could not obtain TVM {spec.branch} from {spec.shown}: {error}", told=True)
                 continue
             self._leases.callback(provided.lease.release)
             have[spec] = provided.artifact
@@ -101,10 +101,17 @@ class TvmSupply:
 
     def _provide_one(self, spec: ArtifactSpec) -> Provided:
         config = self._config
-        where = spec.remote if self.rebuild else f"what is in {config.artifacts}"
+        where = spec.shown if self.rebuild else f"what is in {config.artifacts}"
         _log.info("getting TVM %s from %s", spec.branch, where)
         timeout_s = config.getting_s(spec)
-        provided = provide(spec, config.artifacts, rebuild=self.rebuild, log_folder=self._logs, timeout_s=timeout_s)
+        provided = provide(
+            spec,
+            config.artifacts,
+            rebuild=self.rebuild,
+            log_folder=self._logs,
+            timeout_s=timeout_s,
+            fallback=config.fallback,
+        )
         _log.info("TVM %s (%s) is ready", provided.artifact.version, provided.artifact.commit or "no commit known")
         return provided
 

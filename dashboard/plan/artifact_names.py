@@ -1,4 +1,4 @@
-"""Artifacts as people name them: `pypi:0.26.0`, `git:main`, `REMOTE@REVISION`, an artifact's key."""
+"""Artifacts as people name them: `pypi:0.26.0`, `wheel:0.26.dev203`, `git:main`, `REMOTE@REVISION`, a key."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.provide import PROVIDERS, GuestRule, Provided, Provider, provide, take, trust_all
 from dashboard.artifacts.runtimes.runtimes import RuntimeRequest, provide_runtimes
-from dashboard.artifacts.spec import GIT, LATEST, WHEEL, parse, provider_of
+from dashboard.artifacts.spec import GIT, LATEST, WHEEL, parse, provider_of, source_of
 from dashboard.artifacts.wheel import wheel_provider
+from dashboard.artifacts.wheel.source import PYPI
 from dashboard.plan.settings import HomeConfig
 from tvmdash.errors import DashboardError
+from tvmdash.redaction import redact
 
-_FORMS = "Use pypi:0.26.0, pypi:latest, git:REVISION, REMOTE@REVISION, or an artifact key."
+_FORMS = "Use pypi:0.26.0, pypi:latest, wheel:PACKAGE@VERSION, git:REVISION, REMOTE@REVISION, or an artifact key."
 
 
 def spec_of(name: str, config: HomeConfig) -> ArtifactSpec | None:
     """What `name` asks for; None where it is the key of an artifact at hand. DashboardError where it is nothing.
 
-    A git revision is built with the home's `tvm_options`; `git:` means the home's `tvm_remote`.
+    A git revision is built with the home's `tvm_options`; `git:` and `wheel:VERSION` mean the home's `tvm_remote`.
     """
     if "/" not in name and (config.artifacts / name / MANIFEST).is_file():
         return None
@@ -32,6 +34,11 @@ def spec_of(name: str, config: HomeConfig) -> ArtifactSpec | None:
         spec = parse(name, config.tvm)
     except DashboardError as error:
         raise DashboardError(f"{error} {_FORMS}") from error
+    if spec is not None and provider_of(spec) == WHEEL and spec.remote not in {config.tvm.remote, spec.shown}:
+        raise DashboardError(
+            f"{redact(name)}: contains a secret, which results would keep. Put it into the home's tvm_remote, and use "
+            f"wheel:{spec.branch}."
+        )
     if spec is None:
         raise DashboardError(
             f"{name}: not an artifact name, and {config.artifacts} contains no artifact with that key. {_FORMS}"
@@ -83,7 +90,7 @@ class ArtifactFinder:
         if not self.rebuild and provider_of(spec) == GIT:
             commit = Mirror.of(self.config.artifacts, spec.remote).resolve(spec.branch)
             if commit is None:
-                raise ArtifactError(f"{spec.branch} of {spec.remote} has not been fetched to this machine.")
+                raise ArtifactError(f"{spec.branch} of {spec.shown} has not been fetched to this machine.")
             return replace(spec, branch=commit)
         if not self.rebuild and spec.branch == LATEST:
             here = [
@@ -92,12 +99,18 @@ class ArtifactFinder:
                 if wheel_provider.satisfies(artifact, spec)
             ]
             if not here:
-                raise ArtifactError(f"{self.config.artifacts}: contains no TVM wheel.")
+                raise ArtifactError(f"{self.config.artifacts}: contains no wheel of {spec.shown}.")
             provider: Provider = PROVIDERS[WHEEL]
             newest = max(here, key=provider.rank)
             return replace(spec, branch=newest.version)
         context = BuildContext(self.config.artifacts, self.logs, Deadline(self.config.getting_s(spec)))
         return PROVIDERS[provider_of(spec)].resolve(spec, context)
+
+    def spec_of_wheel(self, version: str, source: str) -> ArtifactSpec:
+        """What asks for the wheel of that version again; source: as its facts name it, empty for PyPI's."""
+        own = (self.config.tvm, *self.config.tvms.values())
+        known = (spec.remote for spec in own if provider_of(spec) == WHEEL and source_of(spec).id == (source or PYPI))
+        return ArtifactSpec(next(known, source or PYPI), version)
 
     def take(self, key: str) -> Provided:
         """The artifact of that key from the store, leased; the network is left alone."""

@@ -14,7 +14,8 @@ from typing import Any
 from dashboard.archive.remote import check_url
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.artifacts.git.names import check_remote
-from dashboard.artifacts.spec import PYPI, check_spec, parse
+from dashboard.artifacts.spec import Fallback, check_spec, parse
+from dashboard.artifacts.wheel.source import is_wheel, read_remote
 from dashboard.plan import home_machine
 from dashboard.plan.addresses import find_late_faults
 from dashboard.plan.hosts import read_hosts
@@ -27,7 +28,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.stages import PIPELINES
 
 _TVM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
-_TVM_FORMS = "pypi:0.26.0, pypi:latest, git:REVISION, REMOTE@REVISION"
+_TVM_FORMS = "pypi:0.26.0, pypi:latest, wheel:PACKAGE@VERSION, git:REVISION, REMOTE@REVISION"
 
 
 def read_home_config(home: Home) -> HomeConfig:
@@ -38,6 +39,7 @@ def read_home_config(home: Home) -> HomeConfig:
     broken = [name for name, item in value.items() if isinstance(item, str) and "\0" in item]
     if broken:
         raise ConfigError([f"{home.config_file}: $.{name}: contains a NUL character. Remove it." for name in broken])
+    value = {**value, "tvm_remote": _read_remote(value["tvm_remote"], str(home.config_file))}
     config = replace(
         _parse(home, value),
         hosts=read_hosts(value["hosts"], str(home.config_file)),
@@ -95,7 +97,7 @@ def _parse(home: Home, value: dict[str, Any]) -> HomeConfig:
         return _folder(home, value[name])
 
     cores = len(os.sched_getaffinity(0))
-    options = value["tvm_options"] if value["tvm_remote"] == PYPI else _add_device_options(value)
+    options = value["tvm_options"] if is_wheel(value["tvm_remote"]) else _add_device_options(value)
     own = ArtifactSpec.of(value["tvm_remote"], value["tvm_branch"], options)
     return HomeConfig(
         tmp_data=folder("tmp_data_dir"),
@@ -103,6 +105,7 @@ def _parse(home: Home, value: dict[str, Any]) -> HomeConfig:
         setup=folder("setup_dir"),
         artifacts=folder("artifact_dir"),
         tvm=own,
+        fallback=Fallback(value["measure_last_tvm"]),
         tvms={name: spec for name, text in value["tvms"].items() if (spec := _parse_spec(text, own))},
         reference=_parse_reference(value["reference"], value["tvms"], own),
         randomize=value["randomize"],
@@ -131,6 +134,13 @@ def _add_device_options(value: Mapping[str, Any]) -> dict[str, str]:
     """CMake's options of a source build, with the runtimes of the home's devices; what `tvm_options` says counts."""
     kinds = {name.partition(":")[0] for name in value["devices"]} & set(KINDS)
     return {**{f"USE_{kind.upper()}": "ON" for kind in kinds}, **value["tvm_options"]}
+
+
+def _read_remote(value: Any, shown: str) -> str:
+    try:
+        return str(read_remote(value))
+    except DashboardError as error:
+        raise ConfigError([f"{shown}: $.{error}"]) from error
 
 
 def _find_source_faults(remote: str, shown: str) -> list[str]:

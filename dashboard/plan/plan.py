@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dashboard.artifacts.artifact import ArtifactSpec
+from dashboard.artifacts.wheel.source import read_remote
 from dashboard.plan import devices, tvm_matrix
 from dashboard.plan.home_config import find_env_faults, find_spec_faults, find_timeout_faults, read_home_config
 from dashboard.plan.hosts import Host, choose
@@ -182,6 +183,10 @@ def _job(home: Home, known: _Known, code: CodeFolders, row: Pipeline, path: Path
     if spec is None:
         return replace(job, config=values, faults=(*_find_value_faults(job, values, shown), *_find_script_faults(job)))
     options = dict(tvm.options) if values["tvm_options"] is None else values["tvm_options"]
+    try:
+        values["tvm_remote"] = read_remote(values["tvm_remote"])
+    except DashboardError as error:
+        return replace(job, config=values, faults=(f"{shown}: $.{error}",))
     spec = ArtifactSpec.of(values["tvm_remote"] or tvm.remote, values["tvm_branch"] or tvm.branch, options)
     tvm_faults = [
         *find_spec_faults(spec, shown),

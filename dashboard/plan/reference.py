@@ -12,7 +12,7 @@ from dashboard.artifacts import reference as choosing
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
 from dashboard.artifacts.provide import provide, take
 from dashboard.artifacts.reference import Found, Tonight
-from dashboard.artifacts.spec import GIT, LATEST, provider_of
+from dashboard.artifacts.spec import GIT, LATEST, provider_of, source_of
 from dashboard.plan.job import Job
 from dashboard.plan.night_plan import Plan
 from dashboard.plan.settings import HomeConfig, ReferenceRule
@@ -49,6 +49,8 @@ class Expected(enum.Enum):
     """An earlier night chose a release for the version that was measured last."""
     RELEASE_BEFORE = enum.auto()
     """The release before; which that is, is not known yet."""
+    NIGHTLY_BEFORE = enum.auto()
+    """The version that the source of nightly wheels has before it; which that is, is not known yet."""
     BUILD_BEFORE = enum.auto()
     """The last build that differs."""
     FIRST_BUILD = enum.auto()
@@ -78,10 +80,13 @@ def _forecast(tvm: ArtifactSpec, config: HomeConfig, nights: Sequence[Night]) ->
     named = find_named(tvm, config)
     if named is not None:
         return Forecast(tvm, Expected.ITSELF if named == tvm else Expected.NAMED, format_spec(named))
-    last = next((str(entry["version"]) for night in nights for entry in night.list_taken(tvm.remote, tvm.branch)), "")
-    if provider_of(tvm) == GIT:
-        return Forecast(tvm, Expected.BUILD_BEFORE if last else Expected.FIRST_BUILD, last=last)
-    kept = choosing.find_kept_release(last if tvm.branch == LATEST else tvm.branch, nights)
+    last = next((str(entry["version"]) for night in nights for entry in night.list_taken(tvm.shown, tvm.branch)), "")
+    is_build = provider_of(tvm) == GIT
+    if last and (is_build or source_of(tvm).pre):
+        return Forecast(tvm, Expected.BUILD_BEFORE, last=last)
+    if is_build or source_of(tvm).pre:
+        return Forecast(tvm, Expected.FIRST_BUILD if is_build else Expected.NIGHTLY_BEFORE)
+    kept = choosing.find_kept_release(last if tvm.branch == LATEST else tvm.branch, tvm, nights)
     if kept is None:
         return Forecast(tvm, Expected.RELEASE_BEFORE, last=last)
     return Forecast(tvm, Expected.KEPT, kept.version, last if tvm.branch == LATEST else "")
@@ -167,4 +172,4 @@ class TvmsTonight:
 
 def format_spec(spec: ArtifactSpec) -> str:
     """A TVM that is asked for, as in "0.26.0 from pypi"."""
-    return f"{spec.branch} from {spec.remote}"
+    return f"{spec.branch} from {spec.shown}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dashboard.artifacts.artifact import ArtifactSpec
-from dashboard.artifacts.spec import TIMEOUT_S, provider_of
+from dashboard.artifacts.spec import TIMEOUT_S, Fallback, provider_of
 from dashboard.plan.hosts import Host
 from tvmdash.devices import Device
 
@@ -55,6 +55,7 @@ class HomeConfig:
     setup: Path
     artifacts: Path
     tvm: ArtifactSpec
+    fallback: Fallback
     tvms: Mapping[str, ArtifactSpec]
     reference: ArtifactSpec | ReferenceRule
     randomize: bool

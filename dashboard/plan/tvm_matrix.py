@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from dashboard.artifacts.artifact import ArtifactSpec
-from dashboard.artifacts.spec import PYPI
+from dashboard.artifacts.spec import WHEEL, provider_of
 from dashboard.plan.job import Job
 from tvmdash.dashboard_info import VARIANT_SIGN
 
@@ -26,7 +26,7 @@ def read_wanted(config: Mapping[str, Any], tvms: Mapping[str, ArtifactSpec]) -> 
 
 def add_options(spec: ArtifactSpec, config: Mapping[str, Any]) -> ArtifactSpec:
     """A source build for an experiment with options of its own has those."""
-    if config["tvm_options"] is None or spec.remote == PYPI:
+    if config["tvm_options"] is None or provider_of(spec) == WHEEL:
         return spec
     return ArtifactSpec.of(spec.remote, spec.branch, config["tvm_options"])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 NOWHERE = {
@@ -50,11 +50,22 @@ def make_index(folder: Path, releases: Mapping[str, str]) -> dict[str, str]:
     return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(folder), "PIP_CONFIG_FILE": os.devnull}
 
 
-def write_wheel(folder: Path, name: str, version: str, files: Mapping[str, str | bytes]) -> None:
+def add_nightly(page: Path, number: int, *, code: str = HEALTHY, commit: str = "", extra: str = "") -> None:
+    """A nightly wheel of TVM, as MLC names them, on a page of links."""
+    page.mkdir(exist_ok=True)
+    version = f'__commit_id__ = "g{commit}"\n' if commit else "__commit_id__ = None\n"
+    files = {"tvm/__init__.py": code, "tvm/_version.py": version, "tvm/libtvm.so": f"x{number}{extra}"}
+    write_wheel(page, "mlc_ai_nightly_cpu", f"0.26.dev{number}", files, needs=("apache-tvm-ffi>=0.1.13",))
+
+
+def write_wheel(
+    folder: Path, name: str, version: str, files: Mapping[str, str | bytes], needs: Sequence[str] = ()
+) -> None:
     info = f"{name}-{version}.dist-info"
+    wanted = "".join(f"Requires-Dist: {need}\n" for need in needs)
     with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
         for path, content in files.items():
             wheel.writestr(path, content)
-        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{wanted}")
         wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         wheel.writestr(f"{info}/RECORD", "")

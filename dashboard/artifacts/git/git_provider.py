@@ -119,10 +119,9 @@ def build(exact: ArtifactSpec, folder: Path, context: BuildContext) -> Artifact:
         "author": commit.author or "unknown",
         "committed": commit.committed,
         "committed_utc": common.stamp_of(datetime.datetime.fromisoformat(commit.committed)),
-        "tvm_ffi": healthy.tvm_ffi_version,
+        **healthy.facts,
         "python": python_tag(),
         "machine": platform.machine(),
-        "proved_with_numpy": healthy.numpy_version,
         "build_s": f"{time.monotonic() - begun:.0f}",
     }
     folders = _pythonpath(folder)

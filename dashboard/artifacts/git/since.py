@@ -34,7 +34,7 @@ def describe_artifacts(
         entry = entries.setdefault(
             artifact.key, {**artifact.identity(), "asked": [], "since": _describe_since(spec, artifact, nights, folder)}
         )
-        entry["asked"].append({"remote": spec.remote, "branch": spec.branch})
+        entry["asked"].append({"remote": spec.shown, "branch": spec.branch})
     return tuple(entries.values())
 
 
@@ -57,7 +57,7 @@ def _is_same_tvm(before: Mapping[str, Any], spec: ArtifactSpec, artifact: Artifa
     """Whether it was taken for this remote and branch; nights that do not say so took it for any branch."""
     asked = before.get("asked")
     if isinstance(asked, list):
-        return {"remote": spec.remote, "branch": spec.branch} in asked
+        return {"remote": spec.shown, "branch": spec.branch} in asked
     facts = before.get("facts")
     remote = facts.get("remote") if isinstance(facts, dict) else None
     return before.get("provider") == artifact.provider and remote == artifact.facts.get("remote")

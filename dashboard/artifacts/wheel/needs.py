@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
 
+_OF_DEVICES = ("nvidia-", "cuda-")
+"""Packages that `artifacts.runtimes` brings where a home has such a device; without one, nothing loads them."""
+
+
 def read_distribution(folder: Path, name: str) -> Distribution:
     """The package `name` as installed in `folder`."""
     import importlib.metadata  # in each function that needs it: a tenth of what the command line takes to start
@@ -38,7 +42,11 @@ def check(wheel: Distribution, *, provided: frozenset[str]) -> None:
     """Raise ArtifactError where a requirement, other than those `provided`, is not met by the running Python."""
     from packaging.utils import canonicalize_name
 
-    needs = [need for need in read_requirements(wheel) if canonicalize_name(need.name) not in provided]
+    needs = [
+        need
+        for need in read_requirements(wheel)
+        if (name := canonicalize_name(need.name)) not in provided and not name.startswith(_OF_DEVICES)
+    ]
     lacking = [f"{need}: {fault}" for need in needs if (fault := _find_lack(need))]
     if lacking:
         raise ArtifactError(

@@ -1,4 +1,8 @@
-"""The package index, as this machine's pip sees it: its configuration names the index, and nobody else does."""
+"""Package indexes and pages of links, as this machine's pip sees them.
+
+Where a source of wheels names an address, only that is asked for its package; else pip's own configuration decides.
+Addresses reach pip as variables, which no list of processes shows.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +12,41 @@ import re
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from dashboard.artifacts.artifact import ArtifactError
 from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.spec import VERSION
+from dashboard.artifacts.wheel.source import WheelSource
 from dashboard.process import process
+from tvmdash.redaction import redact
 from tvmdash.text import format_list
 
+_LIST_S = 600.0
+"""pip itself gives up a server that says nothing after 90 s; this ends one that drips."""
 _SHOWN_VERSIONS = 4
+_UNREAD = re.compile(
+    r"^\s*(?:WARNING: )?((?:Could not fetch URL|Location) .+)$",
+    re.MULTILINE,
+)
+"""How pip says that it could not read an address."""
 _NO_SUCH_VERSION = re.compile(
     r"^ERROR: Could not find a version that satisfies the requirement (\S+)==(\S+) \(from versions: (.*\d.*)\)$",
     re.MULTILINE,
 )
+PIPS_OWN = WheelSource()
 _NOT_FOR_PIP = frozenset(("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_REPORT"))
 
 
-def list_versions(name: str, *, log: Path, deadline: Deadline) -> list[str]:
-    """The releases of `name` that have a wheel for this Python and machine, newest first; pre-releases left out."""
-    # The text form: --json came with pip 25, and Debian 12 brings pip 23.
-    arguments = ["index", "versions", "--only-binary=:all:", name]
+def list_versions(source: WheelSource, *, log: Path, deadline: Deadline) -> list[str]:
+    """The versions that have a wheel for this Python and machine, newest first; pre-releases where they count."""
+    # The text form: --json came with pip 25, and Debian 12 brings pip 23. Only -vv names an address that answers 404.
+    pre = ["--pre"] if source.pre else []
+    name = source.package
+    arguments = ["-vv", "index", "versions", "--only-binary=:all:", *pre, name]
     with tempfile.TemporaryDirectory() as scratch:
-        _run_pip(arguments, scratch=Path(scratch), log=log, deadline=deadline)
+        _run_pip(arguments, source, scratch=Path(scratch), log=log, deadline=Deadline(min(_LIST_S, deadline.left_s())))
     line = re.search(r"^Available versions: (.+)$", log.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
     listed = [version.strip() for version in line[1].split(",")] if line else []
     usable = [version for version in listed if VERSION.fullmatch(version)]
@@ -40,11 +57,30 @@ def list_versions(name: str, *, log: Path, deadline: Deadline) -> list[str]:
     return usable
 
 
-def check_offered(name: str, version: str, *, log: Path, deadline: Deadline) -> None:
-    """ArtifactError where the index has no such release of `name` for this Python and machine."""
-    versions = list_versions(name, log=log, deadline=deadline)
+def check_offered(source: WheelSource, version: str, *, log: Path, deadline: Deadline) -> None:
+    """ArtifactError where the source has no such version for this Python and machine."""
+    versions = list_versions(replace(source, pre=source.pre or _is_prerelease(version)), log=log, deadline=deadline)
     if version not in versions:
-        raise ArtifactError(_format_no_such_version(name, version, versions))
+        raise ArtifactError(_format_no_such_version(source.package, version, versions))
+
+
+def _is_prerelease(version: str) -> bool:
+    from packaging.version import Version
+
+    return Version(version).is_prerelease
+
+
+def download(source: WheelSource, version: str, target: Path, *, scratch: Path, log: Path, deadline: Deadline) -> Path:
+    """Fetch exactly that wheel, and nothing that it depends on; its file, in the folder `target`."""
+    arguments = ["download", "--no-deps", "--only-binary=:all:", "--progress-bar=off", "--dest", str(target)]
+    _run_pip([*arguments, f"{source.package}=={version}"], source, scratch=scratch, log=log, deadline=deadline)
+    return next(target.glob("*.whl"))
+
+
+def install_file(wheel: Path, target: Path, *, scratch: Path, log: Path, deadline: Deadline) -> None:
+    """Install the wheel of that file, and nothing that it depends on, into the folder `target`."""
+    arguments = ["install", "--no-deps", "--no-index", "--progress-bar=off", "--target", str(target), str(wheel)]
+    _run_pip(arguments, scratch=scratch, log=log, deadline=deadline)
 
 
 def install(name: str, version: str, target: Path, *, scratch: Path, log: Path, deadline: Deadline) -> None:
@@ -65,26 +101,34 @@ def install_all(wanted: Mapping[str, str], target: Path, *, scratch: Path, log: 
     _run_pip([*arguments, *pins], scratch=scratch, log=log, deadline=deadline)
 
 
-def _run_pip(arguments: list[str], *, scratch: Path, log: Path, deadline: Deadline) -> None:
+def _run_pip(
+    arguments: list[str], source: WheelSource = PIPS_OWN, *, scratch: Path, log: Path, deadline: Deadline
+) -> None:
     """Run pip in `scratch`, where it also unpacks: /tmp may be small."""
     scratch.mkdir(exist_ok=True)
     outcome = process.run(
         [sys.executable, "-m", "pip", "--no-input", *arguments],
         cwd=scratch,
-        env=_environment(scratch),
+        env=_environment(scratch) | _lead_to(source),
         timeout_s=deadline.left_s(),
         log=log,
     )
-    what = f"pip {arguments[0]} {arguments[-1]}"
+    if redact(str(source)) != str(source):
+        log.write_text(redact(log.read_text(encoding="utf-8", errors="replace")), encoding="utf-8")
+    verb = next(word for word in arguments if not word.startswith("-"))
+    what = f"pip {verb} {arguments[-1].rpartition('/')[2]}"
     if outcome.timed_out:
         raise ArtifactError(f"{what}: timed out after {outcome.elapsed_s:.0f} s (log: {log}). Allow more time.")
     if outcome.exit_code != 0:
-        missing = _NO_SUCH_VERSION.search(log.read_text(encoding="utf-8", errors="replace"))
+        text = log.read_text(encoding="utf-8", errors="replace")
+        missing = _NO_SUCH_VERSION.search(text)
         if missing:
             name, version, others = missing.groups()
             raise ArtifactError(_format_no_such_version(name, version, others.split(", ")[::-1]))
+        address = source.find_links or source.index
+        where = f"{redact(address)} and that it has wheels for this Python" if address else "its package index"
         raise ArtifactError(
-            f"{what}: {_find_last_error(outcome)} (log: {log}). Check that this machine can reach its package index."
+            f"{what}: {_find_last_error(outcome, text)} (log: {log}). Check that this machine can reach {where}."
         )
 
 
@@ -100,7 +144,19 @@ def _environment(scratch: Path) -> dict[str, str]:
     return {**kept, "TMPDIR": str(scratch), "PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "LANG": "C.UTF-8"}
 
 
-def _find_last_error(outcome: process.Outcome) -> str:
-    errors = re.findall(r"^ERROR: (.+)$", outcome.tail, re.MULTILINE) or outcome.tail.split("\n")
+def _lead_to(source: WheelSource) -> dict[str, str]:
+    """Variables that lead pip to the source's address alone: a package of that name elsewhere is somebody else's."""
+    if source.find_links:
+        return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": source.find_links}
+    if source.index:
+        return {"PIP_INDEX_URL": source.index, "PIP_EXTRA_INDEX_URL": "", "PIP_FIND_LINKS": "", "PIP_NO_INDEX": "0"}
+    return {}
+
+
+def _find_last_error(outcome: process.Outcome, text: str) -> str:
+    """What pip ends with; before it, why an address gave nothing, which is no error to pip."""
+    errors = re.findall(r"^\s*ERROR: (.+)$", outcome.tail, re.MULTILINE) or outcome.tail.split("\n")
+    unread = [reason for reason in _UNREAD.findall(text) if reason]
     status = f"exit status {outcome.exit_code}" if outcome.signal is None else f"signal {outcome.signal}"
-    return f"{errors[-1].strip()[:300] or 'no output'} ({status})"
+    said = "; ".join(dict.fromkeys(redact(line.strip())[:300] for line in (*unread[-1:], errors[-1]) if line.strip()))
+    return f"{said or 'no output'} ({status})"

@@ -1,4 +1,4 @@
-"""The `wheel` provider: apache-tvm from the package index, with a tvm-ffi that it is proved to work with.
+"""The `wheel` provider: TVM from any source of wheels, with a tvm-ffi that it is proved to work with.
 
 Wheels of TVM declare only a floor for tvm-ffi, and the newest tvm-ffi above it may crash them
 (docs/explanation/artifacts.md).
@@ -6,7 +6,10 @@ Wheels of TVM declare only a floor for tvm-ffi, and the newest tvm-ffi above it 
 
 from __future__ import annotations
 
+import datetime
+import hashlib
 import platform
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,14 +20,16 @@ from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec, 
 from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.proof import Health, prove
-from dashboard.artifacts.spec import LATEST, VERSION, WHEEL
+from dashboard.artifacts.spec import LATEST, VERSION, WHEEL, source_of
 from dashboard.artifacts.wheel import needs, package_index
+from dashboard.artifacts.wheel.source import PYPI, TVM, WheelSource
 from tvmdash.files import trees
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
 
-TVM = "apache-tvm"
+    from packaging.specifiers import SpecifierSet
+
 FFI = "apache-tvm-ffi"
 
 KNOWN_GOOD_FFI: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -38,11 +43,14 @@ KNOWN_GOOD_FFI: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """tvm-ffi versions to try first. Source: measured in November 2026 by health.py on Linux x86-64, CPython 3.11."""
 
+_NO_YEAR = 1980
+
 
 @dataclass(frozen=True)
 class _Build:
     """One build going on in `place`: TVM lies in `site`, the tvm-ffi that is tried in `ffi`."""
 
+    source: WheelSource
     version: str
     place: Path
     log_folder: Path
@@ -61,9 +69,23 @@ class _Build:
     def scratch(self) -> Path:
         return self.place / "scratch"
 
-    def install(self, name: str, version: str, target: Path) -> None:
-        log = self.log_folder / f"pip-{name}-{version}.log"
-        package_index.install(name, version, target, scratch=self.scratch, log=log, deadline=self.deadline)
+    def install_tvm(self) -> dict[str, str]:
+        """What is known of the wheel's file: its hash, and when it was packed."""
+        log = self.log_folder / f"pip-{self.source.package}-{self.version}.log"
+        scratch, wheels = self.scratch, self.place / "wheels"
+        wheel = package_index.download(
+            self.source, self.version, wheels, scratch=scratch, log=log, deadline=self.deadline
+        )
+        log = log.with_suffix(".install.log")
+        package_index.install_file(wheel, self.site, scratch=scratch, log=log, deadline=self.deadline)
+        facts = _describe_file(wheel)
+        trees.remove(wheels)
+        return facts
+
+    def install_ffi(self, version: str) -> None:
+        """Install that tvm-ffi, from where pip looks by itself."""
+        log = self.log_folder / f"pip-{FFI}-{version}.log"
+        package_index.install(FFI, version, self.ffi, scratch=self.scratch, log=log, deadline=self.deadline)
 
 
 def satisfies(artifact: Artifact, spec: ArtifactSpec) -> bool:
@@ -72,9 +94,12 @@ def satisfies(artifact: Artifact, spec: ArtifactSpec) -> bool:
 
     facts = artifact.facts
     readable = all(VERSION.fullmatch(version) for version in (artifact.version, facts.get("tvm_ffi", "")))
-    if artifact.provider != WHEEL or not readable or not runs_here(artifact):
+    source = source_of(spec)
+    if artifact.provider != WHEEL or not readable or not runs_here(artifact) or facts.get("source", PYPI) != source.id:
         return False
-    return spec.branch == LATEST or Version(artifact.version) == Version(spec.branch)
+    if spec.branch == LATEST:
+        return source.pre or not Version(artifact.version).is_prerelease
+    return Version(artifact.version) == Version(spec.branch)
 
 
 def rank(artifact: Artifact) -> object:
@@ -91,21 +116,27 @@ def is_exact(spec: ArtifactSpec) -> bool:
 
 def resolve(spec: ArtifactSpec, context: BuildContext) -> ArtifactSpec:
     """`spec` with an exact version; only "latest" needs the index."""
-    if spec.branch != LATEST:
-        return spec
-    log = context.log_folder / f"pip-index-{TVM}.log"
-    return replace(spec, branch=package_index.list_versions(TVM, log=log, deadline=context.deadline)[0])
+    return spec if spec.branch != LATEST else replace(spec, branch=list_offered(spec, context)[0])
 
 
-def list_before(version: str, versions: Iterable[str]) -> list[str]:
-    """Those of `versions` that belong to a release before that of `version`, newest first.
+def list_offered(spec: ArtifactSpec, context: BuildContext) -> list[str]:
+    """The versions that the source of `spec` offers now, newest first."""
+    source = source_of(spec)
+    log = context.log_folder / f"pip-index-{source.package}.log"
+    return package_index.list_versions(source, log=log, deadline=context.deadline)
+
+
+def list_before(version: str, versions: Iterable[str], *, nightly: bool = False) -> list[str]:
+    """Those of `versions` that belong to a release before that of `version`, newest first; of nightlies, all before it.
 
     0.27.0 and 0.27.0.post1 are one release: a post-release mends how it was packed.
     """
     from packaging.version import Version
 
-    release = Version(Version(version).base_version)
-    before = [other for other in versions if Version(Version(other).base_version) < release]
+    def order(text: str) -> Version:
+        return Version(text) if nightly else Version(Version(text).base_version)
+
+    before = [other for other in versions if order(other) < order(version)]
     return sorted(before, key=Version, reverse=True)
 
 
@@ -113,23 +144,33 @@ def base_of(exact: ArtifactSpec) -> str:
     """The part of the artifact's key that is known before it is built."""
     from packaging.utils import canonicalize_version
 
-    return f"{WHEEL}-{canonicalize_version(exact.branch)}-{python_tag()}-{platform.machine()}"
+    return f"{_begin_key(source_of(exact))}-{canonicalize_version(exact.branch)}-{python_tag()}-{platform.machine()}"
+
+
+def _begin_key(source: WheelSource) -> str:
+    """Of another source than PyPI with its package, and a digest where that does not say all."""
+    if source.id == PYPI:
+        return WHEEL
+    digest = hashlib.sha256(source.id.encode()).hexdigest()[:8] if "," in source.id else ""
+    return "-".join(filter(None, (WHEEL, source.package, digest)))
 
 
 def build(exact: ArtifactSpec, folder: Path, context: BuildContext) -> Artifact:
     """Install and prove `exact` in the empty folder `place`; ArtifactError lists each pair tried and why it failed."""
-    this = _Build(exact.branch, folder, context.log_folder, context.deadline)
-    this.install(TVM, this.version, this.site)
-    wheel = needs.read_distribution(this.site, TVM)
+    source = source_of(exact)
+    this = _Build(source, exact.branch, folder, context.log_folder, context.deadline)
+    of_file = this.install_tvm()
+    wheel = needs.read_distribution(this.site, source.package)
     needs.check(wheel, provided=frozenset((FFI,)))
     for ffi_version in _list_ffi_candidates(this, wheel):
         healthy = _try_pair(this, ffi_version)
         if healthy is not None:
             trees.remove(this.scratch)
-            return _artifact(this, wheel.version, healthy)
+            return _artifact(this, wheel.version, healthy, of_file)
     tried = "\n".join(f"  {pair}: {why}" for pair, why in this.refused.items())
     raise ArtifactError(
-        f"{TVM} {wheel.version}: no {FFI} works with it. Pin another version with tvm_branch. Tried:\n{tried}"
+        f"{source.package} {wheel.version}: no {FFI} works with it. "
+        f"Pin another version with tvm_branch. Tried:\n{tried}"
     )
 
 
@@ -137,7 +178,7 @@ def _try_pair(this: _Build, ffi_version: str) -> Health | None:
     """The pair's health, or None where it is refused; only tvm-ffi is exchanged, TVM's 100 MB stay."""
     trees.remove(this.ffi)
     try:
-        this.install(FFI, ffi_version, this.ffi)
+        this.install_ffi(ffi_version)
         needs.check(needs.read_distribution(this.ffi, FFI), provided=frozenset())
         log = this.log_folder / f"health-{this.version}-ffi-{ffi_version}.log"
         pythonpath, library_path = (this.site, this.ffi), _library_path(this)
@@ -151,11 +192,12 @@ def _list_ffi_candidates(this: _Build, wheel: Distribution) -> Iterator[str]:
     """Known pairs, then every release that the wheel allows, newest first; ends when the time is over."""
     from packaging.utils import canonicalize_name
 
-    known = KNOWN_GOOD_FFI.get(wheel.version, ())
+    known = KNOWN_GOOD_FFI.get(wheel.version, ()) if this.source.package == TVM else ()
     yield from known
     log = this.log_folder / f"pip-index-{FFI}.log"
     try:
-        versions = package_index.list_versions(FFI, log=log, deadline=this.deadline)
+        ffi = WheelSource(FFI, pre=this.source.pre)
+        versions = package_index.list_versions(ffi, log=log, deadline=this.deadline)
     except ArtifactError as error:
         this.refused[f"other versions of {FFI}"] = str(error)
         return
@@ -163,7 +205,7 @@ def _list_ffi_candidates(this: _Build, wheel: Distribution) -> Iterator[str]:
         (need.specifier for need in needs.read_requirements(wheel) if canonicalize_name(need.name) == FFI), None
     )
     for version in versions:
-        if version in known or (allowed is not None and not allowed.contains(version)):
+        if version in known or (allowed is not None and not _allows(allowed, version)):
             continue
         if not this.deadline.left_s():
             this.refused[f"{FFI} {version} and older"] = (
@@ -173,10 +215,31 @@ def _list_ffi_candidates(this: _Build, wheel: Distribution) -> Iterator[str]:
         yield version
 
 
-def _artifact(this: _Build, version: str, healthy: Health) -> Artifact:
-    pair = f"{version}-ffi-{healthy.tvm_ffi_version}"
+def _allows(allowed: SpecifierSet, version: str) -> bool:
+    """Whether it is allowed, or is a pre-release of what is: a nightly asks for `>=0.1.13` before there is one."""
+    from packaging.version import Version
+
+    return allowed.contains(version, prereleases=True) or allowed.contains(Version(version).base_version)
+
+
+def _describe_file(wheel: Path) -> dict[str, str]:
+    """The hash of a wheel's file, and when it was packed; tools that pack reproducibly state 1980, which is no date."""
+    with wheel.open("rb") as file:
+        facts = {"wheel_sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+    with zipfile.ZipFile(wheel) as packed:
+        moments = [entry.date_time for entry in packed.infolist() if entry.filename.endswith(".dist-info/METADATA")]
+    if moments and moments[0][0] > _NO_YEAR:
+        facts["packed"] = datetime.datetime(*moments[0], tzinfo=datetime.UTC).date().isoformat()
+    return facts
+
+
+def _artifact(this: _Build, version: str, healthy: Health, of_file: Mapping[str, str]) -> Artifact:
+    source, of_source, bytes_ = this.source.id, {}, ""
+    if source != PYPI:  # whose files never change under their name
+        of_source, bytes_ = {"source": source}, f"-{of_file['wheel_sha256'][:8]}"
+    pair = f"{version}{bytes_}-ffi-{healthy.tvm_ffi_version}"
     return Artifact(
-        key=f"{WHEEL}-{pair}-{python_tag()}-{platform.machine()}",
+        key=f"{_begin_key(this.source)}-{pair}-{python_tag()}-{platform.machine()}",
         provider=WHEEL,
         version=version,
         commit=healthy.commit,
@@ -184,10 +247,11 @@ def _artifact(this: _Build, version: str, healthy: Health) -> Artifact:
         pythonpath=(this.site, this.ffi),
         library_path=_library_path(this),
         facts={
-            "tvm_ffi": healthy.tvm_ffi_version,
+            **of_source,
+            **healthy.facts,
             "python": python_tag(),
             "machine": platform.machine(),
-            "proved_with_numpy": healthy.numpy_version,
+            **of_file,
         },
         refused=this.refused,
         sizes_bytes=library_sizes(this.place, (this.site, this.ffi)),

@@ -13,7 +13,9 @@ from tvmdash.dashboard_info import Home
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
     fill = add_home_verb(verbs, "backfill", _backfill, "measure past nights now, with the TVM versions of that time")
-    fill.add_argument("--artifacts", required=True, metavar="RANGE", help="pypi:0.25.0..0.27.0, git:A..B, REMOTE@A..B")
+    fill.add_argument(
+        "--artifacts", required=True, metavar="RANGE", help="pypi:0.25.0..0.27.0, wheel:A..B, git:A..B, REMOTE@A..B"
+    )
     fill.add_argument("--experiments", nargs="+", default=[], metavar="NAME", help="experiments to run (default: all)")
     fill.add_argument("--budget", type=parse_duration_s, metavar="TIME", help="total time budget, e.g. 90s, 10m, 3h")
     fill.add_argument(

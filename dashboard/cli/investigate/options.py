@@ -8,7 +8,10 @@ import math
 from dashboard.investigate.request import MeasuringRequest
 from tvmdash.errors import DashboardError
 
-TVM_NAMES = "pypi:VERSION, git:REVISION of the home's tvm_remote, REMOTE@REVISION, or an artifact's key"
+TVM_NAMES = (
+    "pypi:VERSION, wheel:VERSION or git:REVISION of the home's tvm_remote, wheel:PACKAGE@VERSION, REMOTE@REVISION, or "
+    "an artifact's key"
+)
 
 
 def add_no_rebuild(parser: argparse.ArgumentParser) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dashboard.artifacts.spec import GIT, provider_of, source_of
 from dashboard.investigate.backfill import folder
 from dashboard.investigate.backfill.order import Choice, choose, order_by_gaps
 from dashboard.investigate.candidate import Candidate
@@ -150,7 +151,9 @@ def _plan_round(
 
 
 def _which(candidate: Candidate) -> folder.Which:
-    return folder.which(candidate.spec.remote, candidate.id, dict(candidate.spec.options))
+    spec = candidate.spec
+    remote = spec.shown if provider_of(spec) == GIT else source_of(spec).id
+    return folder.which(remote, candidate.id, dict(spec.options))
 
 
 def summarize(filled: Filled) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dashboard.artifacts.spec import PYPI
+from dashboard.artifacts.wheel.source import PYPI
 from tvmdash import common, records
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
@@ -49,7 +49,7 @@ def count_measured(home: Home, experiment: str, fingerprint: str) -> Counter[Whi
         if night.get("fingerprint") == fingerprint and isinstance(artifact, dict):
             facts = artifact["facts"]
             source = (facts["remote"], artifact["commit"], facts["options"]) if "remote" in facts else None
-            counts[source or (PYPI, artifact["version"], "{}")] += 1
+            counts[source or (facts.get("source", PYPI), artifact["version"], "{}")] += 1
     return counts
 
 

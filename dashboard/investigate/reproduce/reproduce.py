@@ -11,7 +11,6 @@ from pathlib import Path
 
 from dashboard.artifacts.artifact import MANIFEST, Artifact, ArtifactSpec, read_artifact, runs_here
 from dashboard.artifacts.provide import Provided
-from dashboard.artifacts.spec import PYPI
 from dashboard.investigate.points import key_of
 from dashboard.investigate.receipt import Receipt
 from dashboard.investigate.reproduce import facts as reproduce_facts
@@ -103,7 +102,7 @@ def _provide(receipt: Receipt, finder: ArtifactFinder) -> Provided:
     if facts.get("remote"):
         options = json.loads(str(facts.get("options") or "{}"))
         return finder.provide(ArtifactSpec.of(str(facts["remote"]), str(artifact["commit"]), options))
-    return finder.provide(ArtifactSpec(PYPI, str(artifact["version"])))
+    return finder.provide(finder.spec_of_wheel(str(artifact["version"]), str(facts.get("source") or "")))
 
 
 def _set_apart(workspace: MeasuringWorkspace, seed: int) -> MeasuringWorkspace:

@@ -8,7 +8,7 @@ from pathlib import Path
 from dashboard.artifacts.artifact import MANIFEST, Artifact
 from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.provide import Provided
-from dashboard.artifacts.spec import GIT, PYPI
+from dashboard.artifacts.spec import GIT, provider_of
 from dashboard.plan.artifact_names import ArtifactFinder
 from dashboard.plan.reference import NIGHTS_BACK
 from tvmdash.contracts.tries import TriedTvm
@@ -43,7 +43,7 @@ def find_named(name: str, finder: ArtifactFinder) -> Found:
 
 def find_base(home: Home, candidate: Artifact, finder: ArtifactFinder) -> Found:
     """What to measure the candidate against where nobody says; DashboardError where there is nothing."""
-    if candidate.provider == GIT and finder.config.tvm.remote != PYPI:
+    if candidate.provider == GIT and provider_of(finder.config.tvm) == GIT:
         commit, why = find_base_commit(candidate.facts["remote"], str(candidate.commit), finder)
         provided = finder.provide(replace(finder.config.tvm, branch=commit))
         return _describe(provided, f"git:{commit}", why)
@@ -73,9 +73,9 @@ def find_base_commit(remote: str, commit: str, finder: ArtifactFinder) -> tuple[
 def _find_last_night(home: Home, finder: ArtifactFinder) -> Found:
     own = finder.config.tvm
     for night in home.last_nights(NIGHTS_BACK):
-        for entry in night.list_taken(own.remote, own.branch):
+        for entry in night.list_taken(own.shown, own.branch):
             return _describe(_take(str(entry.get("key")), finder), str(entry.get("key")), f"the TVM of {night.stamp}")
-    raise DashboardError(f"{home.root}: no night has measured {own.branch} from {own.remote} yet. {_NAME_IT}")
+    raise DashboardError(f"{home.root}: no night has measured {own.branch} from {own.shown} yet. {_NAME_IT}")
 
 
 def _take(key: str, finder: ArtifactFinder) -> Provided:

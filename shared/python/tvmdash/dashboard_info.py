@@ -15,7 +15,7 @@ from tvmdash import common, config_util, records, stages, structured
 from tvmdash.errors import DashboardError
 from tvmdash.machine import identity
 from tvmdash.machine.identity import MachineChange, MachineIdentity
-from tvmdash.redaction import redact_json
+from tvmdash.redaction import HIDDEN, redact_json
 
 OK, FAILED, BLOCKED, SKIPPED = "ok", "failed", "blocked", "skipped"
 """How a step ended. Blocked: something that it needs is missing. Skipped: it was not needed."""
@@ -202,6 +202,16 @@ class HostNight:
     clock_offset_s: float = 0.0
     elapsed_s: float = 0.0
     late: tuple[str, ...] = ()
+
+
+def name_wheel(version: str, source: object = "") -> str:
+    """What commands call a wheel: `pypi:0.27.0`, or `wheel:mlc-ai-nightly-cpu@0.26.dev203` of another `source`.
+
+    A source whose address holds a secret is nameable only as the home's own.
+    """
+    if not source:
+        return f"pypi:{version}"
+    return f"wheel:{version}" if HIDDEN in str(source) else f"{source}@{version}"
 
 
 class ReferenceChoice(enum.StrEnum):

@@ -360,7 +360,7 @@ def test_check_says_that_a_named_reference_cannot_be_had(home: HomeForTests) -> 
     [
         (
             "0.26.0",
-            "'0.26.0' is not a TVM. Use auto, none, pypi:0.26.0, pypi:latest, git:REVISION, REMOTE@REVISION, ",
+            "'0.26.0' is not a TVM. Use auto, none, pypi:0.26.0, pypi:latest, wheel:PACKAGE@VERSION, git:REVISION",
         ),
         ("relaese", "or a name in tvms (release)."),
         ("git:main", "tvm_remote is pypi"),

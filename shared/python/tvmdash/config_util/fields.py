@@ -94,9 +94,7 @@ OF_A_SIZE: dict[str, Field] = {
 """What a config says for one size; it stands in the place of those fields."""
 EXPERIMENT_FIELDS: Fields = {
     **JOB_FIELDS,
-    "tvm_remote": Field(
-        "str", "Where its TVM comes from; default: the home's `tvm_remote`.", default=None, nullable=True
-    ),
+    "tvm_remote": Field("any", "Where its TVM comes from; default: the home's `tvm_remote`.", default=None),
     "tvm_branch": Field(
         "str",
         "Which TVM: `latest`, a version, a branch, tag or commit; default: the home's `tvm_branch`.",
@@ -155,12 +153,24 @@ HOME_FIELDS: Fields = {
     "subsystem_dirs": Field(
         "list", "Folders with your own subsystems, searched in the same way.", default=[], of=_FOLDERS
     ),
-    "tvm_remote": Field("str", "Where TVM comes from: `pypi`, or a git remote to build from.", default="pypi", min=1),
+    "tvm_remote": Field(
+        "any",
+        "Where TVM comes from: `pypi`, `wheel:PACKAGE` (nightly wheels: `wheel:mlc-ai-nightly-cpu`), an object with"
+        " `package`, `find_links` or `index`, and `pre`, or a git remote to build from.",
+        default="pypi",
+    ),
     "tvm_branch": Field(
         "str",
-        "Which TVM: `latest` or a version of `pypi`; a branch, tag, commit or `pull/NUMBER` of a git remote.",
+        "Which TVM: `latest` or a version of a wheel; a branch, tag, commit or `pull/NUMBER` of a git remote.",
         default="latest",
         min=1,
+    ),
+    "measure_last_tvm": Field(
+        "choice",
+        "When to measure the newest TVM at hand instead of one that cannot be obtained: `unreachable` (its source"
+        " cannot be looked up), `always` (or it cannot be built or fails its test), `never`.",
+        default="unreachable",
+        choices=("unreachable", "always", "never"),
     ),
     "tvm_options": Field(
         "map", "CMake options of a source build, e.g. `USE_LLVM`.", default={}, of=Field("str", "Value.")
@@ -170,12 +180,12 @@ HOME_FIELDS: Fields = {
         "Additional TVMs to measure each night, by a name of your choice:"
         ' `{"release": "pypi:0.26.0", "ours": "https://host/tvm@main"}`.',
         default={},
-        of=Field("str", "`pypi:VERSION`, `git:REVISION` or `REMOTE@REVISION`.", min=1),
+        of=Field("str", "`pypi:VERSION`, `wheel:PACKAGE@VERSION`, `git:REVISION` or `REMOTE@REVISION`.", min=1),
     ),
     "reference": Field(
         "str",
-        "The TVM to measure tonight's TVM against: `auto` (of wheels the release before, of source builds the build"
-        " before), `none`, a TVM as in `tvms`, or a name in `tvms`.",
+        "The TVM to measure tonight's TVM against: `auto` (of releases the release before, of nightly wheels and source"
+        " builds the build before), `none`, a TVM as in `tvms`, or a name in `tvms`.",
         default="auto",
         min=1,
     ),

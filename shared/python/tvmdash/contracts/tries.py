@@ -39,9 +39,12 @@ class TriedTvm:
     @property
     def exact_name(self) -> str:
         """What asks for this very commit or version again, also after a branch has moved."""
-        if self.asked.startswith("pypi:"):
-            return f"pypi:{self.version}"
         remote, sign, _ = self.asked.rpartition("@")
+        if self.asked.startswith(("pypi:", "pypi+pre:")):
+            return f"{self.asked.partition(':')[0]}:{self.version}"
+        if self.asked.startswith("wheel:"):
+            is_of_home = not sign and (self.asked == "wheel:latest" or self.asked[len("wheel:")].isdigit())
+            return f"wheel:{self.version}" if is_of_home else f"{remote or self.asked}@{self.version}"
         if self.commit and self.asked.startswith("git:"):
             return f"git:{self.commit}"
         return f"{remote}@{self.commit}" if self.commit and sign else self.asked

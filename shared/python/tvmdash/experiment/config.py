@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from tvmdash.config_util import JobConfig
 from tvmdash.experiment.rounds import Precision
@@ -47,7 +47,7 @@ class MeasuringConfig:
 class ExperimentConfig(MeasuringConfig, JobConfig):
     """What an experiment's config holds beside its own fields and `threads`, of which some experiments have a list."""
 
-    tvm_remote: str | None
+    tvm_remote: Any
     tvm_branch: str | None
     tvm_options: Mapping[str, str] | None
     tvms: tuple[str, ...] | None

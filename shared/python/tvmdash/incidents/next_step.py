@@ -7,7 +7,7 @@ import re
 import shlex
 from pathlib import Path
 
-from tvmdash.dashboard_info import Home
+from tvmdash.dashboard_info import Home, name_wheel
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import CHANGE, Incident
 from tvmdash.text import is_commit
@@ -66,7 +66,7 @@ def _name_tvm(version: str, home: Home, stamp: str) -> str:
     with contextlib.suppress(DashboardError):  # an imported night has no record
         for artifact in home.read_night(stamp).artifacts:
             if (artifact.get("provider"), artifact.get("commit")) == ("wheel", version):
-                return f"pypi:{artifact.get('version')}"
+                return name_wheel(str(artifact.get("version")), (artifact.get("facts") or {}).get("source"))
     if is_commit(version):
         return f"git:{version}"
     return f"pypi:{version}" if _RELEASE.fullmatch(version) else ""

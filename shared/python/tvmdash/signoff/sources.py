@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tvmdash import records, structured
 from tvmdash.contracts.comparisons import ComparisonFile
@@ -114,8 +114,7 @@ def _learn_nights(found: Sources) -> None:
         for entry in night.artifacts:
             asked = entry.get("asked") or ()
             names = [str(each["branch"]) for each in asked if isinstance(each, dict) and each.get("branch")]
-            facts = {name: str(entry.get(name) or "") for name in ("provider", "version", "commit")}
-            found.fact(str(entry.get("key"))).add(**facts, names=names)
+            found.fact(str(entry.get("key"))).add(**_read_facts(entry), names=names)
         for each in night.references:
             found.fact(each.key).add(provider=each.provider, version=each.version, commit=each.commit)
 
@@ -126,8 +125,12 @@ def _learn_finished(found: Sources) -> None:
             found.fact(tvm.key).add(version=tvm.version, commit=tvm.commit, names=[tvm.asked, tvm.exact_name])
     for compared in found.comparisons:
         for side in (compared.a, compared.b):
-            entry = {name: str(side.artifact.get(name) or "") for name in ("provider", "version", "commit")}
-            found.fact(str(side.artifact.get("key"))).add(**entry, names=[side.asked])
+            found.fact(str(side.artifact.get("key"))).add(**_read_facts(side.artifact), names=[side.asked])
+
+
+def _read_facts(artifact: Mapping[str, Any]) -> dict[str, str]:
+    facts = {name: str(artifact.get(name) or "") for name in ("provider", "version", "commit")}
+    return {**facts, "source": str((artifact.get("facts") or {}).get("source") or "")}
 
 
 def _find_tvms(found: Sources) -> HomeTvms:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tvmdash import common
+from tvmdash.dashboard_info import name_wheel
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.annotations import Annotation
 from tvmdash.text import format_list
@@ -15,24 +16,35 @@ _COMMIT = re.compile("[0-9a-f]{4,40}")
 _DATE = re.compile(r"\d{4}-?\d{2}-?\d{2}")
 _RELEASE = "release"
 _LISTED, _AMBIGUOUS = 8, 5
-_FORMS = ("pypi:", "git:")
+_FORMS = ("pypi:", "pypi+pre:", "wheel:", "git:")
 
 
 @dataclass
 class ArtifactFacts:
-    """What is known of one artifact, from wherever. said: by the running TVM. names: every other text that means it."""
+    """What is known of one artifact, from wherever. said: by the running TVM. names: every other text that means it.
+
+    source: of a wheel that is none of PyPI's.
+    """
 
     key: str
     provider: str = ""
     version: str = ""
     commit: str | None = None
     said: str = ""
+    source: str = ""
     names: set[str] = field(default_factory=set)
 
     def add(
-        self, *, provider: str = "", version: str = "", commit: str | None = None, names: Iterable[str] = ()
+        self,
+        *,
+        provider: str = "",
+        version: str = "",
+        commit: str | None = None,
+        source: str = "",
+        names: Iterable[str] = (),
     ) -> None:
         """What another file says of it; what is known already stays."""
+        self.source = self.source or source
         self.provider, self.version = self.provider or provider, self.version or version
         self.commit = self.commit or commit or None
         self.names.update(filter(None, (*names, version, commit)))
@@ -40,7 +52,8 @@ class ArtifactFacts:
     @property
     def id(self) -> str:
         """The same for two artifacts of one TVM: a git build goes by its commit, a wheel by its version."""
-        known = {"git": self.commit, "wheel": self.version}
+        wheel = name_wheel(self.version, self.source) if self.source else self.version
+        known = {"git": self.commit, "wheel": wheel}
         return known.get(self.provider, self.said) or self.key
 
 
@@ -56,13 +69,14 @@ class HomeTvm:
     names: frozenset[str]
     own: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
+    source: str = ""
 
     @property
     def spec(self) -> str:
         """What `try`, `compare` and `bisect` call it."""
         if self.provider == "git" and self.commit:
             return f"git:{self.commit}"
-        release = f"pypi:{self.version}"
+        release = name_wheel(self.version, self.source)
         return release if self.provider == "wheel" or release in self.names else self.artifacts[0]
 
 
@@ -151,4 +165,4 @@ def _make_tvm(
     first = members[0]
     names = frozenset(text for each in members for text in each.names)
     commit = next((each.commit for each in members if each.commit), None)
-    return HomeTvm(name, first.version, commit, first.provider, keys, names, nights(own), nights(beside))
+    return HomeTvm(name, first.version, commit, first.provider, keys, names, nights(own), nights(beside), first.source)

@@ -1,0 +1,92 @@
+"""Seven nights on a page of nightly wheels that are copies of real TVM under MLC's name, one of them slower."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from dashboard.artifacts.artifact import Artifact
+from tests.dashboard import homes
+from tests.dashboard.homes import HomeForTests
+
+pytestmark = pytest.mark.slow
+TIMEOUT_S = 1800.0
+SLOW = "\nimport time as _time\n_zero = zero_pipeline\n\ndef _slow(*a, **k):\n    _time.sleep(0.5)\n    return _zero(*a, **k)\n\nPIPELINE_MAP['zero'] = _slow\n"  # noqa: E501
+"""What makes the pipeline that every network is compiled with half a second slower."""
+
+
+def pack(tvm: Artifact, page: Path, number: int, *, commit: str, slow: bool = False, broken: bool = False) -> None:
+    """A nightly wheel with the files of that TVM; stored, because to compress 300 MB takes a minute."""
+    name, site = f"mlc_ai_nightly_cpu-0.26.dev{number}", tvm.path / "site"
+    info = f"{name}.dist-info"
+    page.mkdir(exist_ok=True)
+    with zipfile.ZipFile(page / f"{name}-py3-none-linux_x86_64.whl.part", "w") as wheel:
+        for file in sorted(path for path in (site / "tvm").rglob("*") if path.is_file() and path.suffix != ".pyc"):
+            place = file.relative_to(site).as_posix()
+            if place == "tvm/_version.py":
+                text = file.read_text().replace("g7b5acb32b", f"g{commit}")
+            elif place == "tvm/relax/pipeline.py" and slow:
+                text = file.read_text() + SLOW
+            elif place == "tvm/__init__.py" and broken:
+                text = "raise ImportError('undefined symbol: TVMFFIGone')\n"
+            else:
+                wheel.write(file, place)
+                continue
+            wheel.writestr(place, text)
+        needs = "".join(f"Requires-Dist: {need}\n" for need in ("apache-tvm-ffi>=0.1.14.post0", "numpy", "ml_dtypes"))
+        head = f"Metadata-Version: 2.1\nName: mlc-ai-nightly-cpu\nVersion: 0.26.dev{number}\n{needs}"
+        wheel.writestr(f"{info}/METADATA", head)
+        tag = "Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: py3-none-linux_x86_64\n"
+        wheel.writestr(f"{info}/WHEEL", tag)
+        wheel.writestr(f"{info}/RECORD", "")
+    (page / f"{name}-py3-none-linux_x86_64.whl.part").rename(page / f"{name}-py3-none-linux_x86_64.whl")
+
+
+def call(home: HomeForTests, *words: str, code: int = 0) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "dashboard", words[0], str(home.path), *words[1:]],
+        env={**homes.environment(), **{name: value for name, value in os.environ.items() if name.startswith("PIP_")}},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_seven_nights_on_copies_of_real_tvm_and_a_bisection(tmp_path: Path, tvm_artifact: Artifact) -> None:
+    page, seen = tmp_path / "page", []
+    remote = {"package": "mlc-ai-nightly-cpu", "find_links": str(page)}
+    home = homes.make_home(tmp_path / "lab", Path("../shelf"), tvm_remote=remote)
+    config = {"active": True, "size": "smoke", "networks": ["mlp"], "opt_levels": [3]}
+    homes.write(home.home.config("experiment", "relax_opt") / "config.json", config)
+    homes.write(home.home.config("subsystem", "website") / "config.json", {"active": True})
+    homes.write(home.home.config("subsystem", "stat_alerts") / "config.json", {"active": True})
+
+    def night(code: int = 0) -> None:
+        call(home, "run", code=code)
+        seen.append([entry["version"].removeprefix("0.26.") for entry in home.last()["artifacts"]])
+
+    pack(tvm_artifact, page, 201, commit="aaaa11111")
+    night()
+    for number, commit in ((202, "bbbb22222"), (203, "bbbb22222")):
+        pack(tvm_artifact, page, number, commit=commit)
+        night()
+    next(page.glob("*dev203*")).unlink()
+    night()
+    pack(tvm_artifact, page, 204, commit="cccc33333", broken=True)
+    night(code=1)
+    for number in (205, 206):
+        pack(tvm_artifact, page, number, commit=f"dddd4444{number % 10}", slow=True)
+        night()
+    assert seen == [["dev201"], ["dev202"], ["dev203"], ["dev202"], [], ["dev205"], ["dev206"]]
+    assert home.last()["references"][0]["version"] == "0.26.dev205"
+    assert home.last()["artifacts"][0]["facts"]["llvm_version"].isdigit()
+    told = call(home, "compare", "wheel:0.26.dev203", "wheel:0.26.dev205", "--budget", "10m")
+    assert "compile" in told
