@@ -114,7 +114,7 @@ def parse_health(tail: str, pythonpath: Sequence[Path], log: Path) -> Health:
         value = read_answer(tail, log)
         file = Path(value["tvm_file"])
         names = ("tvm_version", "tvm_ffi_version", "commit", "numpy_version")
-        health = Health(*(value[name] for name in names), value.get("llvm_version"))
+        health = replace(Health(*(value[name] for name in names)), llvm_version=value.get("llvm_version"))
     except (DashboardError, KeyError, TypeError) as error:
         raise ArtifactError(f"the check succeeded but wrote no readable result: {error} (log: {log})") from error
     if not any(folder in file.parents for folder in pythonpath):

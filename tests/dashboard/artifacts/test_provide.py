@@ -128,12 +128,12 @@ def test_without_rebuild_and_without_an_artifact_the_remedy_is_said(copied: Path
 def test_where_the_index_is_out_of_reach_latest_is_the_newest_at_hand_and_that_is_said(copied: Path) -> None:
     with ask(LATEST, copied) as provided:
         assert provided.artifact.version == VERSION
-        assert f"measured {VERSION} instead: pip index apache-tvm: No matching distribution" in provided.note
+        assert f"measured {VERSION} instead: pip index apache-tvm: Could not fetch URL" in provided.note
 
 
 @pytest.mark.usefixtures("no_index")
 def test_where_the_index_is_out_of_reach_and_nothing_is_at_hand_there_is_no_tvm(tmp_path: Path) -> None:
-    with pytest.raises(ArtifactError, match=r"pip index apache-tvm: No matching distribution.*no earlier TVM"):
+    with pytest.raises(ArtifactError, match=r"pip index apache-tvm: Could not fetch URL.*no earlier TVM"):
         ask(LATEST, tmp_path / "artifacts")
 
 
