@@ -1,4 +1,4 @@
-"""Ten thousand hostile files of records, of other seeds than the thousand of the fast tests."""
+"""Ten thousand hostile files of records, of other seeds than those of the fast tests."""
 
 from __future__ import annotations
 

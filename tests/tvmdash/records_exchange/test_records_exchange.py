@@ -255,12 +255,14 @@ def test_a_moment_that_is_none_is_said_where_a_format_needs_one(tmp_path: Path) 
     assert not list(tmp_path.iterdir())
 
 
-def test_a_thousand_hostile_files_are_read_or_refused_and_nothing_else_is_written(tmp_path: Path) -> None:
+def test_hostile_files_are_read_or_refused_and_nothing_else_is_written(tmp_path: Path) -> None:
+    """Few of them: tests/slow/test_hostile_records.py reads ten thousand."""
+    count = 250
     pytest.importorskip("duckdb", reason="duckdb is not installed: Parquet cannot be read")
     (tmp_path / "jail").mkdir()
-    outcomes = read_hostile(tmp_path / "jail", 1000, seed=20)
-    assert outcomes["refused"] > 500
-    assert outcomes["read"] > 20
+    outcomes = read_hostile(tmp_path / "jail", count, seed=20)
+    assert outcomes["refused"] > count // 2
+    assert outcomes["read"] > count // 50
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
