@@ -5,15 +5,11 @@ from __future__ import annotations
 import contextlib
 import datetime
 import functools
-import hashlib
 import io
 import json
 import os
-import pickle
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -122,12 +118,6 @@ def _stat_alerts() -> ModuleType:
     return scripts.load("stat_alerts")
 
 
-@functools.cache
-def _kept_homes() -> tempfile.TemporaryDirectory[str]:
-    """Homes as `AlertHome.fill` leaves them, for this process's other tests."""
-    return tempfile.TemporaryDirectory(prefix="alert-homes-")
-
-
 @dataclass(frozen=True)
 class AlertHome:
     """A home below `root`."""
@@ -143,20 +133,7 @@ class AlertHome:
         return self.home.output("stat_alerts")
 
     def fill(self, truth: Truth, *, first: int = 0, stop: int | None = None) -> AlertHome:
-        """Write the data files of the nights first..stop-1 and take them into the store.
-
-        A home with nothing in it gets a copy, where another test had one filled in the same way.
-        """
-        if self.home.root.exists():
-            return self._fill(truth, first, stop)
-        what = hashlib.sha256(pickle.dumps((EXPERIMENT, truth, first, stop))).hexdigest()
-        kept = AlertHome(Path(_kept_homes().name) / what)
-        if not kept.home.root.exists():
-            kept._fill(truth, first, stop)
-        shutil.copytree(kept.home.root, self.home.root)
-        return self
-
-    def _fill(self, truth: Truth, first: int, stop: int | None) -> AlertHome:
+        """Write the data files of the nights first..stop-1 and take them into the store."""
         rng = np.random.default_rng(truth.seed)
         pairs = [(workload, level) for workload in truth.workloads for level in (0, 3)]
         noise = np.exp(truth.sigma * rng.standard_normal((truth.nights, len(pairs) + truth.canaries, 2)))
