@@ -162,3 +162,20 @@ def fake_python(tmp_path: Path) -> Any:
         return place
 
     return make
+
+
+@pytest.fixture
+def quick_python(ready_repo: MiniRepo, fake_python: Any) -> dict[str, str]:
+    """Variables of a start by a Python whose `venv`, else three seconds of ensurepip, copies that of `ready_repo`."""
+    made = ready_repo.environments[0]
+    steps = f"""
+if sys.argv[1:4] == ["-I", "-m", "venv"]:
+    import pathlib, shutil, subprocess
+    place = pathlib.Path(sys.argv[4])
+    subprocess.run(["cp", "-al", {str(made)!r}, place], check=True)
+    (place / ".complete").unlink()
+    for package in place.glob("lib/*/site-packages/tvmdash_probe*"):
+        shutil.rmtree(package) if package.is_dir() else package.unlink()
+    sys.exit()
+"""
+    return {"TVMDASH_PYTHON": str(fake_python("python3", steps))}

@@ -75,10 +75,14 @@ def test_a_python_without_ensurepip_is_said_with_the_package_that_has_it(repo: A
     assert repo.environments == []
 
 
-def test_an_index_that_cannot_be_reached_is_said_with_the_end_of_pips_log(repo: Any) -> None:
+def test_an_index_that_cannot_be_reached_is_said_with_the_end_of_pips_log(
+    repo: Any, quick_python: dict[str, str]
+) -> None:
     home = repo.path.parent / "home"
     (home / "config").mkdir(parents=True)
-    started = repo.start("home", PIP_NO_INDEX="0", PIP_INDEX_URL="http://127.0.0.1:9/simple", PIP_FIND_LINKS="")
+    started = repo.start(
+        "home", PIP_NO_INDEX="0", PIP_INDEX_URL="http://127.0.0.1:9/simple", PIP_FIND_LINKS="", **quick_python
+    )
     assert started.exit_code == 2
     refused = refusal.read(Home(home))
     assert refused is not None
@@ -94,18 +98,20 @@ def change_hash(repo: Any) -> None:
     hashes.write_text(re.sub(r"sha256:\w+", f"sha256:{'0' * 64}", hashes.read_text()))
 
 
-def test_a_package_whose_hash_is_another_is_not_installed_and_is_named(repo: Any) -> None:
+def test_a_package_whose_hash_is_another_is_not_installed_and_is_named(repo: Any, quick_python: dict[str, str]) -> None:
     change_hash(repo)
-    started = repo.start("home")
+    started = repo.start("home", **quick_python)
     assert started.exit_code == 2
     assert "tvmdash-probe==1.0: the package index served a file whose hash is not in the list" in started.stderr
     assert "PIP_NO_CACHE_DIR=1" in started.stderr
     assert repo.environments == []
 
 
-def test_hashes_can_be_switched_off_for_an_index_that_builds_its_own_wheels(repo: Any) -> None:
+def test_hashes_can_be_switched_off_for_an_index_that_builds_its_own_wheels(
+    repo: Any, quick_python: dict[str, str]
+) -> None:
     change_hash(repo)
-    started = repo.start("home", TVMDASH_REQUIRE_HASHES="0")
+    started = repo.start("home", TVMDASH_REQUIRE_HASHES="0", **quick_python)
     assert started.exit_code == 0, started.stderr
 
 
@@ -208,8 +214,10 @@ def test_a_start_waits_for_the_pip_of_a_killed_one_and_then_repairs(repo: Any, s
     first.communicate(timeout=DEADLINE_S)
 
 
-def test_an_interrupt_in_set_up_ends_it_with_130(repo: Any, silent_index: socket.socket) -> None:
-    process = repo.popen([str(repo.script), "home"], **calling(silent_index))
+def test_an_interrupt_in_set_up_ends_it_with_130(
+    repo: Any, quick_python: dict[str, str], silent_index: socket.socket
+) -> None:
+    process = repo.popen([str(repo.script), "home"], **calling(silent_index), **quick_python)
     call, _ = silent_index.accept()
     with call:
         os.killpg(process.pid, signal.SIGINT)
