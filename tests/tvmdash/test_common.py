@@ -64,6 +64,7 @@ def test_what_is_no_stamp_is_refused(text: str) -> None:
         (b"1" * 301, "301 digits"),
         (b"\xff", "not UTF-8 at byte 0"),
         (b'{"a": 1, "b": 2, "a": 3}', "duplicate key 'a'"),
+        (b"{" + b",".join(b'"%d": 1' % n for n in range(500_000)) + b', "499999": 1}', "duplicate key '499999'"),
         (b'["\\ud800"]', "unpaired surrogate"),
         (b'{"\\uDFFF": 1}', "unpaired surrogate"),
         (b"[" * 101 + b"]" * 101, "levels deep"),
