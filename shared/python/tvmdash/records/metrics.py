@@ -194,8 +194,15 @@ class Declarations:
 
 
 def _pattern(name: str) -> re.Pattern[str]:
-    whole = ".*".join(map(re.escape, name.split("*")))
-    return re.compile(whole if name.startswith("$") else rf"(?:.*\.)?{whole}(?:\[\d+\])*", re.DOTALL)
+    """The name as a pattern that does not try all ways in which several `*` could share a path between them.
+
+    What stands before the last `*` is found where it comes first, for good: if the rest is not behind that, it is not
+    behind any later place either.
+    """
+    begin, behind = ("", "") if name.startswith("$") else (r"(?:.*?\.)?", r"(?:\[\d+\])*+")
+    *before, last = map(re.escape, name.split("*"))
+    pieces = "".join(rf"(?>{'.*?' if at else begin}{piece})" for at, piece in enumerate(before))
+    return re.compile(rf"{pieces}{'.*' if before else begin}{last}{behind}", re.DOTALL)
 
 
 def _declared(entry: Any) -> Declared:
