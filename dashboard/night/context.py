@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 from collections.abc import Mapping
@@ -16,7 +17,10 @@ from dashboard.plan.night_plan import Plan
 from dashboard.process.sandbox import Guest, Sandbox
 from tvmdash.common import is_stamp
 from tvmdash.dashboard_info import Home
+from tvmdash.files import trees
 from tvmdash.stages import Stage
+
+_LONGEST_FINGERPRINT = 100
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,12 @@ class Workspace:
     def fingerprint(self) -> Path:
         """Holds the fingerprint of the code and the config as they were when the night began."""
         return self.root / "fingerprint"
+
+    def read_fingerprint(self) -> str:
+        """What it holds; empty where it cannot be read: a stage may have put something else there."""
+        with contextlib.suppress(OSError), trees.open_file(self.root, self.fingerprint.name) as file:
+            return file.read(_LONGEST_FINGERPRINT).decode("ascii", errors="replace")
+        return ""
 
     @property
     def artifact(self) -> Path:
@@ -98,9 +108,7 @@ class Context:
 
     def find_deadline(self, job: Job, stage: Stage) -> Deadline:
         """How long the stage may take."""
-        path = self.workspace(job).fingerprint
-        fingerprint = path.read_text(encoding="ascii") if path.is_file() else ""
-        return self._deadlines.find(job, stage, fingerprint)
+        return self._deadlines.find(job, stage, self.workspace(job).read_fingerprint())
 
     @functools.cached_property
     def _deadlines(self) -> Deadlines:

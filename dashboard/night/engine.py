@@ -79,7 +79,7 @@ def _perform(context: Context, job: Job, stage: Stage) -> StepResult:
 
 def _setup(context: Context, job: Job, stage: Stage) -> StepResult:
     workspace = context.workspace(job)
-    key = workspace.fingerprint.read_text(encoding="ascii")
+    key = workspace.read_fingerprint()
     setup_dir = context.plan.config.setup
     kept = setup_cache.find_made(setup_dir, job.experiment, key, context.stamp)  # for another of tonight's TVMs
     if kept is None and not job.config["rerun_setup"]:

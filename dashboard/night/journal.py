@@ -17,10 +17,13 @@ from typing import Any
 from dashboard.plan.job import Job
 from tvmdash import common
 from tvmdash.dashboard_info import RUNNING, Home, JobResult, Night, StepResult
+from tvmdash.files import trees
 from tvmdash.home_secrets import find_secrets_of_home
 from tvmdash.redaction import redact, redact_json
 
 _BALLAST_BYTES = 4 << 20
+_MOST_LOG_BYTES = 1 << 20
+"""A stage's log, as BoundedLog writes it, is a quarter of that."""
 _FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
 _log = logging.getLogger("night")
 
@@ -113,11 +116,11 @@ class Journal:
         folder = self._home.status(job.kind, job.name)
         self._write_despite_full_disk(lambda: _write_beside(folder / f"{result.stage}.json", result.to_json()))
         kept = folder / f"{result.stage}.log"
-        if log is None or not log.exists() or not log.stat().st_size:
+        text = _read_log(log) if log else ""
+        if not text:
             kept.unlink(missing_ok=True)
             return
         with contextlib.suppress(OSError):  # the status holds the log's tail; a full disk costs the rest of it
-            text = log.read_bytes().decode("utf-8", errors="surrogateescape")
             common.write_text(kept, redact(text, self._secrets))
 
     def _write_despite_full_disk(self, write: Callable[[], None]) -> None:
@@ -139,6 +142,13 @@ class Journal:
                 if again.errno not in _FULL:
                     raise
                 _log.warning("%s: the disk is full; the outcome of this step was not recorded.", self._home.root)
+
+
+def _read_log(log: Path) -> str:
+    """The stage's output; empty where there is none, or where the stage put something else in its place."""
+    with contextlib.suppress(OSError), trees.open_file(log.parent, log.name) as file:
+        return file.read(_MOST_LOG_BYTES).decode("utf-8", errors="surrogateescape")
+    return ""
 
 
 def _append(path: Path, line: bytes) -> None:

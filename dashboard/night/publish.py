@@ -115,7 +115,7 @@ def _identity(context: Context, job: Job) -> dict[str, Any]:
         "machine": context.plan.config.env_name,
         **({"variant": job.variant} if job.variant else {}),
         **({"partial": True} if context.partial else {}),
-        "fingerprint": workspace.fingerprint.read_text(encoding="ascii"),
+        "fingerprint": workspace.read_fingerprint(),
         "config": dict(job.config),
         "seed": context.plan.seed,
         "repository": dict(context.repository),

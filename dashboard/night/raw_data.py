@@ -31,8 +31,11 @@ def keep_raw(context: Context, job: Job, raw: Path) -> list[Problem]:
     """Seal and zip what is in `raw`, once, each checked against its source; remove the oldest nights beyond the limit.
 
     What cannot be sealed is zipped. The sources stay where they are: they go with the night's folder. Returned is what
-    cannot be kept though it may be data; links and pipes are none.
+    cannot be kept though it may be data; links and pipes are none. A stage that made `raw` itself a link may have
+    meant any folder of the machine.
     """
+    if raw.is_symlink():
+        return [Problem(raw.name, Fault.UNREADABLE, "is a link now, to a folder that is not the experiment's")]
     folder = context.plan.config.tmp_data / "raw" / job.name
     name = f"raw_{context.stamp}"
     whole = folder / f"{name}.zip"

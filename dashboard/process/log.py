@@ -16,13 +16,15 @@ HEAD_BYTES = 64 << 10
 TAIL_BYTES = 192 << 10
 _CHUNK_BYTES = 64 << 10
 _END_BYTES = 8192
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+"""A stage may have put a pipe there, which nobody reads, or a link to a file that is not its own."""
 
 
 class BoundedLog:
     """The first 64 KiB of an output go to the file at once, the last 192 KiB when it ends, the rest is counted."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("wb", buffering=0)
+        self._file = os.fdopen(os.open(path, _NEW, 0o666), "wb", buffering=0)
         self._head_bytes = 0
         self._chunks: deque[bytes] = deque()
         self._kept_bytes = 0

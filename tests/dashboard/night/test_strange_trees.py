@@ -88,6 +88,33 @@ def check_night(home: homes.HomeForTests, number: int, kinds: Collection[str]) -
         assert {home.states(f"{kind}-{shape.replace(' ', '-')}")["run"] for shape in INSTEAD} == {"failed"}
 
 
+IN_PLACE_OF_THE_NIGHTS_OWN = {
+    "pipes-as-logs": 'rm "$2/../run.log"; mkfifo "$2/../run.log" "$2/../analyze.log"',
+    "endless-log": 'ln -sf /dev/zero "$2/../run.log"',
+    "pipe-as-fingerprint": 'rm "$2/../fingerprint"; mkfifo "$2/../fingerprint"',
+    "odd-fingerprint": r"printf '\377' > \"$2/../fingerprint\"",
+    "secret-fingerprint": 'chmod 000 "$2/../fingerprint"',
+    "elsewhere": 'other=$(mktemp -d "$TVMDASH_HOME/../XXXXXX"); mv "$2"/* "$other"; rmdir "$2"; ln -s "$other" "$2"',
+}
+
+
+def test_what_a_stage_puts_in_place_of_the_nights_own_files_costs_nobody_else_anything(
+    home: homes.HomeForTests,
+) -> None:
+    for name, command in IN_PLACE_OF_THE_NIGHTS_OWN.items():
+        home.experiment(name, run=f"{homes.good('run')}{command}\n")
+    for _ in range(2):
+        done = home.run()
+        assert done.code == 1, done.output
+        assert set(home.states("innocent").values()) == {"ok"}
+        assert home.last()["state"] == "complete"
+        assert home.states("pipes-as-logs")["analyze"] == "failed"
+        assert set(home.states("pipe-as-fingerprint").values()) == {"ok"}
+    (note,) = home.last()["notes"]
+    assert "Not all raw measurements of elsewhere were kept: run is a link" in note
+    assert not list((home.root / "tmp" / "raw" / "elsewhere").glob("*"))
+
+
 def test_what_a_killed_night_left_of_every_shape_costs_the_next_nights_nothing(home: homes.HomeForTests) -> None:
     add_planter(home, "planter", ["setup", "run"], SHAPES, sandboxed=False)
     waits = f"touch '{home.root}/waits'\nsleep 1000\n"
