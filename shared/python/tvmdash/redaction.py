@@ -42,6 +42,8 @@ _BEGINS_AS_ONE = re.compile(
 _RANDOM = re.compile(r"(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])(?=\D*\d)[A-Za-z0-9+=]{28,}")
 """A whole value of letters of both cases and digits: hashes have one case, names of models have signs between."""
 _PLACE = re.compile(r"[/~.]")
+_KEY_LINES = 256
+"""Of the largest RSA key; without a bound, each word of a long text is held against all behind it."""
 _LEAST_CHARS = 6
 """A shorter value would hide common words."""
 _SHORT_CHARS = 4096
@@ -76,7 +78,7 @@ _SHAPES = (
     _shape("sk-|sk_live_|rk_live_", rf"{_BEGIN}(?:sk-(?:[a-z]+-)*|[sr]k_live_)[A-Za-z0-9_-]{{16,}}"),
     _shape("npm_|dckr_pat_|pypi-ag", rf"{_BEGIN}(?:npm_|dckr_pat_|pypi-Ag)[\w-]{{20,}}"),
     _shape("aiza|ya29.", rf"{_BEGIN}(?:AIza[\w-]{{30,}}|ya29\.[\w-]{{20,}})"),
-    _shape("eyj", rf"{_BEGIN}eyJ[\w-]{{8,}}\.eyJ[\w-]{{8,}}\.[\w-]*"),
+    _shape("eyj", rf"{_BEGIN}eyJ[\w-]{{8,2048}}\.eyJ[\w-]{{8,}}\.[\w-]*"),
     _shape(
         "signature=|sig=|security-token=",
         r"([?&](?:amp;)?(?:sig|signature|x-amz-(?:signature|security-token)|x-goog-signature)=)[^&\s\"'<>\\]+",
@@ -98,7 +100,8 @@ _SHAPES = (
     _shape(
         "private key",
         rf"-----BEGIN {_KEY}(?:[A-Za-z0-9+/=:,]|{_SPACE}|-(?!-))*(?:-----END {_KEY})?"
-        rf"|(?:[A-Za-z0-9+/=]{{16,}}{_SPACE}+)*(?:[A-Za-z0-9+/=]+{_SPACE}+)?-----END {_KEY}",
+        rf"|(?<![A-Za-z0-9+/=])(?:[A-Za-z0-9+/=]{{16,}}+{_SPACE}++){{0,{_KEY_LINES}}}"
+        rf"(?:[A-Za-z0-9+/=]++{_SPACE}++)?-----END {_KEY}",
     ),
 )
 
