@@ -138,6 +138,14 @@ def test_check_says_what_is_declared_and_after_a_night_what_came_of_it(home: hom
         assert any(words in note for note in night["notes"]), "and the night says so"
 
 
+def test_a_name_of_several_lines_or_of_any_length_is_told_in_one_short_line(home: homes.HomeForTests) -> None:
+    put(home, {}, {"metrics": {"x\nnight: all ok": RATE, "y" * 5000: RATE}, "z\nhome: no problems found.": 1})
+    (note,) = home.night()["notes"]
+    assert " and x night: all ok, but measured no such number" in note
+    assert len(note) < 500
+    assert "$.z home: no problems found." in home.run(verb="check").output
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
