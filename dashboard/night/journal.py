@@ -116,8 +116,8 @@ class Journal:
         folder = self._home.status(job.kind, job.name)
         self._write_despite_full_disk(lambda: _write_beside(folder / f"{result.stage}.json", result.to_json()))
         kept = folder / f"{result.stage}.log"
-        text = _read_log(log) if log else ""
-        if not text:
+        text = _read_log(log) if log else None
+        if text is None:
             kept.unlink(missing_ok=True)
             return
         with contextlib.suppress(OSError):  # the status holds the log's tail; a full disk costs the rest of it
@@ -144,11 +144,11 @@ class Journal:
                 _log.warning("%s: the disk is full; the outcome of this step was not recorded.", self._home.root)
 
 
-def _read_log(log: Path) -> str:
-    """The stage's output; empty where there is none, or where the stage put something else in its place."""
+def _read_log(log: Path) -> str | None:
+    """The stage's output; None where it has no log, or put something else in its place."""
     with contextlib.suppress(OSError), trees.open_file(log.parent, log.name) as file:
         return file.read(_MOST_LOG_BYTES).decode("utf-8", errors="surrogateescape")
-    return ""
+    return None
 
 
 def _append(path: Path, line: bytes) -> None:

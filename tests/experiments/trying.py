@@ -109,7 +109,8 @@ class Kept:
 
     def take(self) -> None:
         with tarfile.open(self._file) as archive:
-            archive.extractall(self._raw.parent, filter="data")
+            archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Debian's 3.11 has none
+            archive.extractall(self._raw.parent)
         self._raw.rmdir()
         (self._raw.parent / self._state).rename(self._raw)
 

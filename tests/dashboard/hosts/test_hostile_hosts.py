@@ -15,7 +15,7 @@ from tests.dashboard.hosts.test_hosts_night import add_experiment
 
 SSH = """#!/bin/sh
 while [ "${{1#-}}" != "$1" ]; do case $1 in -o) shift ;; esac; shift; done
-exec {python} {sender} "$1"
+exec "{python}" "{sender}" "$1"
 """
 REASONS = {
     "infinite": "is not a valid worker message: $.bytes: Infinity is not valid JSON",

@@ -85,7 +85,7 @@ def test_a_release_that_crashes_is_walked_round_and_named_where_it_matters(lab: 
 
 
 def test_a_search_that_was_ended_goes_on_from_its_journal(lab: Lab) -> None:
-    done = bisect(lab, *ENDS, "--budget", "3s")
+    done = bisect(lab, *ENDS, "--budget", "1s")
     assert done.code == 1
     assert "Run the same command again to continue" in done.output
     first = lines(lab.home)

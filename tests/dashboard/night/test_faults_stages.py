@@ -105,7 +105,7 @@ FAULTS = (
         "graph-pipe",
         "visualize",
         after("visualize", 'mkfifo "$3/pipe"', OK("visualize")),
-        ("pipe", "could not be copied"),
+        ("pipe", "cannot be copied"),
     ),
 )
 MENDED = {

@@ -71,7 +71,7 @@ def test_a_real_step_is_named_though_the_rounds_differ_by_more(tmp_path: Path) -
     [
         ("relax_opt", 6, ["None of 4 steps is real.", "| flat (", "a smaller change would not be seen here"]),
         ("relax_opt", 1, ["No conclusion: none of the 4 steps was measured in three rounds or more.", "not judged"]),
-        ("canary", 6, ["## The control", "Of its 4 steps none are called real"]),
+        ("canary", 6, ["## The control", "Of 4 steps there none are called real"]),
     ],
     ids=["flat", "one round", "the control"],
 )
