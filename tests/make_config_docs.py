@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tvmdash import config_util
-from tvmdash.config_util import REQUIRED, Fields
+from tvmdash.config_util import REQUIRED, Field, Fields
 from tvmdash.config_util.fields import SAME
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -40,16 +40,18 @@ def _lines() -> Iterator[str]:
             "target": "Target of TVM",
             "device": "Devices",
             "operators": "Operators",
+            "slack": "A subsystem that speaks in Slack",
         }[name]
         yield from _table(f'{what} (`"include": ["{name}"]` in fields.json)', fields)
     for path in sorted(REPOSITORY.glob("*/*/fields.json")):
-        own = {name: field for name, field in config_util.read_fields(path).items() if not _included(name)}
+        own = {name: field for name, field in config_util.read_fields(path).items() if not _included(name, field)}
         if own:
             yield from _table(f"{path.parent.name}'s own", own)
 
 
-def _included(name: str) -> bool:
-    return any(name in fields for fields in config_util.FIELD_SETS.values())
+def _included(name: str, field: Field) -> bool:
+    """Whether the field is in an included set, with nothing changed."""
+    return any(fields.get(name) == field for fields in config_util.FIELD_SETS.values())
 
 
 def _table(title: str, fields: Fields) -> Iterator[str]:

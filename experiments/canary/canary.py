@@ -34,7 +34,7 @@ MACHINE_CODE = Engine("machine code", facts=facts)
 
 @dataclass(frozen=True, kw_only=True)
 class CanaryConfig(ExperimentConfig):
-    """As fields.json describes it."""
+    """Made from fields.json by tests/make_config_classes.py."""
 
     buffer_mib: int
     shorter: int

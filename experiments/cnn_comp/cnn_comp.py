@@ -40,14 +40,14 @@ SLOW = {("vgg16", UNTUNED)}
 
 @dataclass(frozen=True, kw_only=True)
 class CnnCompConfig(ExperimentConfig):
-    """As fields.json describes it."""
+    """Made from fields.json by tests/make_config_classes.py."""
 
+    threads: tuple[int, ...]
     networks: tuple[str, ...]
     engines: tuple[str, ...]
     dtypes: tuple[str, ...]
     shapes: tuple[str, ...]
     batches: tuple[int, ...]
-    threads: tuple[int, ...]
     pipeline: str
     mcpu: str
     device: tuple[str, ...]

@@ -36,7 +36,7 @@ IMPOSSIBLE = frozenset({("webgpu", "code.decoder")})
 
 @dataclass(frozen=True, kw_only=True)
 class CodeMetricsConfig(ExperimentConfig):
-    """As fields.json describes it."""
+    """Made from fields.json by tests/make_config_classes.py."""
 
     targets: tuple[str, ...]
     networks: tuple[str, ...]

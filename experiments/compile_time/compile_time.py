@@ -28,7 +28,7 @@ ONNX = Engine("onnx", requirements=("onnx==1.23.2", "protobuf==7.36.2"))
 
 @dataclass(frozen=True, kw_only=True)
 class CompileTimeConfig(ExperimentConfig):
-    """As fields.json describes it."""
+    """Made from fields.json by tests/make_config_classes.py."""
 
     networks: tuple[str, ...]
     frontends: tuple[str, ...]

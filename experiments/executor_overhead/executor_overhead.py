@@ -30,7 +30,7 @@ from tvmdash.trial_util import Timer
 
 @dataclass(frozen=True, kw_only=True)
 class ExecutorOverheadConfig(Sizes, ExperimentConfig):
-    """As fields.json describes it."""
+    """Made from fields.json by tests/make_config_classes.py."""
 
     programs: tuple[str, ...]
     executors: tuple[str, ...]

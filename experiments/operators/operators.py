@@ -23,7 +23,7 @@ ARGUMENTS = ("shape", "other", "stride", "padding", "axes", "dtype", "n", "kib")
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorsConfig(ExperimentConfig):
-    """As fields.json describes it."""
+    """Made from fields.json by tests/make_config_classes.py."""
 
     operators: tuple[str, ...]
     shapes: int

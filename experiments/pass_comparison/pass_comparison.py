@@ -29,7 +29,7 @@ SIZES: Mapping[str, tuple[str, str, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class PassComparisonConfig(ExperimentConfig):
-    """As fields.json describes it."""
+    """Made from fields.json by tests/make_config_classes.py."""
 
     changes: tuple[str, ...]
     networks: tuple[str, ...]

@@ -38,7 +38,7 @@ Call = Callable[..., Sequence[Array]]
 
 @dataclass(frozen=True, kw_only=True)
 class RealModelsConfig(ExperimentConfig):
-    """As fields.json describes it."""
+    """Made from fields.json by tests/make_config_classes.py."""
 
     models: tuple[str, ...]
     forms: tuple[str, ...]

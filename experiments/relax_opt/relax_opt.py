@@ -16,16 +16,16 @@ FAST_MATH = "_fast_math"
 
 @dataclass(frozen=True, kw_only=True)
 class RelaxOptConfig(ExperimentConfig):
-    """As fields.json describes it."""
+    """Made from fields.json by tests/make_config_classes.py."""
 
     networks: tuple[str, ...]
     variants: tuple[str, ...]
     opt_levels: tuple[int, ...]
     batch: int
     profile_repeats: int
-    per_operator: bool
     threads: int
     mcpu: str
+    per_operator: bool
 
 
 class RelaxOpt(RelaxExperiment[RelaxOptConfig]):

@@ -21,7 +21,7 @@ TVM = Engine("tvm", ("attrs==25.4.0", "cloudpickle==3.1.2", "psutil==7.2.2", "to
 
 @dataclass(frozen=True, kw_only=True)
 class RelayToVtaConfig(ExperimentConfig):
-    """As fields.json describes it."""
+    """Made from fields.json by tests/make_config_classes.py."""
 
     targets: tuple[str, ...]
     layers: tuple[int, ...]

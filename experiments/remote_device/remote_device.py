@@ -37,14 +37,14 @@ LOOPBACK_KEY = "tvmdash-loopback"
 
 @dataclass(frozen=True, kw_only=True)
 class RemoteDeviceConfig(ExperimentConfig):
-    """As fields.json describes it."""
+    """Made from fields.json by tests/make_config_classes.py."""
 
+    mcpu: str
     devices: Mapping[str, Mapping[str, Any]]
     networks: tuple[str, ...]
     layers: tuple[int, ...]
     wait_seconds: float
     threads: int
-    mcpu: str
 
 
 class RemoteDevice(Experiment[RemoteDeviceConfig]):

@@ -33,7 +33,7 @@ LAYOUT = "TNC"
 
 @dataclass(frozen=True, kw_only=True)
 class RnnCompConfig(ExperimentConfig):
-    """As fields.json describes it."""
+    """Made from fields.json by tests/make_config_classes.py."""
 
     kinds: tuple[str, ...]
     forms: tuple[str, ...]

@@ -31,7 +31,7 @@ SIZES = ("layers", "width", "heads", "vocabulary")
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerConfig(ExperimentConfig):
-    """As fields.json describes it."""
+    """Made from fields.json by tests/make_config_classes.py."""
 
     models: tuple[str, ...]
     phases: tuple[str, ...]

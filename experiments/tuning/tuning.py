@@ -34,7 +34,7 @@ TVM = Engine(
 
 @dataclass(frozen=True, kw_only=True)
 class TuningConfig(ExperimentConfig):
-    """As fields.json describes it."""
+    """Made from fields.json by tests/make_config_classes.py."""
 
     networks: tuple[str, ...]
     trials: tuple[int, ...]

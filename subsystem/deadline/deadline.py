@@ -24,7 +24,7 @@ WHERE = "config/subsystem/deadline/config.json"
 
 @dataclass(frozen=True, kw_only=True)
 class DeadlineConfig(dates.DatesConfig, SlackConfig, JobConfig):
-    """As fields.json describes it."""
+    """Made from fields.json by tests/make_config_classes.py."""
 
 
 class DeadlineSubsystem(Subsystem[DeadlineConfig]):

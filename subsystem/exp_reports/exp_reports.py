@@ -23,7 +23,7 @@ from tvmdash.text import elide
 
 @dataclass(frozen=True, kw_only=True)
 class ExpReportsConfig(SlackConfig, JobConfig):
-    """As fields.json describes it."""
+    """Made from fields.json by tests/make_config_classes.py."""
 
     graphs: int
 

@@ -34,7 +34,7 @@ REBUILD = "rebuild"
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreConfig(JobConfig):
-    """As fields.json describes it."""
+    """Made from fields.json by tests/make_config_classes.py."""
 
     scores: tuple[Any, ...]
     bootstrap: int

@@ -36,7 +36,7 @@ _NAMED, _NAME, _VALUE = 3, 40, 1200
 
 @dataclass(frozen=True, kw_only=True)
 class SubsysReporterConfig(SlackConfig, JobConfig):
-    """As fields.json describes it."""
+    """Made from fields.json by tests/make_config_classes.py."""
 
 
 class SubsysReporter(Subsystem[SubsysReporterConfig]):

@@ -26,10 +26,10 @@ _GPU_LEVEL_PERCENT = 25.0
 class Limits:
     """From where on something is abnormal."""
 
-    throttle_percent: float = 10.0
-    others_cores: float = 1.0
-    stolen_cores: float = 0.1
-    memory_percent: float = 5.0
+    throttle_percent: float
+    others_cores: float
+    stolen_cores: float
+    memory_percent: float
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class TelemetryConfig(Limits, JobConfig):
-    """As fields.json describes it."""
+    """Made from fields.json by tests/make_config_classes.py."""
 
 
 class TelemetrySubsystem(Subsystem[TelemetryConfig]):

@@ -20,7 +20,7 @@ from tvmdash.subsys_templates import Report, Subsystem
 
 @dataclass(frozen=True, kw_only=True)
 class WebsiteConfig(JobConfig):
-    """As fields.json describes it."""
+    """Made from fields.json by tests/make_config_classes.py."""
 
     receipt_nights: int
     commit_url: str

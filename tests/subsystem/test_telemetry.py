@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.subsystem.scripts import load
+from tvmdash.config_util import read_fields
 from tvmdash.machine import telemetry as telemetry_data
 from tvmdash.machine.telemetry import Cost, Telemetry
 from tvmdash.measure.capture import Capture, Sample
@@ -20,6 +21,7 @@ from tvmdash.measure.capture import Capture, Sample
 REPO = Path(__file__).resolve().parents[2]
 FOLDER = REPO / "subsystem" / "telemetry"
 SUBSYSTEM = load("telemetry")
+LIMITS = SUBSYSTEM.Limits(**{name: field.default for name, field in read_fields(FOLDER / "fields.json").items()})
 STAMP = "20261121T031500Z"
 GB = 1e9
 N = 120
@@ -42,7 +44,7 @@ def telemetry(experiment: str = "opt", **columns: Any) -> Telemetry:
 
 
 def sentences(**columns: Any) -> list[str]:
-    return list(SUBSYSTEM.judgement.abnormal(telemetry(**columns), SUBSYSTEM.Limits()))
+    return list(SUBSYSTEM.judgement.abnormal(telemetry(**columns), LIMITS))
 
 
 def halves(first: float, second: float) -> list[float]:
@@ -105,7 +107,7 @@ def test_other_programs_are_told_from_a_core_for_a_tenth_of_the_run_on() -> None
 def test_of_a_night_on_one_core_others_take_half_at_most() -> None:
     columns = {"elapsed_s": [float(second) for second in range(N)], "busy_cores.own": [0.5] * N}
     one = Telemetry("opt", STAMP, 0, 1.0, 1, 1, Cost(0, 0), {**columns, "busy_cores.others": [0.5] * N})
-    (sentence,) = SUBSYSTEM.judgement.abnormal(one, SUBSYSTEM.Limits())
+    (sentence,) = SUBSYSTEM.judgement.abnormal(one, LIMITS)
     assert sentence == "Other programs kept 0.500 of 1 core busy during 100% of the run."
 
 
@@ -125,7 +127,7 @@ def test_memory_that_was_short_for_a_moment_is_told() -> None:
 
 def test_a_handful_of_readings_is_not_judged() -> None:
     few = Telemetry("opt", STAMP, 0, 1.0, 4, 1, Cost(0, 0), {"elapsed_s": [0.0], "busy_cores.others": [4.0]})
-    assert SUBSYSTEM.judgement.abnormal(few, SUBSYSTEM.Limits()) == []
+    assert SUBSYSTEM.judgement.abnormal(few, LIMITS) == []
 
 
 class Home:

@@ -37,7 +37,7 @@ from tvmdash.config_util.schema import (
     read_needs_tvm,
     read_takes_minutes,
 )
-from tvmdash.config_util.typed import Config, JobConfig, make, resolve_annotations, structure, values_of
+from tvmdash.config_util.typed import Config, JobConfig, annotation_of, make, resolve_annotations, structure, values_of
 
 __all__ = [
     "CONFIG_FILE",
@@ -63,6 +63,7 @@ __all__ = [
     "Field",
     "Fields",
     "JobConfig",
+    "annotation_of",
     "check",
     "check_metrics",
     "compile_schema",

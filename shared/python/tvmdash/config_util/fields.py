@@ -572,4 +572,22 @@ FIELD_SETS: Mapping[str, Fields] = {
             min=1,
         ),
     },
+    "slack": {
+        "channel": Field(
+            "str", "ID of the Slack channel (C...), needed with a bot token; a webhook has its own.", default=""
+        ),
+        "token_file": Field(
+            "str",
+            "File with mode 600, outside the home, that holds the bot token (xoxb-...) or the webhook's URL; none"
+            " there: no Slack.",
+            default="~/.config/tvmdash/slack_token",
+        ),
+        "slack_seconds": Field(
+            "float",
+            "The most time that Slack may cost this subsystem in a night.",
+            default=60.0,
+            min=1,
+            max=1200,
+        ),
+    },
 }

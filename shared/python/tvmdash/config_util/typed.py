@@ -1,7 +1,8 @@
 """A job's checked config as a frozen dataclass, which its class names: `class Score(Subsystem[ScoreConfig])`.
 
-fields.json says what a config may hold; the dataclass says the same to a type checker. A field of type list is a
-`tuple[..., ...]`, a map a `Mapping[str, ...]`, a choice a `str` or a `Literal`; a nullable one is `... | None`.
+fields.json says what a config may hold; the dataclass tells a type checker the same (those of this repository are made
+from it: tests/make_config_classes.py). A field of type list is a `tuple[..., ...]`, a map a `Mapping[str, ...]`, a
+choice a `str` or a `Literal`; a nullable one is `... | None`.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def find_disagreements(kind: type, fields: Fields) -> Iterator[str]:
         if name not in fields:
             yield f"$.{name}: the dataclass has {own}, but no such field is declared. {_remedy(name, kind)}"
         elif not _holds(item.type, fields[name]):
-            yield f"$.{name}: {own} is of another type. Make it `{_annotation(fields[name])}`."
+            yield f"$.{name}: {own} is of another type. Make it `{annotation_of(fields[name])}`."
 
 
 def _remedy(name: str, kind: type) -> str:
@@ -146,9 +147,9 @@ def _holds_each(hint: Any, field: Field) -> bool:
     return field.of is None or _holds(hint, field.of)
 
 
-def _annotation(field: Field) -> str:
+def annotation_of(field: Field) -> str:
     """The field's type as one writes it in the dataclass."""
-    inner = _annotation(field.of) if field.of else "Any"
+    inner = annotation_of(field.of) if field.of else "Any"
     kinds = {"list": f"tuple[{inner}, ...]", "map": f"Mapping[str, {inner}]", "any": "Any", "choice": "str"}
     if field.type == "choice" and field.choices:
         kinds["choice"] = type(field.choices[0]).__name__

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from tvmdash.config_util import JobConfig
 from tvmdash.experiment.rounds import Precision
@@ -24,10 +24,10 @@ class MeasuringConfig:
     max_processes: int
     paired: bool
     interval_percent: float
-    max_minutes: float
     pairs: int
     max_pairs: int
     pair_percent: float
+    max_minutes: float
     process_minutes: float
     data_seed: int
 
@@ -52,6 +52,6 @@ class ExperimentConfig(MeasuringConfig, JobConfig):
     tvm_options: Mapping[str, str] | None
     tvms: tuple[str, ...] | None
     hosts: tuple[str, ...] | None
-    size: Literal["nightly", "smoke"]
+    size: str
     rerun_setup: bool
     sandbox: bool
