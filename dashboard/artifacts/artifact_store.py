@@ -8,6 +8,7 @@ FOLDER/.locks/         per BASE.building: who builds it; per KEY: which nights u
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import tempfile
 from collections.abc import Collection, Iterator
@@ -15,12 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dashboard.artifacts import locks
-from dashboard.artifacts.artifact import LAST_USED, MANIFEST, Artifact, ArtifactError, read_artifact
+from dashboard.artifacts.artifact import LAST_USED, MANIFEST, RUNTIMES, Artifact, ArtifactError, read_artifact
 from tvmdash import common
 from tvmdash.files import trees
 from tvmdash.files.lock import Lock
 
 _BUILDING = ".building"
+_SIZE = "size.json"
 _LOCKS = ".locks"
 _log = logging.getLogger(__name__)
 
@@ -137,7 +139,17 @@ def _last_used(path: Path) -> float:
 
 
 def _size_bytes(path: Path) -> int:
-    return trees.walk(path).size_bytes
+    """What the artifact occupies, counted once and after each runtime that it gets: a TVM has thousands of files."""
+    runtimes, file = path / RUNTIMES, path / _SIZE
+    state = runtimes.stat().st_mtime_ns if runtimes.is_dir() else 0
+    with contextlib.suppress(OSError, TypeError, ValueError):
+        size_bytes, counted = json.loads(file.read_bytes())
+        if counted == state:
+            return int(size_bytes)
+    size_bytes = trees.walk(path).size_bytes
+    with contextlib.suppress(OSError):
+        file.write_text(json.dumps([size_bytes, state]), encoding="ascii")
+    return size_bytes
 
 
 def _name_build_lock(base: str) -> str:

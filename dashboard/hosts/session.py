@@ -41,7 +41,7 @@ from dashboard.hosts.messages import (
 from dashboard.plan.hosts import Host
 from dashboard.process import orphans, process
 from dashboard.process.log import BoundedLog
-from dashboard.process.orphans import MARK
+from dashboard.process.watchdog import MARK
 from tvmdash.errors import DashboardError
 from tvmdash.text import elide
 

@@ -24,7 +24,7 @@ from dashboard.plan.home_config import read_home_config
 from dashboard.plan.job import CodeFolders, Job
 from dashboard.plan.night_plan import Plan
 from dashboard.plan.plan import make_plan
-from dashboard.process import orphans, process, watchdog
+from dashboard.process import orphans, process
 from tvmdash import common
 from tvmdash.dashboard_info import Home, variant_of
 from tvmdash.errors import DashboardError
@@ -125,7 +125,7 @@ def open_workspace(home: Home, code: CodeFolders, *, seed: int | None) -> Iterat
             stamp = common.stamp_of(common.utc_now())
             mark = night_mark(home, stamp)
             process.begin_night(mark)
-            stack.enter_context(watchdog.watch(mark))
+            stack.enter_context(orphans.watch(mark))
             parent, night = plan.config.tmp_data / f"{folders.REMEASURE}-{_folder_name(home)}", None
         else:
             plan = _plan_of_night(home, stamp)

@@ -21,8 +21,8 @@ from dashboard.night.environment import (
 )
 from dashboard.plan.job import Job
 from dashboard.process import process
-from dashboard.process.orphans import MARK
 from dashboard.process.process import Outcome
+from dashboard.process.watchdog import MARK
 from tvmdash import common, devices, stages
 from tvmdash.dashboard_info import BLOCKED, FAILED, OK, SKIPPED, StepReason, StepResult
 from tvmdash.errors import DashboardError

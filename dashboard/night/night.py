@@ -20,7 +20,7 @@ from dashboard.plan import home_machine
 from dashboard.plan.devices import list_cards
 from dashboard.plan.job import REPOSITORY
 from dashboard.plan.night_plan import Plan
-from dashboard.process import orphans, process, watchdog
+from dashboard.process import orphans, process
 from dashboard.upkeep import strays
 from tvmdash.common import parse_stamp, stamp_of, utc_now
 from tvmdash.dashboard_info import (
@@ -80,7 +80,7 @@ def run_night(
         if on_begin is not None:
             on_begin(context.stamp)
         remedies = list_remedies(plan)
-        with watchdog.watch(context.mark, remedies), contextlib.ExitStack() as opened:
+        with orphans.watch(context.mark, remedies), contextlib.ExitStack() as opened:
             try:
                 for note in order.get_ready() if order else ():
                     journal.note(note)

@@ -15,7 +15,7 @@ from dashboard.night.context import Context, is_mark_of
 from dashboard.night.recovery_text import Saved
 from dashboard.plan.job import OF_THE_JOB, Job
 from dashboard.plan.night_plan import Plan
-from dashboard.process import watchdog
+from dashboard.process import orphans, watchdog
 from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, OK, Home, Night, PartialData
 from tvmdash.errors import DashboardError
@@ -73,7 +73,7 @@ def _recover(plan: Plan, folder: Path) -> list[str]:
         repository={**night.repository, "recovered": True},
     )
     try:
-        with watchdog.watch(context.mark):
+        with orphans.watch(context.mark):
             saved, told = _save_all(context, night)
         note = recovery_text.describe_night(stamp, saved)
         partial = tuple(kept.partial for kept in saved if kept.partial)

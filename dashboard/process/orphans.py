@@ -1,28 +1,31 @@
 """The processes that a program leaves behind: found, told apart from the living, ended.
 
 The night is a child subreaper (prctl(2)): a process that a stage detaches becomes a child of the night when its parent
-ends, and is found among its children. A process that outlives the night itself is ended by `watchdog`.
+ends, and is found among its children. A process that outlives the night itself is ended by `watchdog`, a program that
+starts with each night and so imports nothing of the dashboard.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from dashboard.process import watchdog
+from dashboard.process.watchdog import mark_of
 from tvmdash.errors import DashboardError
-
-MARK = "TVMDASH_STAGE_ID"
-"""Environment variable by which the processes of one stage are known: `<night>/<number>`."""
 
 DEADLINE_S = 10.0
 _PR_SET_CHILD_SUBREAPER = 36
+_KEPT = ("PATH", "HOME", "SLURM_CONF")
 
 _live: dict[int, str] = {}
 _lock = threading.Lock()
@@ -139,21 +142,19 @@ def spare(pid: int) -> None:
     _helpers.add(pid)
 
 
-def mark_of(pid: int) -> str | None:
-    """The stage id that the process carries in its environment, if it can be read."""
+@contextlib.contextmanager
+def watch(night: str, remedies: Sequence[Sequence[str]] = ()) -> Iterator[None]:
+    """While the block lasts, another process stands by to end this night's programs should this one be killed.
+
+    remedies: commands for what these programs leave elsewhere; called only where one of them had to be ended.
+    """
+    environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    argv = [sys.executable, "-I", "-S", watchdog.__file__, night, json.dumps([list(each) for each in remedies])]
+    guard = subprocess.Popen(argv, stdin=subprocess.PIPE, env=environment, cwd="/", start_new_session=True)
+    spare(guard.pid)
     try:
-        environment = Path(f"/proc/{pid}/environ").read_bytes()
-        while not environment and _becomes_another_program(pid):
-            time.sleep(0.001)
-            environment = Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        return None
-    prefix = os.fsencode(f"{MARK}=")
-    marks = (item[len(prefix) :] for item in environment.split(b"\0") if item.startswith(prefix))
-    return next((os.fsdecode(text) for text in marks), None)
-
-
-def _becomes_another_program(pid: int) -> bool:
-    """Whether execve(2) has not yet laid out the process's arguments: its environment reads as empty until then."""
-    state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    return state not in "ZX" and not Path(f"/proc/{pid}/cmdline").read_bytes()
+        yield
+    finally:
+        assert guard.stdin is not None
+        guard.stdin.close()
+        guard.wait()

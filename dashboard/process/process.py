@@ -14,8 +14,9 @@ from pathlib import Path
 
 from dashboard.process import orphans
 from dashboard.process.log import BoundedLog
-from dashboard.process.orphans import DEADLINE_S, MARK, signal_group
+from dashboard.process.orphans import DEADLINE_S, signal_group
 from dashboard.process.sandbox import Sandbox, split_code
+from dashboard.process.watchdog import MARK
 from tvmdash.errors import DashboardError
 
 GRACE_S = 5.0

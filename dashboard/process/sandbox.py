@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from dashboard.process import escape, orphans
+from dashboard.process import escape, orphans, watchdog
 from tvmdash.errors import DashboardError
 from tvmdash.files import trees
 
@@ -194,7 +194,7 @@ def find_obstacle() -> str:
 def _run_tool(argv: Sequence[str], timeout_s: float | None = None) -> subprocess.CompletedProcess[str]:
     """Run a program of the dashboard's own; no stage that ends meanwhile takes it for an orphan."""
     mark = f"sandbox/{os.getpid()}-{time.monotonic_ns()}"
-    environment, pipe = {**os.environ, orphans.MARK: mark}, subprocess.PIPE
+    environment, pipe = {**os.environ, watchdog.MARK: mark}, subprocess.PIPE
     process = orphans.start(
         lambda: subprocess.Popen(argv, env=environment, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe), mark
     )

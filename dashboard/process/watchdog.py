@@ -2,26 +2,26 @@
 
 The night starts this program and holds the other end of its standard input. When the night is gone, by whatever
 signal, the input ends, and every process that carries the night's mark is ended.
+
+It starts with each night: what it imports would take several times as long as all that it does.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
-from dashboard.process.orphans import mark_of, spare
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-_REPOSITORY = Path(__file__).resolve().parents[2]
+MARK = "TVMDASH_STAGE_ID"
+"""Environment variable by which the processes of one stage are known: `<night>/<number>`."""
+
 _DEADLINE_S = 30.0
 _REMEDY_S = 60.0
-_KEPT = ("PATH", "HOME", "SLURM_CONF")
 
 
 def end_marked(night: str) -> int:
@@ -39,35 +39,53 @@ def end_all(is_meant: Callable[[str], bool]) -> int:
             break
         for pid in pids:
             ended.add(pid)
-            with contextlib.suppress(ProcessLookupError, PermissionError):
+            try:  # noqa: SIM105 - contextlib is one of those imports
                 os.kill(pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                pass
         time.sleep(0.01)
     return len(ended)
 
 
-@contextlib.contextmanager
-def watch(night: str, remedies: Sequence[Sequence[str]] = ()) -> Iterator[None]:
-    """While the block lasts, another process stands by to end this night's programs should this one be killed.
-
-    remedies: commands for what these programs leave elsewhere; called only where one of them had to be ended.
-    """
-    environment = {
-        **{name: os.environ[name] for name in _KEPT if name in os.environ},
-        "PYTHONPATH": f"{_REPOSITORY}:{_REPOSITORY / 'shared' / 'python'}",
-    }
-    argv = [sys.executable, "-m", "dashboard.process.watchdog", night, json.dumps([list(each) for each in remedies])]
-    guard = subprocess.Popen(argv, stdin=subprocess.PIPE, env=environment, cwd="/", start_new_session=True)
-    spare(guard.pid)
-    try:
-        yield
-    finally:
-        assert guard.stdin is not None
-        guard.stdin.close()
-        guard.wait()
-
-
 def _processes() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
+
+
+def mark_of(pid: int) -> str | None:
+    """The stage id that the process carries in its environment, if it can be read."""
+    try:
+        environment = _read(f"/proc/{pid}/environ")
+        while not environment and _becomes_another_program(pid):
+            time.sleep(0.001)
+            environment = _read(f"/proc/{pid}/environ")
+    except OSError:
+        return None
+    prefix = os.fsencode(f"{MARK}=")
+    marks = (item[len(prefix) :] for item in environment.split(b"\0") if item.startswith(prefix))
+    return next((os.fsdecode(text) for text in marks), None)
+
+
+def _becomes_another_program(pid: int) -> bool:
+    """Whether execve(2) has not yet laid out the process's arguments: its environment reads as empty until then."""
+    state = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[0]
+    return state not in b"ZX" and not _read(f"/proc/{pid}/cmdline")
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _remedy(commands: str) -> None:
+    """Call commands that stand in a text of JSON."""
+    import json
+    import subprocess
+
+    for argv in json.loads(commands):
+        try:  # noqa: SIM105
+            subprocess.run(argv, check=False, timeout=_REMEDY_S, stdin=subprocess.DEVNULL)
+        except (OSError, subprocess.TimeoutExpired):  # nobody is left to be told
+            pass
 
 
 def main() -> None:
@@ -79,10 +97,8 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)
     while os.read(0, 4096):
         pass
-    if end_marked(sys.argv[1]):
-        for argv in json.loads(sys.argv[2]) if len(sys.argv) > 2 else ():
-            with contextlib.suppress(OSError, subprocess.TimeoutExpired):  # nobody is left to be told
-                subprocess.run(argv, check=False, timeout=_REMEDY_S, stdin=subprocess.DEVNULL)
+    if end_marked(sys.argv[1]) and len(sys.argv) > 2:
+        _remedy(sys.argv[2])
 
 
 if __name__ == "__main__":

@@ -47,8 +47,12 @@ _WARM = Warm(
         "dashboard.investigate.remeasure.remeasure",
         "dashboard.investigate.reproduce.reproduce",
         "dashboard.investigate.tries.tries",
+        "dashboard.night.heartbeat",
         "dashboard.night.night",
+        "packaging.utils",
+        "pynvml",
         *COMMANDS,
+        "tests.dashboard.read_once",
     ],
     [REPO, REPO / "shared" / "python"],
 )

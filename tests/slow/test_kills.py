@@ -16,6 +16,7 @@ from subprocess import Popen
 import pytest
 
 from dashboard.archive import archive
+from dashboard.process import watchdog
 from tests.dashboard import homes
 from tests.dashboard.homes import HomeForTests
 from tests.slack import server
@@ -93,7 +94,7 @@ class Killer:
 def find_watchdogs(home: HomeForTests) -> list[int]:
     """The watchdogs of this home's nights."""
     mark = f"{home.path}:".encode()
-    return [pid for pid in homes.pids() if b"dashboard.process.watchdog" in (line := read_argv(pid)) and any(
+    return [pid for pid in homes.pids() if watchdog.__file__.encode() in (line := read_argv(pid)) and any(
         word.startswith(mark) for word in line
     )]  # fmt: skip
 

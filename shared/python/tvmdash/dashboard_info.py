@@ -463,13 +463,13 @@ class Home:
     def last_nights(self, count: int, *, jobs: bool = True) -> Iterator[Night]:
         """The newest readable nights, newest first; without their jobs, most of what there is to read, if so asked."""
         for stamp in self.night_stamps()[: -count - 1 : -1]:
-            with contextlib.suppress(DashboardError):  # one broken file must not hide the other nights
+            with contextlib.suppress(DashboardError, OSError):  # one broken file must not hide the other nights
                 yield self.read_night(stamp) if jobs else self._read_without_jobs(stamp)
 
     def _read_without_jobs(self, stamp: str) -> Night:
         path = self.night_file(stamp)
-        value = common.read_json(path)
-        return Night.from_json({**value, "jobs": []} if isinstance(value, dict) else value, path)
+        status = path.stat()
+        return _read_without_jobs(path, (status.st_ino, status.st_mtime_ns, status.st_size))
 
     def data_stamps(self, experiment: str) -> list[str]:
         """The stamps of the experiment's data files, oldest first."""
@@ -488,6 +488,13 @@ class Home:
         path = folder / STAMP_FILE
         stamp = path.read_text(encoding="ascii", errors="replace").strip() if path.is_file() else ""
         return stamp if common.is_stamp(stamp) else None
+
+
+@functools.lru_cache(maxsize=64)
+def _read_without_jobs(path: Path, state: tuple[int, int, int]) -> Night:
+    """The night in a file in this state; several ask for the same last nights."""
+    value = common.read_json(path)
+    return Night.from_json({**value, "jobs": []} if isinstance(value, dict) else value, path)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.process import orphans, process
+from dashboard.process import process, watchdog
 from dashboard.process.log import HEAD_BYTES, TAIL_BYTES, BoundedLog
 from dashboard.process.process import Outcome
 from tests.dashboard import homes
@@ -210,13 +210,13 @@ def test_a_program_without_a_mark_carries_the_nights(tmp_path: Path) -> None:
 
 def test_a_watchdog_ends_what_carries_its_mark_once_its_night_is_gone() -> None:
     mark = "/home/größe\udcff:20261121T000000Z"
-    env = {**homes.environment(), orphans.MARK: f"{mark}/1"}
-    other = {**homes.environment(), orphans.MARK: f"{mark}0/1"}
+    env = {**homes.environment(), watchdog.MARK: f"{mark}/1"}
+    other = {**homes.environment(), watchdog.MARK: f"{mark}0/1"}
     with (
         subprocess.Popen(["setsid", "sleep", "300"], env=env) as marked,
         subprocess.Popen(["sleep", "300"], env=other) as neighbour,
     ):
-        argv = [sys.executable, "-m", "dashboard.process.watchdog", mark]
+        argv = [sys.executable, "-I", "-S", watchdog.__file__, mark]
         guard = subprocess.Popen(argv, env=homes.environment(), stdin=subprocess.PIPE, cwd="/")
         time.sleep(0.1)
         assert marked.poll() is None
