@@ -19,7 +19,7 @@ from dashboard.artifacts.artifact import Artifact
 
 __all__ = ["pytest_runtest_call", "pytest_runtest_protocol", "pytest_runtest_setup", "pytest_runtest_teardown"]
 """Every test has a time-out."""
-pytest_plugins = ["costs"]
+pytest_plugins = ["costs", "golden_files"]
 os.environ.pop("PYTHONSAFEPATH", None)  # run.sh sets it for pytest itself; a night's stages do not have it
 os.environ["SLURMD_NODENAME"] = f"tests-{os.getpid()}"  # the nights of other workers are as if on other machines
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # so starts what stands before & in a script; programs inherit it

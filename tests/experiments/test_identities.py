@@ -1,6 +1,6 @@
 """What each experiment's points are called in records: another name would begin other series and lose their history.
 
-`python -m tests.experiments.test_identities` writes the golden file anew, where other series are meant.
+`pytest --update` writes the golden file anew, where other series are meant.
 """
 
 from __future__ import annotations
@@ -8,19 +8,17 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.experiments.trying import EXPERIMENTS, modules
+from tests.golden_files import Golden
 from tvmdash import common, config_util
 from tvmdash.exp_templates import Experiment
 from tvmdash.experiment.points import group_points, name_values
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "points.json"
 SAMPLE = EXPERIMENTS.parent / "sample-dashboard-home" / "config" / "experiments"
 
 
@@ -73,13 +71,7 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
-@pytest.mark.parametrize("name", sorted(common.read_json(GOLDEN)))
-def test_points_keep_the_names_that_their_series_have(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_points_keep_the_names_that_their_series_have(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    assert points_of(name) == common.read_json(GOLDEN)[name]
-
-
-if __name__ == "__main__":
     names = sorted(path.parent.name for path in EXPERIMENTS.glob("*/fields.json"))
-    common.write_json(GOLDEN, {name: points_of(name) for name in names})
-    sys.stdout.write(f"{GOLDEN}\n")
+    golden.values("points.json", {name: points_of(name) for name in names})

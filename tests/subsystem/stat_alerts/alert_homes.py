@@ -24,6 +24,7 @@ from tvmdash import common
 from tvmdash.dashboard_info import Home, JobResult, Night
 from tvmdash.incidents import annotations, command
 from tvmdash.series import store
+from tvmdash.verdict import NightVerdict, read_verdict
 
 REPO = Path(__file__).resolve().parents[3]
 SUBSYSTEM = REPO / "subsystem" / "stat_alerts"
@@ -31,6 +32,7 @@ FIRST = datetime.datetime(2026, 5, 1, 3, 15, tzinfo=datetime.UTC)
 WORKLOADS = ("mlp", "dqn", "bert", "gru")
 EXPERIMENT = "relax_opt"
 COMMANDS = {"incidents": command.main, "annotate": annotations.main}
+MLP = "relax_opt mlp run time (opt_level 3)"
 BASE = {"run": 0.25, "compile": 330.0, "size": 35_794, "memory": 2_168}
 
 
@@ -169,6 +171,12 @@ class AlertHome:
         with store.open_for_writing(self.home.store_file) as opened:
             for folder in sorted(self.home.data("x").parent.iterdir()):
                 opened.ingest(folder, folder.name)
+
+    def verdict(self, night: int) -> NightVerdict:
+        """What the last run said of that night."""
+        found = read_verdict(self.home, stamp_of(night))
+        assert found is not None
+        return found
 
     def run(self, night: int, *, jobs: tuple[JobResult, ...] = (), **config: Any) -> dict[str, str]:
         """Run the subsystem in this process for a night, of which `jobs` are known; its report."""

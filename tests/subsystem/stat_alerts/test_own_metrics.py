@@ -63,7 +63,7 @@ def test_it_is_called_what_its_author_calls_it_and_is_on_the_pages_with_its_unit
     for night in range(STEP, NIGHTS):
         verdict = judged(home, night, job)
     site.publish_here(verdict.night)
-    assert "relax_opt mlp decoding <fast>" in site.page(f"nights/{verdict.night}.html").words
+    assert "mlp decoding <fast>" in site.page(f"nights/{verdict.night}.html").words
     (page,) = (home.home.output("website") / "experiments").glob("relax-opt-*.html")
     words = site.page(f"experiments/{page.name}").words
     assert "mlp decoding <fast>" in words

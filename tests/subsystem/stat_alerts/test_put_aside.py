@@ -31,6 +31,12 @@ def retire(home: AlertHome, pattern: str) -> None:
     decisions.retire(home.home, pattern, BEFORE_TONIGHT)
 
 
+def assert_names(told: str, *parts: str) -> None:
+    """It is one line that names these."""
+    assert told.count("\n") == 1
+    assert [part for part in parts if part not in told] == []
+
+
 def test_retired_series_are_counted_and_missed_by_nobody(tmp_path: Path) -> None:
     home = AlertHome(tmp_path).fill(Truth(**FEW, absent={("dqn", night) for night in range(37, 40)}))
     assert judged(home, 38).level is Level.INCOMPLETE
@@ -38,9 +44,9 @@ def test_retired_series_are_counted_and_missed_by_nobody(tmp_path: Path) -> None
     verdict = judged(home, 39)
     assert (verdict.level, verdict.expected, verdict.retired, verdict.missing) == (Level.STEADY, 8, 8, ())
     report = home.run(39)["value"]
-    assert "8 series are retired: not reported as missing." in report
-    assert "had no value tonight" not in report
-    assert standing(home)["relax_opt dqn run time (opt_level 3)"]["standing"] == Standing.GONE
+    assert "8 series are retired" in report
+    assert "Not judged" not in report
+    assert standing(home)[NOISY.replace("mlp", "dqn")]["standing"] == Standing.GONE
 
 
 def test_a_retired_experiment_that_did_not_run_is_missed_by_nobody(tmp_path: Path) -> None:
@@ -62,17 +68,17 @@ def test_what_was_retired_is_expected_again_when_that_is_taken_back(
     judged(home, 38)
     retire(home, "relax_opt dqn*")
     assert do(home, "retire") == 0
-    assert capsys.readouterr().out == "relax_opt dqn*: retired on 2026-04-30 by ann: too noisy\n"
+    assert_names(capsys.readouterr().out, "relax_opt dqn*", "retired", "2026-04-30", "ann", "too noisy")
     assert do(home, "unretire", "relax_opt dqn*", "it is back", "--who", "bob") == 0
     assert judged(home, 39).level is Level.INCOMPLETE
     assert do(home, "unretire", "relax_opt dqn*") == 2
-    assert "'relax_opt dqn*' is not retired. Retired is: nothing." in capsys.readouterr().err
+    assert "not retired" in capsys.readouterr().err
     assert '"words": "it is back"' in (home.home.root / "results" / "annotations.jsonl").read_text()
 
 
 def test_what_matches_nothing_and_is_like_nothing_is_refused(tmp_path: Path) -> None:
     home = AlertHome(tmp_path).fill(Truth(**FEW))
-    with pytest.raises(DashboardError, match="matches no experiment and no series"):
+    with pytest.raises(DashboardError, match="matches no"):
         retire(home, "zzzz.qqqq")
 
 
@@ -80,15 +86,16 @@ def test_a_muted_series_is_no_suspect_and_counted(tmp_path: Path, capsys: pytest
     home = AlertHome(tmp_path).fill(Truth(**FEW).step("mlp", 3, "run", 5, 1.5), stop=6)
     assert [suspect.name for suspect in judged(home, 5).suspects] == [NOISY]
     until = common.utc_now() + datetime.timedelta(days=9)
-    assert decisions.mute(home.home, "relax_opt mlp*(opt_level 3)", until, BEFORE_TONIGHT).startswith("4 series: ")
+    pattern = "relax_opt mlp*(opt_level 3)"
+    assert decisions.mute(home.home, pattern, until, BEFORE_TONIGHT).startswith("4 series: ")
     verdict = judged(home, 5)
     assert (verdict.level is Level.SUSPECT, verdict.suspects, verdict.muted) == (False, (), 4)
-    assert f"{verdict.muted} series are muted: judged but not reported." in home.run(5)["value"]
+    assert "4 series are muted" in home.run(5)["value"]
     assert standing(home)[NOISY]["standing"] == Standing.SUSPECT
     capsys.readouterr()
     assert do(home, "mute") == 0
-    assert capsys.readouterr().out == (f"relax_opt mlp*(opt_level 3): muted until {until:%Y-%m-%d} by ann: too noisy\n")
-    assert do(home, "unmute", "relax_opt mlp*(opt_level 3)") == 0
+    assert_names(capsys.readouterr().out, pattern, "muted", f"{until:%Y-%m-%d}", "ann", "too noisy")
+    assert do(home, "unmute", pattern) == 0
     assert do(home, "mute") == 0
     assert capsys.readouterr().out.endswith("Nothing is muted.\n")
 
@@ -99,9 +106,9 @@ def test_a_muted_series_is_no_suspect_and_counted(tmp_path: Path, capsys: pytest
         (("retire", "relax_opt dpn*", "gone"), "Did you mean 'relax_opt'"),
         (("retire", "*", "gone"), "'*' would retire everything"),
         (("retire", "relax_opt dqn*"), "WHY is missing"),
-        (("mute", "relax_opt", "loud", "--days", "400"), "is not within the next 365 days"),
-        (("mute", "relax_opt", "loud", "--until", "2020-01-01"), "2020-01-01 is not within the next 365 days"),
-        (("unmute", "relax_opt"), "'relax_opt' is not muted. Muted is: nothing."),
+        (("mute", "relax_opt", "loud", "--days", "400"), "365 days"),
+        (("mute", "relax_opt", "loud", "--until", "2020-01-01"), "2020-01-01"),
+        (("unmute", "relax_opt"), "not muted"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(

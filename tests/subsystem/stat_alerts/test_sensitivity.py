@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -83,13 +84,13 @@ def test_nights_of_one_pair_because_nothing_changed_do_not_say_what_a_change_wou
     assert [item.tonight[0].series for item in said] == [8, 0, 0]
     assert [item.lately[0].series for item in said] == [8, 8, 8]
     assert [item.unchanged for item in said] == [8, 16, 24]
-    assert "would have been reported tonight" not in home.run(3)["value"]
+    assert "beside the reference" not in home.run(3)["value"]
 
 
 def test_the_report_says_what_would_have_been_told(tmp_path: Path) -> None:
     home = Nights(3, scatter=0.005).fill(tmp_path)
-    said = "Of 8 series beside the reference, a step of 3 % would have been reported tonight in 8, of 5 % in 8."
-    assert said in home.run(2)["value"]
+    (line,) = (line for line in home.run(2)["value"].splitlines() if "beside the reference" in line)
+    assert re.findall(r"\d+", line) == ["8", "3", "8", "5", "8"], "of 8 series steps of 3 % in 8, of 5 % in 8"
 
 
 def test_the_page_of_alerts_says_what_would_have_been_told(tmp_path: Path) -> None:
@@ -98,8 +99,8 @@ def test_the_page_of_alerts_says_what_would_have_been_told(tmp_path: Path) -> No
     said = [said_of(home, night) for night in range(1, 3)][-1]
     site.publish_here(judged(home, 2).night)
     words = site.page("alerts.html").words
-    assert f"a step of 5 % reported in {said.tonight[1].told} of 8 series tonight" in words
-    assert f"in {said.lately[1].told} of 16 on the last 2 nights" in words
+    assert f"in {said.tonight[1].told} of 8 series" in words
+    assert f"in {said.lately[1].told} of 16 " in words
 
 
 def test_the_detector_of_times_is_not_tested_on_series_that_it_does_not_judge(
@@ -118,4 +119,4 @@ def test_the_verdict_states_how_often_such_a_night_tells_something_by_chance(tmp
     assert stated == ByChance(8, 1e-4, pytest.approx(8e-4))
     site = Site(home.home)
     site.publish_here(judged(home, 1).night)
-    assert "reported by chance on at most 0.08 % of nights, over 8 series" in site.page("alerts.html").words
+    assert "0.08 % of nights" in site.page("alerts.html").words

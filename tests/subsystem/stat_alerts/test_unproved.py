@@ -20,7 +20,7 @@ from dashboard.cli.arguments import OK_CODE, TVM_WORSE
 from dashboard.cli.fail_on import judge_exit_code
 from tests.subsystem import scripts, slack_homes
 from tests.subsystem.slack_homes import job
-from tests.subsystem.stat_alerts.alert_homes import REPO, AlertHome, Truth, stamp_of
+from tests.subsystem.stat_alerts.alert_homes import MLP, REPO, AlertHome, Truth, stamp_of
 from tests.subsystem.stat_alerts.test_night_verdict import judged
 from tests.subsystem.website.sites import Site
 from tests.thorough import examples
@@ -250,12 +250,14 @@ def test_all_that_tells_of_a_night_with_an_unproved_slowdown_agrees(tmp_path: Pa
     site, slack = Site(home.home), slack_homes.SlackHome(tmp_path)
     jobs = (job("relax_opt"), job("stat_alerts", kind="subsystem"))
     for night in range(40, 43):
-        words = verdict_on(home, planted.why, night, *jobs).headline
-        assert words.startswith("Possibly worse, not yet confirmed: relax_opt mlp run time (opt_level 3) +2")
+        verdict = verdict_on(home, planted.why, night, *jobs)
+        words = verdict.headline
+        assert (verdict.level, [suspect.name for suspect in verdict.suspects]) == (Level.SUSPECT, [MLP])
+        assert f"{MLP} +2" in words
         tonight = Night(stamp_of(night), "running", jobs=jobs)
         assert words in site.publish_here(tonight.stamp).first("h1")
         assert words in site.page(f"nights/{tonight.stamp}.html").first("h1")
-        assert slack.run("subsys_reporter", tonight).text.splitlines()[0].startswith("⚠️ Possibly worse, not yet")
+        assert slack.run("subsys_reporter", tonight).text.splitlines()[0].startswith(f"⚠️ {words[:60]}")
         over = Night(tonight.stamp, COMPLETE, elapsed_s=60, jobs=jobs)
         assert words in night_summary.summarize_night(home.home, over)
         assert words in night_summary.summarize_status(home.home, over)
