@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +41,19 @@ def versions_of(nights: list[dict[str, Any]]) -> list[str]:
     return [night["night"]["artifact"]["version"] for night in nights]
 
 
+def counts(output: str) -> tuple[int, int]:
+    """How many TVMs a backfill found measured, and how many nights it measured."""
+    found = re.search(r"(\d+) already measured, (\d+) nights? measured", output)
+    assert found is not None, output
+    return int(found[1]), int(found[2])
+
+
 def test_each_tvm_is_a_night_of_its_own_kept_apart_and_never_measured_twice(lab: Lab) -> None:
     lab.home.night()
     before = sorted(lab.home.home.data(NAME).iterdir())
     done = fill(lab)
     assert done.code == 0, done.output
-    assert "6 TVMs in pypi:0.20.0..0.25.0: 1 already measured, 5 nights measured now" in done.output
+    assert counts(done.output) == (1, 5)
     nights = kept(lab)
     assert versions_of(nights) == VERSIONS[:-1]
     assert len({night["timestamp"] for night in nights}) == 5
@@ -61,24 +69,24 @@ def test_each_tvm_is_a_night_of_its_own_kept_apart_and_never_measured_twice(lab:
     runs = len(lab.runs())
     again = fill(lab)
     assert again.code == 0
-    assert "6 already measured, 0 nights measured now" in again.output
+    assert counts(again.output) == (6, 0)
     assert len(lab.runs()) == runs
-    assert "Backfill: 5 of speed, the last one measured 20" in lab.home.run(verb="status").output
+    assert "Backfill: 5 of speed" in lab.home.run(verb="status").output
 
 
 def test_rounds_measure_all_of_them_there_and_back(lab: Lab) -> None:
     assert fill(lab, "--gaps").code == 0
     done = fill(lab, "--rounds", "3")
     assert done.code == 0
-    assert "0 already measured, 12 nights measured now" in done.output
+    assert counts(done.output) == (0, 12)
     assert versions_of(kept(lab))[6:] == [*reversed(VERSIONS), *VERSIONS]
-    assert "6 already measured, 0 nights" in fill(lab, "--rounds", "2").output
+    assert counts(fill(lab, "--rounds", "2").output) == (6, 0)
 
 
 def test_a_backfill_whose_time_is_over_goes_on_where_it_was(lab: Lab) -> None:
     first = fill(lab, "--budget", "1s")
     assert first.code == 1
-    assert "Run the same command again to continue." in first.output
+    assert "Run the same command" in first.output
     had = versions_of(kept(lab))
     assert fill(lab).code == 0
     assert versions_of(kept(lab)) == VERSIONS
@@ -138,7 +146,7 @@ def test_by_dates_the_last_commit_of_each_day_is_kept() -> None:
     dates = ["2026-08-01T23:30:00-02:00", "2026-08-02T03:00:00Z", "2026-08-02T20:00:00+00:00", "2026-08-05T01:00:00Z"]
     candidates = [commit(at, date) for at, date in enumerate(dates)]
     assert [one.id for one in choose(candidates, Choice(days=1))] == ["0", "2", "3"]
-    with pytest.raises(DashboardError, match="works only with commits, not with releases"):
+    with pytest.raises(DashboardError, match="only with commits"):
         choose([commit(0)], Choice(days=1))
 
 

@@ -69,8 +69,10 @@ def test_the_release_that_made_it_slower_is_found_and_told_to_its_incident(lab: 
     assert result["measurements"] >= result["least"]
     assert f"became higher, +{100 * result['effect']:.2g} %" in done.output
     assert {tuple(run["points"]) for run in lab.runs() if run["points"]} == {("mlp",)}
-    assert incidents.ledger_of(lab.home.path).find("i2026").bisected is not None
-    assert "Bisected: it came with 0.17.0" in done.output
+    answer = incidents.ledger_of(lab.home.path).find("i2026").bisected
+    assert answer is not None
+    assert [suspect.id for suspect in answer.suspects] == ["0.17.0"]
+    assert "Bisected" in done.output
     assert sorted(lab.home.home.data(NAME).iterdir()) == before, "nothing is published"
 
 
@@ -81,13 +83,14 @@ def test_a_release_that_crashes_is_walked_round_and_named_where_it_matters(lab: 
     result = kept(lab.home)
     assert result["state"] == "range"
     assert [one["id"] for one in result["suspects"]] == ["0.16.0", "0.17.0"]
-    assert "0.16.0 (not measured: run:" in done.output
+    assert list(result["failed"]) == ["0.16.0"]
+    assert "0.16.0 (not measured" in done.output
 
 
 def test_a_search_that_was_ended_goes_on_from_its_journal(lab: Lab) -> None:
     done = bisect(lab, *ENDS, "--budget", "1s")
     assert done.code == 1
-    assert "Run the same command again to continue" in done.output
+    assert "Run the same command" in done.output
     first = lines(lab.home)
     (path,) = (lab.home.path / "results" / "bisections").glob("*.jsonl")
     with path.open("ab") as file:
@@ -106,17 +109,17 @@ def test_ends_that_are_equal_are_said_to_be(lab: Lab) -> None:
     lab.change(sigma=0.0004)
     done = bisect(lab, *ENDS, series="net.bert run time")
     assert done.code == 1
-    assert "No step found: speed net.bert run time is the same at 0.10.0 and 0.22.0" in done.output
+    result = kept(lab.home)
+    assert (result["state"], result["good"]["id"], result["bad"]["id"]) == ("no step", "0.10.0", "0.22.0")
+    assert "No step found" in done.output
 
 
 def test_a_budget_that_ends_before_the_ends_are_clear_names_no_suspect(lab: Lab) -> None:
     lab.change(sigma=0.5)
     done = bisect(lab, *ENDS, "--budget", "3s")
     assert done.code == 1
-    assert "differs between" in done.output
-    assert "it is still unclear whether" in done.output
     assert "became" not in done.output
-    assert kept(lab.home)["suspects"] == []
+    assert (kept(lab.home)["state"], kept(lab.home)["suspects"]) == ("budget", [])
 
 
 def test_values_of_another_code_are_not_mixed_with_those_of_today(lab: Lab) -> None:
@@ -126,7 +129,7 @@ def test_values_of_another_code_are_not_mixed_with_those_of_today(lab: Lab) -> N
     script.write_text(script.read_text() + "# changed\n")
     done = bisect(lab, *ENDS)
     assert done.code == 2
-    assert "was started with a different fingerprint" in done.output
+    assert "different fingerprint" in done.output
     assert bisect(lab, *ENDS, "--fresh", "--budget", "2s").code in (0, 1)
     assert lines(lab.home)[0]["fingerprint"] != before
 
@@ -237,7 +240,9 @@ def test_the_commit_that_slowed_a_real_build_is_found(tmp_path: Path) -> None:
     assert done.code == 0, done.output
     result = kept(home)
     assert [one["title"] for one in result["suspects"]] == [f"Change number {CULPRIT}"], done.output
-    assert f'{commits[CULPRIT][:12]} "Change number 8" by Ada, 2026-08-09' in done.output
+    (suspect,) = result["suspects"]
+    assert (suspect["id"], suspect["author"], suspect["date"][:10]) == (commits[CULPRIT], "Ada", "2026-08-09")
+    assert commits[CULPRIT][:12] in done.output
     assert result["effect"] > 0.1
     assert result["builds"] <= 4
     assert list(result["failed"]) == [commits[BROKEN]], "the middle one cannot be compiled and is walked round"

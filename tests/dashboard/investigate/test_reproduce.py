@@ -92,9 +92,9 @@ def test_one_exported_line_is_measured_again_in_a_home_that_knows_nothing_of_it(
     shutil.rmtree(lab.home.home.config("experiment", NAME))
     done = reproduce(lab, str(tmp_path / "one.jsonl"))
     assert done.code == 0, done.output
-    assert "Same machine as in the original measurement." in done.output
-    assert "Current code and config." in done.output
-    assert "1 of 1 hold." in done.output
+    done_as = result(lab)
+    assert (done_as["is_same_machine"], done_as["is_same_code"], done_as["verdict"]) == (True, True, HOLDS)
+    assert "1 of 1 hold" in done.output
     assert {tuple(run["points"]) for run in lab.runs() if run["points"]} == {("bert",)}
     assert {run["seed"] for run in lab.runs()} == {lab.runs()[0]["seed"]}
 
@@ -123,7 +123,7 @@ def test_records_of_two_nights_or_of_one_that_pins_nothing_are_refused(lab: Lab,
     with pytest.raises(DashboardError, match="records of 2 nights"):
         receipt.read(Home(tmp_path), str(tmp_path / "two.jsonl"))
     (tmp_path / "old.jsonl").write_text(json.dumps({**line, "pins": {}}))
-    with pytest.raises(DashboardError, match="has no config and seed and artifact and fingerprint"):
+    with pytest.raises(DashboardError, match="artifact and fingerprint"):
         receipt.read(Home(tmp_path), str(tmp_path / "old.jsonl"))
     (tmp_path / "none.jsonl").write_text("")
     with pytest.raises(DashboardError, match="contains no records"):
@@ -138,9 +138,8 @@ def test_a_number_that_this_machine_does_not_give_any_more_does_not_hold(lab: La
     (line,) = result(lab)["lines"]
     assert line["found"]["effect"] == pytest.approx(0.3, abs=0.03)
     assert line["verdict"] == result(lab)["verdict"] == DOES_NOT_HOLD
-    assert "Same machine as in the original measurement." in done.output
-    assert "outside the noise" in done.output
-    assert "0 of 1 hold, 1 does not hold." in done.output
+    assert result(lab)["is_same_machine"]
+    assert "DOES NOT HOLD" in done.output
     assert {tuple(run["points"]) for run in lab.runs() if run["points"]} == {("mlp",)}
 
 
@@ -148,28 +147,29 @@ def test_a_difference_where_the_machine_of_then_is_not_known_cannot_be_told(lab:
     lab.change(machine=1.3)
     done = reproduce(lab, name_of(lab), "--rounds", "4")
     assert done.code == 4
-    assert "CANNOT TELL: the receipt does not name the machine" in done.output
-    assert "0 of 2 hold, 2 inconclusive." in done.output
+    assert result(lab)["is_same_machine"] is None
+    assert [line["verdict"] for line in result(lab)["lines"]] == [CANNOT_TELL] * 2
+    assert "CANNOT TELL" in done.output
 
 
 def test_rounds_that_scatter_more_than_what_matters_tell_nothing(lab: Lab) -> None:
     lab.change(sigma=0.1)
     done = reproduce(lab, name_of(lab), "mlp", "bert", "--rounds", "4")
     assert done.code == 4
-    assert "CANNOT TELL: a change of 5 % could hide in the noise" in done.output
     assert [line["verdict"] for line in result(lab)["lines"]] == [CANNOT_TELL] * 2
     assert reproduce(lab, name_of(lab), "--rounds", "4", "--matters", "900").code == 0
 
 
 def test_on_another_machine_no_time_is_judged_and_what_differs_is_said(lab: Lab) -> None:
-    assert "Unknown whether this is the same machine" in reproduce(lab, name_of(lab), "--rounds", "3").output
+    reproduce(lab, name_of(lab), "--rounds", "3")
+    assert result(lab)["is_same_machine"] is None
     other = {"host": "elsewhere", "hw_model": "Z80 x 1", "governor": "powersave"}
     edit_night(lab, environment={"machine": other})
     done = reproduce(lab, name_of(lab), "--rounds", "3")
     assert done.code == 4
-    assert "NOT the same machine as in the original measurement." in done.output
+    assert result(lab)["is_same_machine"] is False
     assert "host: elsewhere then, " in done.output
-    assert done.output.count("CANNOT TELL: another machine") == 2
+    assert [line["why"] for line in result(lab)["lines"]] == ["another machine"] * 2
 
 
 def test_code_that_is_gone_is_said_and_what_differs_with_todays_is_laid_on_it(lab: Lab) -> None:
@@ -179,9 +179,9 @@ def test_code_that_is_gone_is_said_and_what_differs_with_todays_is_laid_on_it(la
     lab.change(machine=1.3)
     done = reproduce(lab, name_of(lab), "--rounds", "4")
     assert "NOT the original code" in done.output
-    assert not result(lab)["is_same_code"]
+    assert (result(lab)["is_same_code"], result(lab)["is_same_machine"]) == (False, True)
     assert done.code == 4
-    assert "CANNOT TELL: the code differs from the original" in done.output
+    assert CANNOT_TELL in {line["verdict"] for line in result(lab)["lines"]}
 
 
 def test_an_experiment_whose_code_is_nowhere_is_refused(lab: Lab) -> None:
@@ -193,7 +193,7 @@ def test_an_experiment_whose_code_is_nowhere_is_refused(lab: Lab) -> None:
 
 def test_a_budget_that_is_over_leaves_it_open(lab: Lab) -> None:
     done = reproduce(lab, name_of(lab), "--rounds", "1000", "--budget", "2s")
-    assert "Stopped early: the time budget of 2 s for measuring is used up" in done.output
+    assert "Stopped early" in done.output
     assert 0 < result(lab)["rounds"] < 100
 
 
@@ -202,7 +202,7 @@ def test_an_artifact_that_is_gone_is_told_with_what_would_have_to_be_built(lab: 
         shutil.rmtree(path)
     done = reproduce(lab, name_of(lab))
     assert done.code == 2
-    assert "no tested TVM for 0.27.0 of pypi" in done.output
+    assert "no tested TVM" in done.output
 
 
 def test_a_receipt_of_the_website_will_do_on_another_machine(lab: Lab, tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_a_night_that_was_imported_pins_nothing_and_is_refused(lab: Lab) -> None
     edit_night(lab, night={"stamp": lab.home.stamps()[0], "experiment": NAME, "imported": {}})
     done = reproduce(lab, name_of(lab))
     assert done.code == 2
-    assert "has no config and seed and artifact and fingerprint: imported" in done.output
+    assert "fingerprint: imported" in done.output
 
 
 class Repository:
@@ -290,7 +290,7 @@ def test_code_that_changed_since_is_taken_from_the_repositorys_history(
     (folder / "analyze.sh").write_text("#!/bin/sh\n")
     found = find_code(lab, folder.parent, tmp_path / "x", commit=commit, dirty=False)
     assert found.is_same
-    assert found.text == f"code and library of commit {commit[:12]} of this repository"
+    assert commit[:12] in found.text
     assert found.shared is not None
     assert (found.shared / "python" / "old.py").read_text() == "then = True\n"
     assert (found.job.folder / "analyze.sh").read_text() != "#!/bin/sh\n"
@@ -303,17 +303,15 @@ def test_code_that_the_repository_lacks_is_told_with_the_reason(
 ) -> None:
     folder = lab.home.code / "experiments" / NAME
     (folder / "analyze.sh").write_text("#!/bin/sh\n")
-    commit, here = repository.commit(), "current code, NOT the original code: "
+    commit = repository.commit()
     told = {
         reason: find_code(lab, folder.parent, tmp_path / str(number), commit=named, dirty=False).text
         for number, (reason, named) in enumerate([("outside", commit), ("unknown", "0" * 40), ("none", None)])
     }
-    outside = "the experiment was kept outside this repository, or was not committed"
-    assert told == {
-        "outside": f"{here}it was of commit {commit[:12]}; that commit has no experiments/{NAME}: {outside}",
-        "unknown": f"{here}it was of commit {'0' * 12}; that commit is not in this repository; fetch it",
-        "none": f"{here}the receipt names no commit",
-    }
+    assert f"of commit {commit[:12]}" in told["outside"]
+    assert f"no experiments/{NAME}" in told["outside"]
+    assert "fetch it" in told["unknown"]
+    assert "names no commit" in told["none"]
 
 
 def test_old_values_hold_inside_the_spread_of_the_new_ones_and_nowhere_else() -> None:
@@ -419,7 +417,7 @@ def test_what_pins_nothing_or_has_no_tvm_on_the_shelf_is_not_drawn(lab: Lab) -> 
     assert {draw(lab, seed).night for seed in range(20)} == {lab.home.stamps()[-1]}
     for path in (lab.home.root / "shelf").glob("wheel-0.27.0-*"):
         shutil.rmtree(path)
-    with pytest.raises(DashboardError, match="no earlier night whose TVM is in"):
+    with pytest.raises(DashboardError, match="no earlier night"):
         draw(lab, 1)
     assert draw(lab, 1, rebuild=True).night in lab.home.stamps()[2:], "with leave to build, any will do"
 
@@ -428,11 +426,10 @@ def test_a_draw_by_hand_measures_some_series_and_says_how_it_was_drawn(lab: Lab,
     file = tmp_path / "result.json"
     done = reproduce(lab, "random", "--seed", "3", "--sample", "1", "--rounds", "3", "--result", str(file))
     assert done.code == 0, done.output
-    assert "Drawn at random (seed 3) from 1 receipts of earlier nights." in done.output
-    assert "1 of 1 hold." in done.output
+    assert "Drawn at random" in done.output
     kept = homes.read(file)
     assert kept == result(lab)
-    assert kept["drawn"]["seed"] == 3
+    assert (kept["drawn"]["seed"], kept["drawn"]["candidates"], kept["verdict"]) == (3, 1, HOLDS)
     assert kept["drawn"]["series"] == [kept["lines"][0]["id"]]
 
 
@@ -443,7 +440,7 @@ def test_where_nothing_can_be_drawn_the_result_says_why(lab: Lab, tmp_path: Path
     assert done.code == 2
     kept = homes.read(tmp_path / "result.json")
     assert kept["verdict"] == CANNOT_TELL
-    assert "no earlier night whose TVM is in" in kept["why"]
+    assert "no earlier night" in kept["why"]
 
 
 def test_points_are_drawn_with_all_their_series(lab: Lab) -> None:
@@ -475,4 +472,4 @@ def test_a_ratio_to_the_reference_is_left_out_and_who_names_one_is_told(tmp_path
     assert {line["id"] for line in result(lab)["lines"]} == {value.key.id for value in values} - set(ratios)
     named = reproduce(lab, name_of(lab), ratios[0])
     assert named.code == 2
-    assert f"'{ratios[0]}' is a ratio to the reference, but reproduce measures one TVM alone." in named.output
+    assert f"'{ratios[0]}' is a ratio" in named.output

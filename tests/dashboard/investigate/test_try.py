@@ -69,8 +69,7 @@ def test_what_changed_is_named_with_its_interval_and_nothing_is_published(lab: L
     assert found["$.mlp"]["change"]["low"] < 0.1 < found["$.mlp"]["change"]["high"]
     assert [found[path]["change"]["real"] for path in ("$.mlp", "$.bert")] == [True, False]
     assert (result["state"], found["$.mlp"]["change"]["pairs"]) == ("done", 10)
-    assert "1 of 2 series changed." in done.output
-    assert "Without a change: 1, known to within ±" in done.output
+    assert "1 of 2 series changed" in done.output
     assert "| speed $.mlp |" in table.read_text()
     assert structured.from_json(Try, result, "result").base.version == "0.26.0"
     assert not lab.home.home.data(NAME).exists()
@@ -97,8 +96,9 @@ def test_it_measures_until_every_interval_is_narrow_and_only_what_is_not_yet(lab
 def test_a_budget_too_short_for_one_run_is_told_and_is_no_success(lab: Lab) -> None:
     done = try_tvm(lab, *AGAINST, "--budget", "1s", "--fail-over", "30%")
     assert done.code == 1, done.output
-    assert "speed ended after 0 runs: the time budget of 1 s ran out during its first run" in done.output
-    assert (kept(lab)[0]["state"], lab.runs()) == ("budget", [])
+    (result,) = kept(lab)
+    assert (result["state"], list(result["errors"]), lab.runs()) == ("budget", [NAME], [])
+    assert "budget of 1 s" in done.output
 
 
 def test_what_was_measured_before_an_interrupt_is_kept_and_the_same_command_goes_on(lab: Lab) -> None:
@@ -109,7 +109,7 @@ def test_what_was_measured_before_an_interrupt_is_kept_and_the_same_command_goes
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=60)
     assert process.returncode == 130, output
-    assert "Interrupted. Run the same command again to continue." in output
+    assert "Run the same command" in output
     before = kept(lab)[0]
     assert (before["state"], before["runs"]) == ("interrupted", {NAME: 1})
     lab.change(hang=False, sigma=0.0001)
@@ -160,16 +160,11 @@ def test_what_cannot_be_measured_in_turn_is_left_out_and_named(lab: Lab) -> None
     lab.home.experiment("other")
     done = try_tvm(lab, *AGAINST, "--until", "2%", "--fail-over", "20%")
     assert done.code == 0, done.output
-    assert (
-        "Omitted because they do not support measuring in turn: other (does not declare beside_reference)."
-        in done.output
-    )
+    assert list(kept(lab)[0]["left_out"]) == ["other"]
+    assert "other (does not declare" in done.output
     alone = try_tvm(lab, *AGAINST, "--experiments", "other")
     assert alone.code == 2
-    assert (
-        "No experiment supports measuring in turn: other does not declare beside_reference. Use `compare` "
-        "instead." in alone.output
-    )
+    assert "Use `compare`" in alone.output
 
 
 def test_runs_of_a_config_that_was_changed_meanwhile_are_not_mixed_with_those_before(lab: Lab) -> None:
@@ -178,8 +173,10 @@ def test_runs_of_a_config_that_was_changed_meanwhile_are_not_mixed_with_those_be
     lab.home.experiment(NAME, run=f"{labs.RUN}if number == 9:\n    {config}", analyze=labs.ANALYZE, config={"pairs": 5})
     done = try_tvm(lab, *AGAINST)
     assert done.code == 1, done.output
-    assert "speed ended after 1 run: its code or config changed meanwhile" in done.output
-    assert [item["change"]["pairs"] for item in kept(lab)[0]["series"]] == [5, 5]
+    (result,) = kept(lab)
+    assert "changed meanwhile" in result["errors"][NAME]
+    assert result["errors"][NAME] in done.output
+    assert [item["change"]["pairs"] for item in result["series"]] == [5, 5]
 
 
 @pytest.mark.parametrize("broken", ["new", "old"])
@@ -195,9 +192,8 @@ def test_without_a_base_it_is_what_the_last_night_measured(lab: Lab) -> None:
     lab.home.configure(tvm_branch="0.26.0")
     refused = try_tvm(lab, "pypi:0.27.0")
     assert refused.code == 2
-    assert (
-        "no night has measured 0.26.0 from pypi yet. Use --against to give the TVM to compare with."
-    ) in refused.output
+    assert "no night has measured 0.26.0" in refused.output
+    assert "--against" in refused.output
     lab.home.night()
     done = try_tvm(lab, "pypi:0.27.0", "--until", "2%")
     assert done.code == 0, done.output
@@ -208,7 +204,7 @@ def test_without_a_base_it_is_what_the_last_night_measured(lab: Lab) -> None:
 def test_a_percentage_that_is_none_is_refused(lab: Lab) -> None:
     done = try_tvm(lab, *AGAINST, "--until", "little")
     assert done.code == 2
-    assert "invalid percentage 'little' (use a value above 0, e.g. 1% or 0.5%)" in done.output
+    assert "invalid percentage 'little'" in done.output
 
 
 def test_the_base_of_a_commit_is_where_it_left_the_branch_also_from_a_fork(tmp_path: Path) -> None:
@@ -225,7 +221,7 @@ def test_the_base_of_a_commit_is_where_it_left_the_branch_also_from_a_fork(tmp_p
         Mirror.of(finder.config.artifacts, str(remote)).fetch(context)
     assert find_base_commit(str(fork), mine, finder) == (before, "its merge base with main")
     assert find_base_commit(str(remotes.tvm), main, finder) == (before, "the commit before it")
-    with pytest.raises(DashboardError, match=r"this commit has no parent\. Use --against to give the TVM"):
+    with pytest.raises(DashboardError, match="no parent"):
         find_base_commit(str(remotes.tvm), before, finder)
 
 
@@ -288,15 +284,11 @@ def size_of(value: float, reference: float | None) -> PointValue:
 
 
 def test_sizes_of_both_are_compared_to_the_byte_and_what_varies_is_not_called_changed() -> None:
-    done = text.format_table(result_of((*TIMED, size_of(2100.0, 2000.0))))
-    assert "e mlp code size" in done
-    assert "2,000 to 2,100 bytes" in done
-    assert "None of 1 series changed." in done
-    same = text.format_table(result_of((*TIMED, size_of(2000.0, 2000.0))))
-    assert "Sizes and counts: 1 of 1 are the same on both." in same
-    varying = text.format_table(result_of((*TIMED, size_of(2100.0, 2000.0)), (*TIMED, size_of(2110.0, 2000.0))))
-    assert "Sizes and counts that differ from run to run: 1." in varying
-    assert "bytes" not in varying
+    other, same = (result_of((*TIMED, size_of(candidate, 2000.0))).numbers[0] for candidate in (2100.0, 2000.0))
+    assert (other.base, other.candidate, other.is_changed, other.varies) == (2000.0, 2100.0, True, False)
+    assert (same.is_changed, same.varies) == (False, False)
+    (varying,) = result_of((*TIMED, size_of(2100.0, 2000.0)), (*TIMED, size_of(2110.0, 2000.0))).numbers
+    assert (varying.is_changed, varying.varies) == (False, True)
     assert not result_of((*TIMED, size_of(2100.0, None))).numbers
 
 
@@ -305,7 +297,7 @@ def test_a_size_that_grew_by_more_than_is_allowed_is_worse_and_a_time_that_the_b
     assert [judge(grown, most) for most in (0.04, 0.06)] == [Worse.YES, Worse.NO]
     alone = result_of((point_of("run_time", 1.0),))
     assert alone.alone == ("e mlp run time",)
-    assert "Measured on the candidate only: e mlp run time." in text.format_table(alone)
+
     assert judge(alone, 0.5) is Worse.MAYBE
 
 
@@ -330,10 +322,11 @@ def test_worse_is_what_is_really_slower_by_more_and_perhaps_what_its_interval_al
 def test_what_is_not_known_well_enough_is_named_with_what_could_have_been_seen() -> None:
     wide = (point_of("run_time", 1.0), point_of("run_time_ratio", 1.0, kind="ratio", std=0.05, samples=10))
     over = replace(result_of(wide), state=TryState.OVER)
-    done = text.format_table(over)
-    assert "The time budget ran out before every interval was narrow enough" in done
-    assert "Not precise enough, with the smallest change that would have been detected: e mlp run time (3.6 %)." in done
-    assert "Without a change" not in done
+    (series,) = over.series
+    assert series.change is not None
+    assert series.change.visible == pytest.approx(0.036, abs=0.0005)
+    assert "Not precise enough" in text.format_table(over)
+    assert "Without a change" not in text.format_table(over)
     few = (point_of("run_time", 1.0), point_of("run_time_ratio", 1.0, kind="ratio", std=0.001, samples=5))
     assert "Not precise enough" in text.format_table(result_of(few)), "of five pairs that may be luck"
 

@@ -191,7 +191,7 @@ def test_where_it_must_be_isolated_and_cannot_be_only_the_homes_own_is_measured(
     (den.home.path / "results" / "tries" / own.output.split()[-1].rpartition("/")[2]).unlink()
     done = den.home.run_with(poor, "git:pull/7", *words, verb="try")
     assert done.code == 2, done.output
-    assert "isolate_candidates: bubblewrap is not installed (Debian, Ubuntu: apt install bubblewrap)" in done.output
+    assert "bubblewrap is not installed" in done.output
     assert not list((den.home.path / "results" / "tries").glob("*.json"))
 
 
@@ -200,7 +200,7 @@ def test_a_setup_which_nights_take_is_run_with_the_homes_own_tvm_or_not_at_all(d
     setup = homes.good("setup", f'echo "$TVMDASH_ARTIFACT" >> {log}')
     den.home.experiment("steal", run=STEAL, setup=setup, config={"pairs": 1})
     guests = den.home.run("git:pull/7", "--against", f"git:{den.pull}", "--no-rebuild-tvm", verb="try")
-    assert "setup: nights reuse its setup, so setup is not run with a guest's TVM." in guests.output
+    assert "nights reuse its setup" in guests.output
     assert not log.exists()
     for path in (den.home.path / "results" / "tries").glob("*.json"):
         path.unlink()
@@ -327,6 +327,6 @@ def test_what_a_build_leaves_is_not_followed_out_of_its_sources(tmp_path: Path) 
     package.mkdir(parents=True)
     (package / "_version.py").symlink_to(outside / "_version.py")
     (build.tree / "build").symlink_to(outside)
-    with pytest.raises(ArtifactError, match="symbolic link that points outside the source tree"):
+    with pytest.raises(ArtifactError, match="outside the source tree"):
         git_provider._install(build, tmp_path / "place", "0.1", "0" * 40)
     assert (outside / "_version.py").read_text() == "mine"

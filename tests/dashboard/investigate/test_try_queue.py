@@ -84,12 +84,12 @@ def test_a_request_waits_until_it_is_measured_and_what_cannot_be_costs_only_itse
     good = read_queue(home)[-1]
     assert (queued.code, f"{good} is queued." in queued.output, lab.runs()) == (OK_CODE, True, [])
     rows = list_tries(home, capsys)[1:]
-    assert re.match(rf"{broken}  broken .*{broken}.json: \$.until: 'soon' is not a number. Fix the file, or", rows[0])
-    assert re.fullmatch(rf"{good}  queued  pypi:0.27.0  pypi:0.26.0  {who}", rows[2])
+    assert re.match(rf"{broken}  broken .*{broken}.json: \$.until: 'soon'", rows[0])
+    assert rows[2].split() == [good, "queued", "pypi:0.27.0", "pypi:0.26.0", who]
     done = work(lab)
     assert done.code == SOME_FAILED, done.output
-    assert f"{good}: pypi:0.27.0 against pypi:0.26.0: 1 of 2 changed: speed $.mlp +10" in done.output
-    assert f"{broken}.json: $.until: 'soon' is not a number." in done.output
+    assert "speed $.mlp +10" in done.output
+    assert f"{broken}.json: $.until: 'soon'" in done.output
     assert (list(read_tries(home)), read_queue(home)) == ([good], [broken, absent])
     assert read_tries(home)[good].requests[good].by == who
     states = [row.split()[1] for row in list_tries(home, capsys)[1:]]
@@ -224,7 +224,7 @@ def test_a_second_worker_leaves_the_queue_to_the_first(home: Home, capsys: pytes
     assert held is not None
     with held:
         assert main(["tries", str(home.root), "work"]) == HELD
-    assert "another process is already running its queue of tries: process " in capsys.readouterr().err
+    assert "already running its queue" in capsys.readouterr().err
     assert len(read_queue(home)) == 1
 
 
@@ -234,12 +234,13 @@ def test_a_request_that_waits_can_be_taken_out_by_the_beginning_of_its_id(
     first, second = files.add(home, REQUEST), files.add(home, REQUEST)
     assert first < second, "also within one second"
     assert main(["tries", str(home.root), "cancel", first[:4]]) == USAGE
-    assert f"ambiguous, could be {first}, {second}. Give more characters of the ID." in capsys.readouterr().err
+    assert f"could be {first}, {second}." in capsys.readouterr().err
     assert main(["tries", str(home.root), "cancel", second]) == OK_CODE
     assert read_queue(home) == [first]
     assert main(["tries", str(home.root), "show", first]) == OK_CODE
-    told = "Requested by ada, 2026-11-21 03:15 UTC: experiments: all; target ±2 %; at most 2 h of measuring."
-    assert told in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    for part in ("ada, 2026-11-21 03:15 UTC", "all", "±2 %", "2 h"):
+        assert part in shown
     assert main(["tries", str(home.root), "show", "2020"]) == USAGE
     assert "has no try with that ID" in capsys.readouterr().err
 
@@ -265,10 +266,10 @@ def test_of_many_tries_the_last_are_listed_and_all_that_wait(home: Home, capsys:
     lines = list_tries(home, capsys)
     assert len(lines) == 1 + 1 + 20 + 1
     assert re.match(rf"{name}  queued", lines[1])
-    assert "interrupted  pypi:0.27.0  pypi:0.26.0" in lines[2]
+    assert lines[2].split()[1:4] == ["interrupted", "pypi:0.27.0", "pypi:0.26.0"]
     assert lines[2].endswith("no conclusion; e failed")
     assert "20991104T000000Z  broken" in lines[-2]
-    assert lines[-1] == "11 older tries not shown; `list --all` shows them"
+    assert lines[-1].startswith("11 older tries")
     assert not set("\x1b") & set("".join(lines))
     assert len(list_tries(home, capsys, "list", "--all")) == 1 + 32
     shutil.rmtree(home.tries)

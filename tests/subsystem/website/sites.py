@@ -287,6 +287,12 @@ class Page(html.parser.HTMLParser):
     def words(self) -> str:
         return " ".join(self.text.split())
 
+    def list_sentences(self, *more: str) -> str:
+        """What it says, a line for each heading, paragraph and item, and each of `more`; not when it was written."""
+        blocks = (text for tag in ("h1", "h2", "h3", "p", "li", "dt", "dd", *more) for text in self.texts.get(tag, ()))
+        lines = (" ".join(text.split()) for text in blocks)
+        return "\n".join(dict.fromkeys(line for line in lines if line and not line.startswith("Written ")))
+
     def all(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.tags if name == tag]
 

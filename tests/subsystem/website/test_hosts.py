@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.golden_files import Golden
 from tests.subsystem.stat_alerts.alert_homes import AlertHome, stamp_of
 from tests.subsystem.stat_alerts.test_night_verdict import judged
 from tests.subsystem.stat_alerts.test_paired_nights import OLD, Nights
@@ -161,21 +162,27 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Planted:
     return Planted(home, site, verdict)
 
 
+def test_messages(planted: Planted, golden: Golden) -> None:
+    pages = ("hosts.html", *(f"hosts/{name}.html" for name in ("local", "box", "desk", "fresh", "grace")))
+    golden.messages("website_hosts", [(page, planted.site.page(page).list_sentences("tr")) for page in pages])
+
+
 def test_on_which_machines_a_point_moved_is_said_and_those_that_disagree_come_first(planted: Planted) -> None:
     rows = planted.rows
     assert list(rows) == ["cnn dqn", "cnn mlp", "gemm mlp", "cnn bert", "gemm bert", "canary mlp"]
     mixed = "mixed: worse on box, better on epyc, not on home, grace and xeon"
     assert rows["cnn dqn"].startswith(f"cnn dqn run time {mixed} together")
-    assert rows["cnn mlp"].startswith("cnn mlp run time worse only on box together")
-    assert rows["gemm mlp"].startswith("gemm mlp run time worse on home and desk; unknown for fresh home ✖worse")
-    assert rows["cnn bert"].startswith("cnn bert run time worse on all 5 together")
-    assert rows["gemm bert"].startswith("gemm bert run time home =steady")
+    assert "worse only on box" in rows["cnn mlp"]
+    assert "worse on home and desk;" in rows["gemm mlp"]
+    assert "worse on all 5" in rows["cnn bert"]
+    assert "worse" not in rows["gemm bert"]
 
 
 def test_not_measured_tonight_is_told_apart_from_not_measured_there(planted: Planted) -> None:
     rows = planted.rows
-    assert "desk ∅not measured tonight epyc \u2013not measured there fresh ◔too young grace" in rows["gemm bert"]
-    assert "desk ✖worse not measured tonight epyc" in rows["gemm mlp"]
+    for cell in ("desk ∅", "epyc \u2013", "fresh ◔"):
+        assert cell in rows["gemm bert"]
+    assert "desk ✖worse not measured" in rows["gemm mlp"]
     assert "desk \u2013not measured there" in rows["cnn mlp"]
     assert "⊘away" in planted.site.page("hosts.html").texts["thead"][0]
 
@@ -208,17 +215,15 @@ def test_from_five_machines_on_there_is_one_number_over_all(planted: Planted) ->
 def test_the_page_of_a_machine_says_how_its_nights_went_and_what_came_late(planted: Planted) -> None:
     words = planted.words("desk")
     assert f"{format_day(TONIGHT)}: away. {NO_ROUTE}" in words
-    assert "Availability 10 of 12 nights (83 %)" in words
-    assert "Processor CPU of desk Node desk-1 Clock as at home" in words
+    assert "10 of 12 nights (83 %)" in words
     lost, taken = (short(stamp_of(night)) for night in (8, 9))
-    silence = "desk: two minutes of silence."
-    assert f"{lost} ✗lost 1 min 1 min 30 s behind {silence} Its measurements were delivered on {taken}." in words
-    assert f"{taken} ✓measured as at home It delivered its measurements of {lost}." in words
-    assert re.search(r"What moved there State Series .* ✖worse gemm~desk mlp run time", words)
+    assert re.search(rf"{lost} ✗lost .* delivered on {taken}\.", words)
+    assert re.search(rf"{taken} ✓measured .* measurements of {lost}\.", words)
+    assert "✖worse gemm~desk mlp" in words
     assert "Nights handed in 2" in words
-    assert "Fingerprint of 11 May 2026 host desk cpu model fingerprint of desk" in words
+    assert "Fingerprint of 11 May" in words
     fresh = planted.words("fresh")
-    assert "Availability 1 of 1 night (100 %)" in fresh
+    assert "1 of 1 night (100 %)" in fresh
     assert f"{short(stamp_of(10))} \u2013not asked" in fresh
 
 
@@ -229,12 +234,9 @@ def test_the_page_of_a_machine_shows_what_moved_there_its_noise_and_its_canary(p
         "mlp", "bert", "dqn",
     ]  # fmt: skip
     assert "canary~box mlp run time" in " ".join(canary.split())
-    assert "It measures no control program" not in page.words
-    assert re.search(r"Noise of \d series: \d [ABCD]", page.words)
-    assert "Incidents of the nights below" in page.words
-    assert "It measures no control program" in planted.words("grace")
-    fresh = planted.words("fresh")
-    assert "None of its series is worse, better, changed or suspect tonight." in fresh
+    assert ["no control program" in words for words in (page.words, planted.words("grace"))] == [False, True]
+    assert re.search(r"series: \d [ABCD]", page.words)
+    assert "None of its series" in planted.words("fresh")
     assert "cnn~grace mlp" not in page.words
 
 
@@ -251,16 +253,16 @@ def test_the_controls_of_a_machine_are_those_that_the_config_names(tmp_path: Pat
     controls = " ".join(page.texts["tbody"][0].split())
     assert "stream~box" in controls
     assert "canary~box" not in controls
-    assert "stream is a control: list the host in its config." in site.page("hosts/local.html").words
+    assert "stream is a control" in site.page("hosts/local.html").words
     common.write_json(config, {"active": True, "controls": []})
     site.publish_here()
-    assert "The config of stat_alerts names no controls." in site.page("hosts/box.html").words
+    assert "names no controls" in site.page("hosts/box.html").words
 
 
 def test_the_homes_own_machine_has_a_page_of_its_own_nights(planted: Planted) -> None:
     words = planted.words("local")
     assert "own machine" in words
-    assert "Availability 12 of 12 nights (100 %)" in words
+    assert "12 of 12 nights (100 %)" in words
     assert f"{short(stamp_of(10))} ✓measured 12 min 34 s" in words
     assert "desk" not in words
 
@@ -313,7 +315,7 @@ def test_a_home_that_measures_on_one_machine_has_no_such_pages(site: Site) -> No
     site.publish_here()
     assert_whole(site)
     assert [page.path.name for page in site.pages() if "Hosts" not in page.words] == []
-    assert "mlp run time local ?not judged box ?not judged" in site.page("hosts.html").words
+    assert site.page("hosts.html").words.count("?not judged") == 2
 
 
 def test_a_night_that_changes_one_machine_writes_its_page_alone(site: Site) -> None:
@@ -343,7 +345,7 @@ def test_a_host_that_is_away_is_no_other_machine_of_the_home(site: Site) -> None
     site.publish_here()
     words = site.page("machines.html").words
     assert "No change recorded." in words
-    assert "cpu model that of the home" in words
+    assert "that of the home" in words
 
 
 def test_another_machine_of_the_home_is_marked_though_its_hosts_stayed(site: Site) -> None:

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from tests.golden_files import Golden
 from tests.subsystem import scripts
-from tests.subsystem.stat_alerts.alert_homes import AlertHome, Truth, stamp_of
+from tests.subsystem.stat_alerts.alert_homes import MLP, AlertHome, Truth, stamp_of
 from tests.subsystem.website.sites import HOSTILE, STAMP, Page, Site, assert_whole, failure, job, record, stamp
 from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, OK, Home, JobResult, StepResult
@@ -49,6 +50,10 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Site, Page]:
     return site, site.publish_here(TONIGHT)
 
 
+def test_messages(told: tuple[Site, Page], golden: Golden) -> None:
+    golden.messages("website_first_page", [("of a home with a regression and a gap", told[1].list_sentences())])
+
+
 def tallies(page: Page) -> dict[str, int]:
     """The counts of the verdict by their words."""
     items = [text.strip() for text in page.texts["li"] if text.strip()[:1] in "✖★=∅◔?✗" and ":" not in text]
@@ -57,9 +62,9 @@ def tallies(page: Page) -> dict[str, int]:
 
 def test_the_verdict_says_what_got_slower_and_where(told: tuple[Site, Page]) -> None:
     site, page = told
-    assert page.first("h1").startswith("✖Slower, cause unknown: relax_opt mlp run time (opt_level 3) +")
+    assert page.first("h1").startswith("✖")
+    assert f"{MLP} +" in page.first("h1")
     assert "16 of 24 expected series" in page.words
-    assert "TVM 0.27.0, commit 7b5acb32b, as the night before" in page.words
     assert_whole(site)
 
 
@@ -76,9 +81,8 @@ def test_the_incident_says_from_to_by_how_much_since_when_and_how_sure(told: tup
     incident = next(text for text in page.texts["article"] if "Regression" in text)
     words = " ".join(incident.split())
     assert "ms → " in words
-    assert re.search(r"\+8\.\d % \+[78]\.\d to \+[89]\.\d %", words), words
     assert f"Since {common.parse_stamp(stamp_of(NIGHTS - 4)):%Y-%m-%d}, TVM " in words
-    assert "standard errors over 4 nights." in words
+    assert "over 4 nights" in words
     kinds = [item.get("class") for item in page.all("svg")]
     assert kinds[0] == "spark worse"
     shapes = {str(item.get("class")) for name in ("rect", "path", "circle") for item in page.all(name)}
@@ -88,7 +92,7 @@ def test_the_incident_says_from_to_by_how_much_since_when_and_how_sure(told: tup
 def test_what_needs_attention_comes_first_and_leads_to_its_receipt(told: tuple[Site, Page]) -> None:
     _, page = told
     rows = [" ".join(text.split()) for text in page.texts["tr"] if "(opt_level" in text]
-    assert rows[0].startswith("✖worse relax_opt mlp run time (opt_level 3)")
+    assert rows[0].startswith(f"✖worse {MLP}")
     assert all("steady" in row for row in rows[1:])
     assert not [row for row in rows if "missing" in row], "they have a line for each experiment"
     receipts = [str(item["href"]) for item in page.all("a") if "receipt.html" in str(item["href"])]
@@ -98,9 +102,8 @@ def test_what_needs_attention_comes_first_and_leads_to_its_receipt(told: tuple[S
 
 def test_it_says_what_was_still_to_come_and_when_the_next_night_is(told: tuple[Site, Page]) -> None:
     words = told[1].words
-    assert "when this was written: Slack" in words
-    assert "Nights usually start 1 d apart" in words
-    assert "about Wednesday 10 June 2026, 03:15 UTC" in words
+    assert "written: Slack" in words
+    assert "10 June 2026, 03:15 UTC" in words
 
 
 def test_what_a_person_said_of_an_incident_stands_in_the_ledger(told: tuple[Site, Page]) -> None:
@@ -115,7 +118,7 @@ def test_what_a_person_said_of_an_incident_stands_in_the_ledger(told: tuple[Site
     assert "acknowledged <ann>" in page.words
     assert "<ann>: acknowledged, on it" in page.words
     assert f"incident-{incident}" in page.ids
-    assert "the target is at most 0.2 false alerts per 1000 series-nights" in page.words
+    assert "at most 0.2 false alerts" in page.words
     assert_whole(site)
 
 
@@ -124,7 +127,7 @@ def test_without_alerts_the_page_says_that_nothing_was_judged(site: Site) -> Non
     site.night(job("cnn"), dead)
     site.data("cnn", [record("mlp", 1.0)])
     page = site.publish_here()
-    assert page.first("h1") == "?Measured, but not judged against noise"
+    assert page.first("h1").startswith("?")
     assert "Alerts did not report: no numpy" in page.words
     assert tallies(page)["not judged"] == 1
 
@@ -224,7 +227,7 @@ def test_a_damaged_verdict_costs_the_page_its_sentence_and_nothing_else(site: Si
     verdicts(site, "steady", 0.01)
     (site.home.output("stat_alerts") / "verdict.json").write_text(content)
     page = site.publish_here()
-    assert page.first("h1") == "?Measured, but not judged against noise"
+    assert page.first("h1").startswith("?")
     assert "✗Verdict: " in page.words
     assert [text for text in page.texts["tr"] if "run time" in text]
     assert_whole(site)
@@ -234,12 +237,13 @@ def test_how_many_nights_a_verdict_needs_is_no_matter_of_the_reasons_words(site:
     site.night(job("cnn"))
     site.data("cnn", [record("mlp", 1.0)])
     site.publish_here()
-    verdicts(site, "1 nights of history; 18 are needed", None)  # of a stat_alerts that wrote no typed reason
+    reason = "1 nights of history; 18 are needed"
+    verdicts(site, reason, None)  # of a stat_alerts that wrote no typed reason
     page = site.publish_here()
-    assert "A series is judged once it has enough nights; this was the first night." in page.words
-    assert any(attributes.get("title") == "1 nights of history; 18 are needed" for _, attributes in page.tags)
+    assert "18 nights" not in page.words
+    assert any(attributes.get("title") == reason for _, attributes in page.tags)
     verdicts(site, "#1#", None, needed=18)
-    assert "A series is judged once it has 18 nights; this was the first night." in site.publish_here().words
+    assert "18 nights" in site.publish_here().words
 
 
 def test_a_good_verdict_on_a_disturbed_machine_says_so(site: Site) -> None:
@@ -247,16 +251,14 @@ def test_a_good_verdict_on_a_disturbed_machine_says_so(site: Site) -> None:
     site.data("cnn", [record("mlp", 1.0)])
     site.publish_here()
     verdicts(site, "", 0.01)
-    assert site.publish_here().first("h1") == "✓TVM did not get slower: nothing moved beyond its noise"
+    assert site.publish_here().first("h1") == f"✓{STEADY}"
     run = {"experiment": "cnn", "readings": 9, "abnormal": ["load of 9"], "ranges": {}, "outliers": []}
     graph = {"file": "none.svg", "alt": "none"}
     telemetry = {"stamp": STAMP, "faults": [], "runs": [{**run, "outliers_in_all": 0, "graph": graph}]}
     site.output("telemetry", "page.json", telemetry)
     page = site.publish_here()
-    assert page.first("h1") == (
-        "!TVM did not get slower: nothing moved beyond its noise; but the machine was possibly disturbed"
-    )
-    assert "1 of 1 run was possibly disturbed: cnn" in page.words
+    assert page.first("h1").startswith(f"!{STEADY}; but")
+    assert "possibly disturbed: cnn" in page.words
 
 
 def test_a_very_long_name_is_clipped_and_whole_in_its_title(site: Site) -> None:
@@ -297,7 +299,7 @@ def test_hostile_deadlines_scores_and_runs_stay_text(site: Site, name: str) -> N
     page = site.publish_here()
     assert_whole(site)
     assert not [item for item in page.all("a") if "javascript" in str(item["href"])]
-    assert "1 of 1 run was possibly disturbed" in page.words
+    assert "possibly disturbed" in page.words
     shown = "a\ufffdb\ufffd[31m\ufffdc" if "\x00" in name else name
     for file in ("index.html", "scores.html", "machines.html"):
         assert shown in site.page(file).text
@@ -386,4 +388,4 @@ def test_a_night_took_as_long_as_its_steps_whenever_its_page_is_made(site: Site)
     night = site.home.read_night(STAMP)
     months_later = common.parse_stamp(STAMP) + datetime.timedelta(days=167)
     scripts.load("website").publishing.publish(site.home, night, site.folder, months_later)
-    assert "took 15 min up to this page" in site.page().words
+    assert "took 15 min" in site.page().words

@@ -13,6 +13,7 @@ import pytest
 
 from dashboard.cli.night_summary import summarize_night
 from tests.dashboard.homes import environment
+from tests.golden_files import Golden
 from tests.subsystem import scripts
 from tests.subsystem.stat_alerts.alert_homes import stamp_of
 from tests.subsystem.website import planted
@@ -26,7 +27,7 @@ from tvmdash.routes.message import Message
 from tvmdash.routes.plan import Situation, make_plan
 from tvmdash.series import store
 from tvmdash.slack_util.parts import GOOD, make_opening
-from tvmdash.verdict import Level
+from tvmdash.verdict import Absence, Level
 
 website = scripts.load("website")
 Links, SiteContext = website.Links, website.publishing.SiteContext
@@ -41,27 +42,35 @@ def first_page(home: Planted) -> Page:
     return home.site.page("index.html")
 
 
+def test_messages(home: Planted, golden: Golden) -> None:
+    pages = ("index.html", "alerts.html", f"nights/{stamp_of(TONIGHT)}.html")
+    golden.messages("website_planted", [(page, home.site.page(page).list_sentences()) for page in pages])
+
+
 def test_the_headline_names_the_models_how_far_they_moved_and_between_which_commits(home: Planted) -> None:
     verdict = home.verdicts[TONIGHT]
     assert verdict.level is Level.REGRESSION
     first, *rest = verdict.headline.split("; ")
     before, after = planted.commit_of(TONIGHT - 1)[:9], planted.commit_of(TONIGHT)[:9]
-    assert first.startswith("TVM got slower: resnet18 and 2 others ")
     assert first.endswith(f" % faster since {before}..{after}")
-    slower, faster = first.removeprefix("TVM got slower: resnet18 and 2 others ").split(", softmax ")
+    slower, faster = first.partition("resnet18 and 2 others ")[2].split(", softmax ")
     low, high = (float(number) for number in slower.removesuffix(" % slower").split(" to "))
     assert (round(low), round(high)) == (7, 8)
     assert 14 < float(faster.split(" %")[0]) < 16
-    assert rest[0] == (
-        "12 of 28 series have no value: cnn_engines failed, pass_comparison was blocked and rnn_comp did not run"
-    )
+    assert rest[0].startswith("12 of 28 series")
+    assert [(missing.experiment, missing.why) for missing in verdict.missing] == [
+        ("cnn_engines", Absence.FAILED),
+        ("pass_comparison", Absence.BLOCKED),
+        ("rnn_comp", Absence.NOT_RUN),
+    ]
 
 
 def test_the_night_before_says_what_is_open_and_nothing_of_what_came_later(home: Planted) -> None:
-    headline = home.verdicts[TONIGHT - 1].headline
-    assert headline.startswith("Nothing new; 1 regression is open: operators op.conv2d_56 run time +15.")
-    assert "resnet18" not in headline
-    assert "2 of 28 series have no value: rnn_comp did not run" in headline
+    verdict = home.verdicts[TONIGHT - 1]
+    assert (verdict.level, verdict.new, len(verdict.open)) == (Level.REGRESSION, (), 1)
+    assert "op.conv2d_56 run time +15." in verdict.headline
+    assert "resnet18" not in verdict.headline
+    assert [(missing.experiment, missing.series) for missing in verdict.missing] == [("rnn_comp", 2)]
 
 
 def rows(page: Page, kind: str = "li") -> list[str]:
@@ -71,21 +80,17 @@ def rows(page: Page, kind: str = "li") -> list[str]:
 def test_the_first_page_says_once_an_experiment_what_has_no_value_above_the_series_that_have_one(home: Planted) -> None:
     page = first_page(home)
     lines = [line for line in rows(page) if line.startswith("∅") and ":" in line]
-    assert lines == [
-        "∅cnn_engines: 6 of 6 series, it failed",
-        "∅pass_comparison: 4 of 4 series, it was blocked",
-        "∅rnn_comp: 2 of 2 series, it did not run",
-    ]
+    assert [line.partition(":")[0] for line in lines] == ["∅cnn_engines", "∅pass_comparison", "∅rnn_comp"]
     assert not [row for row in rows(page, "tr") if "missing" in row]
     html = page.path.read_text(encoding="utf-8")
     assert html.index('id="missing"') < html.index('id="failures"') < html.index('id="series"')
-    assert "onnxruntime: libonnxruntime.so.1: cannot open shared object file" in page.words
+    assert "libonnxruntime.so.1:" in page.words
 
 
 def test_what_is_new_tonight_stands_above_what_was_open(home: Planted) -> None:
     new, old = (rows(first_page(home), "h3"))[:2]
-    assert new.startswith("✖Regression resnet18 and 2 others")
-    assert old.startswith("✖Regression operators op.conv2d_56")
+    assert "resnet18 and 2 others" in new
+    assert "op.conv2d_56" in old
 
 
 def test_an_incident_has_its_commits_with_their_addresses(home: Planted) -> None:
@@ -106,7 +111,7 @@ def test_the_next_commands_name_what_was_planted_and_are_ones_that_exist(home: P
     commands = [text for text in rows(first_page(home), "dd") if text.startswith("python3 -m dashboard")]
     own = [command for command in commands if new in command or f"git:{after}" in command]
     (bisect,) = (command for command in own if " bisect " in command)
-    assert bisect.startswith("python3 -m dashboard bisect HOME cnn_comp ")
+    assert " bisect HOME cnn_comp " in bisect
     assert bisect.endswith(f" --good git:{before} --bad git:{after} --incident {new}")
     verbs = {shlex.split(command)[3]: shlex.split(command)[3:] for command in commands}
     assert set(verbs) == {"bisect", "compare", "try", "explain", "reproduce", "incidents"}
@@ -168,10 +173,10 @@ def test_the_page_of_an_incident_says_where_the_time_went(home: Planted) -> None
     for network, speed in planted.SLOWER.items():
         before = planted.CNNS[network]
         assert f"cnn_comp cnn.{network} run time, operators: " in words
-        assert f"{planted.SLOWER_OPERATOR} explains 100 % of the difference." in words
+        assert f"{planted.SLOWER_OPERATOR} explains 100 %" in words
         assert f"\u2192 {before * speed:.1f} ms, +{100 * (speed - 1):.1f} %" in words
-    assert "Not compared: operators, whose operators were not profiled on both nights." in words
-    assert "fused_softmax 3.10 ms 3.10 ms 0 ms 0 %" in words
+    assert "Not compared: operators," in words
+    assert "fused_softmax 3.10 ms" in words
 
 
 def test_the_page_of_an_incident_draws_all_of_its_series_and_names_the_commit(home: Planted) -> None:
@@ -181,7 +186,7 @@ def test_the_page_of_an_incident_draws_all_of_its_series_and_names_the_commit(ho
     circles = [title for title in page.texts["title"] if "9 June 2026" in title]
     assert len([title for title in circles if title.startswith("cnn_comp")]) == 3
     assert planted.commit_of(TONIGHT)[:9] in page.words
-    assert "[Relax] Fold constants before fusing operators" in page.words
+    assert "[Relax] Fold constants" in page.words
 
 
 def test_both_traces_of_an_open_incident_are_there_to_be_opened(home: Planted) -> None:
@@ -259,7 +264,7 @@ def test_a_message_says_what_was_planted_links_to_its_page_and_has_the_next_comm
         assert found[1] == ("slower" if factor > 1 else "faster")
         assert low < size < high
         assert abs(size - 100 * (factor - 1)) < 1
-    assert item.lines[-1].startswith(f"Since the night 2026-06-09, first with TVM {after[:9]}, last good {before[:9]}.")
+    assert [part for part in ("2026-06-09", after[:9], before[:9]) if part not in item.lines[-1]] == []
     page = item.address.removeprefix("https://bench.example.org/tvm/")
     assert message.title.split(" since ")[0] in " ".join(home.site.page(page).text.split())
     words = shlex.split(dict(item.commands)["Next"])
@@ -277,9 +282,9 @@ def test_the_message_of_the_night_has_the_verdict_and_what_is_open_besides(home:
     first, new, still = message.items
     assert first.lines == (f"{verdict.headline}.",)
     assert (home.site.folder / first.address.removeprefix("https://bench.example.org/tvm/")).is_file()
-    assert new.title.startswith("New: resnet18 and 2 others 7.1 to 8.1 % slower, softmax 14.9 % faster since ")
+    assert new.title == f"New: {verdict.lead.partition(': ')[2]}"
     (line,) = still.lines
-    assert line.startswith("operators op.conv2d_56 run time +15.")
+    assert "op.conv2d_56 run time +15." in line
     assert planted.commit_of(planted.OLDER_STEP)[:9] in line
 
 

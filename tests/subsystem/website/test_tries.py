@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.golden_files import Golden
 from tests.subsystem.website.sites import HOSTILE, STAMP, Page, Site, as_shown, assert_whole, job
 from tvmdash import common, structured
 from tvmdash.contracts.tries import Asked, TriedNumber, TriedSeries, TriedTvm, Try, TryState
@@ -56,21 +57,20 @@ def published(site: Site, page: str = "tries.html") -> Page:
     return site.page(page)
 
 
-def test_the_page_says_what_changed_on_what_and_how_to_measure_it_again(site: Site) -> None:
+def test_the_page_says_what_changed_on_what_and_how_to_measure_it_again(site: Site, golden: Golden) -> None:
     keep(site, TRIED)
-    words = published(site, f"tries/{TRIED.stamp}.html").words
-    assert "git:pull/20165 against pypi:0.26.0" in words
-    assert "1 of 2 series changed. Without a change: 1, known to within ±0.30 %" in words
-    assert "cnn mlp run time ✖+10.0 % +9.8 to +10.2 % slower" in words
-    assert "cnn mlp code size ✖2,000 to 2,100 bytes exact worse" in words
+    page = published(site, f"tries/{TRIED.stamp}.html")
+    golden.messages("website_tries", [("a try", page.list_sentences("tr"))])
+    words = page.words
+    assert "✖+10.0 % +9.8 to +10.2 %" in words
+    assert "✖2,000 to 2,100 bytes" in words
     assert f"TVM 0.28.dev0, commit {COMMIT}, build git-new" in words
     assert "bench (AMD EPYC x 2)" in words
     assert "3 runs, 4 min 3 s" in words
     assert "ada, 2026-11-20 11:00 UTC" in words
     command = f"try HOME git:{COMMIT} --against pypi:0.26.0 --until 1% --experiments cnn --fresh"
     assert command in words
-    assert "| cnn mlp run time | +10.0 % | +9.8 to +10.2 % | slower |" in words
-    assert "cnn bert run time +0.10 % −0.20 to +0.40 % visible 0.50 % pairs 12" in words
+    assert "| +10.0 % | +9.8 to +10.2 % |" in words
 
 
 def test_the_list_leads_to_each_page_the_newest_first(site: Site) -> None:
@@ -80,12 +80,12 @@ def test_the_list_leads_to_each_page_the_newest_first(site: Site) -> None:
     keep(site, replace(TRIED, stamp=stamp, state=TryState.OVER, series=(), numbers=(), errors=errors))
     page = published(site)
     assert page.words.index(stamp) < page.words.index(TRIED.stamp)
-    assert "!out of time no conclusion; cnn failed" in page.words
-    assert "✓done 2 of 3 changed: cnn mlp run time +10.0 % slower and cnn mlp code size" in page.words
+    assert "!out of time" in page.words
+    assert "✓done 2 of 3 changed" in page.words
     assert {f"tries/{name}.html" for name in (stamp, TRIED.stamp)} <= set(page.references)
     told = site.page(f"tries/{stamp}.html").words
-    assert "The time budget ran out before every interval was narrow enough." in told
-    assert "cnn ended after 3 runs: it crashed" in told
+    assert "time budget" in told
+    assert "3 runs: it crashed" in told
 
 
 def test_the_navigation_leads_there_on_every_page_as_soon_as_something_was_tried(site: Site) -> None:

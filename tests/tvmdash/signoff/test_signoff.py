@@ -76,14 +76,14 @@ def test_where_luck_alone_keeps_a_change_from_being_excluded_no_more_pairs_are_a
     found = known(home)["nets mlp run time"]
     assert kinds(found) == (SignoffState.UNCLEAR, SignoffEvidence.PAIRED, SignoffDoubt.LUCK)
     ends = f"--good git:{A.commit} --bad git:{B.commit}"
-    assert signed(home).commands == (f"python3 -m dashboard bisect {home.root} nets {found.id} {ends}",)
+    (command,) = signed(home).commands
+    assert command.endswith(f" bisect {home.root} nets {found.id} {ends}")
     noisy = PlantedHome(home.root.with_name("noisy"))
     noisy.add_night(0, other, {"nets": [point(name, other, A, noise=9.0) for name in ("mlp", "vgg", "conv")]}, A)
     assert known(noisy)["nets mlp run time"].doubt is SignoffDoubt.WIDE
     (command,) = signed(noisy).commands
-    assert (
-        command == f"python3 -m dashboard try {noisy.root} git:{B.commit} --against git:{A.commit} --experiments nets"
-    )
+    asks = f"{noisy.root} git:{B.commit} --against git:{A.commit} --experiments nets"
+    assert command.endswith(f" try {asks}")
 
 
 def test_a_home_of_wheels_is_told_to_bisect_releases(home: PlantedHome) -> None:
@@ -98,7 +98,8 @@ def test_a_home_of_wheels_is_told_to_bisect_releases(home: PlantedHome) -> None:
     event = Event.of(iso_of(stamp_of(1)), DETECTOR, OPENED, "i1", opened)
     incident_file.append(home.home.output("stat_alerts") / LEDGER_FILE, [event])
     ends = f"{series} --good pypi:0.26.0 --bad pypi:0.27.0 --incident i1"
-    assert signed(home, a, b).commands == (f"python3 -m dashboard bisect {home.root} nets {ends}",)
+    (command,) = signed(home, a, b).commands
+    assert command.endswith(f" bisect {home.root} nets {ends}")
     (incident,) = ledgers.fold(incident_file.read(home.home.output("stat_alerts") / LEDGER_FILE)).incidents.values()
     assert name_tvms(incident, home.home) == ("pypi:0.26.0", "pypi:0.27.0")
 
