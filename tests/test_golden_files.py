@@ -49,10 +49,11 @@ def test_ci_refuses_to_update(tmp_path: Path) -> None:
     assert not (tmp_path / "golden").exists()
 
 
-def test_each_file_of_messages_is_written_by_a_test() -> None:
+def test_each_file_of_messages_is_written_by_the_test_that_it_names() -> None:
     for path in (golden_files.FOLDER / "messages").iterdir():
         file, _, name = path.read_text(encoding="utf-8").splitlines()[0].split()[3].partition("::")
-        assert f"def {name}(golden: Golden" in (TESTS.parent / file).read_text(encoding="utf-8"), path.name
+        source = (TESTS.parent / file).read_text(encoding="utf-8").partition(f"def {name}(")[2].partition("\ndef ")[0]
+        assert f'golden.messages("{path.stem}"' in source, path.name
 
 
 MOST_PINNED = 848
