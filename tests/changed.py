@@ -1,8 +1,9 @@
 """Prints the test modules that a change since a git revision can reach: `tests/python.sh tests/changed.py REVISION`.
 
-A test module reaches what it imports, what that imports, and so on; a string that names a module or the folder of a
-job counts as an import, since that is how tests start programs. A file that is no Python reaches who reaches a module
-of its folder. What nothing reaches by imports (settings of tools, requirements, what all tests share) runs everything.
+A test module reaches what it imports, what that imports, and so on; a string that names a module counts as an import,
+and so does one of a test that names the folder of a job, since that is how tests start programs. A file that is no
+Python reaches who reaches a module of its folder. What nothing reaches by imports (settings of tools, requirements,
+what all tests share) runs everything.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ def _modules_at(name: str, graph: Mapping[str, AbstractSet[str]]) -> list[str]:
         below = [module for module in graph if folder in Path(module).parents]
         if below:
             return below
-    return [module for module in graph if Path(name).parts[0] in _strings_in(REPO / module)]
+    tests = [module for module in graph if module.startswith("tests/")]
+    return [module for module in tests if Path(name).parts[0] in _strings_in(REPO / module)]
 
 
 @functools.cache
@@ -83,6 +85,7 @@ def read_graph() -> dict[str, frozenset[str]]:
 
 def _find_used(path: Path, named: Mapping[str, str], jobs: Mapping[str, frozenset[str]]) -> set[str]:
     words = {part for found in imports_in(path) for part in (found.name, found.name.rpartition(".")[0])}
+    words |= {text for text in _strings_in(path) if "." in text}  # what is imported only once a verb needs it
     used = {named[word] for word in words if word in named}
     job = path.relative_to(REPO).parts
     if job[0] in JOBS:
@@ -102,8 +105,6 @@ def _find_used(path: Path, named: Mapping[str, str], jobs: Mapping[str, frozense
 
 @functools.cache
 def _strings_in(path: Path) -> frozenset[str]:
-    if "tests" not in path.relative_to(REPO).parts[:1]:
-        return frozenset()
     nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
     strings = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     return frozenset(part for text in strings for part in (text, *text.split("/")))

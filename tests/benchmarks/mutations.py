@@ -2,8 +2,10 @@
 
 Faults are drawn by the seed from product Python: a third are thresholds (a number that has a name, times or by five),
 the others a comparison turned or moved by one, a condition negated, an operator exchanged, a value that is not
-returned. Each is written into a copy of the checkout, where the tests that reach the file run, the nearest first,
-until one fails. A fault that no test finds is printed with its place. Takes an hour or two on two cores.
+returned. Each is written into a copy of the checkout, where the tests that reach the file run, the nearest first and
+cheap before dear ones, until one fails that passes without the fault. Printed for each: the result, CPU seconds, the
+fault, the test that found it. `too long` means that none had failed when the time was up. One worker on two cores that
+others share: about an hour.
 """
 
 from __future__ import annotations
@@ -12,20 +14,26 @@ import argparse
 import ast
 import os
 import random
-import shutil
+import re
+import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
+
+import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 import changed
+import nearest_first
 
 PRODUCT = ("dashboard/", "shared/python/tvmdash/", "subsystem/")
-PER_FAULT_S = 900.0
 TURNED: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -118,43 +126,81 @@ def _mutate(node: ast.AST) -> str:
 
 
 def rank_tests(checkout: Path, name: str) -> list[str]:
-    """The test modules that reach the file, those that need the fewest steps first."""
+    """The test modules that reach the file: by the steps that they need, then those whose path resembles the file's."""
     changed.REPO = checkout
     changed.ROOTS = {"dashboard": checkout, "tests": checkout, "tvmdash": checkout / "shared" / "python"}
-    graph = changed.read_graph()
     users: dict[str, list[str]] = {}
-    for user, used in graph.items():
+    for user, used in changed.read_graph().items():
         for other in used:
             users.setdefault(other, []).append(user)
-    seen, front = [name], [name]
+    words, seen, front = set(_words_of(name)), [name], [name]
     while front:
-        front = sorted({user for module in front for user in users.get(module, ())} - set(seen))
+        nearer = {user for module in front for user in users.get(module, ())} - set(seen)
+        front = sorted(nearer, key=lambda user: (-len(words.intersection(_words_of(user))), user))
         seen += front
     return [module for module in seen if Path(module).name.startswith("test_") and "tests/slow" not in module]
 
 
-def try_fault(checkout: Path, fault: Fault, scratch: Path, tests: list[str]) -> str:
-    """`found`, `survived` or `too long`."""
-    copy = scratch / f"{abs(hash(fault)):x}"
-    subprocess.run(["git", "worktree", "add", "--quiet", "--detach", copy], cwd=checkout, check=True)
-    try:
+def _words_of(name: str) -> list[str]:
+    return re.findall("[a-z]+", name.removesuffix(".py"))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What tests said of one fault."""
+
+    result: str
+    cpu_s: float
+    by: str = ""
+
+
+def try_fault(copy: Path, fault: Fault, tests: Sequence[str], limit_s: float) -> Outcome:
+    """`found`, `survived`, `too long`, or `no test` where none reaches the file. The copy is left as it was."""
+    known: list[str] = []
+    cpu_s = 0.0
+    while True:
+        sound = (copy / fault.file).read_bytes()
         fault.plant(copy)
-        argv = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:randomly", "-m", "not slow", *tests]
-        paths = f"{copy}:{copy}/shared/python"
-        done = subprocess.run(
-            argv,
-            cwd=copy,
-            capture_output=True,
-            timeout=PER_FAULT_S,
-            env={**os.environ, "PYTHONPATH": paths},
-            check=False,
-        )
+        try:
+            code, said = _run_tests(copy, ["-x", *tests, *(f"--deselect={name}" for name in known)], limit_s)
+        finally:
+            (copy / fault.file).write_bytes(sound)
+        cpu_s += float(said.splitlines()[-1])
+        if code != pytest.ExitCode.TESTS_FAILED:
+            return Outcome(RESULTS[code], cpu_s)
+        failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE)[-1]
+        if _run_tests(copy, [failed], limit_s)[0] == pytest.ExitCode.OK:
+            return Outcome("found", cpu_s, failed)
+        known.append(failed)
+
+
+HANGS = 10
+"""A fault may make a program wait for ever: so many times the limit is the end by the clock, too."""
+RESULTS: Mapping[int, str] = {
+    pytest.ExitCode.OK: "survived",
+    pytest.ExitCode.INTERRUPTED: "found",  # a test module could not be imported
+    pytest.ExitCode.NO_TESTS_COLLECTED: "no test",
+    nearest_first.OUT_OF_TIME: "too long",
+}
+
+
+def _run_tests(copy: Path, arguments: Sequence[str], limit_s: float) -> tuple[int, str]:
+    options = ["-q", "-n", "0", "-m", "not slow", "--hypothesis-seed=0", "--tb=no", "-rfE"]
+    run = subprocess.Popen(
+        [sys.executable, "-P", Path(__file__).with_name("nearest_first.py"), f"{limit_s}", *options, *arguments],
+        cwd=copy,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "PYTHONPATH": f"{copy}:{copy}/shared/python"},
+    )
+    try:
+        said, _ = run.communicate(timeout=HANGS * limit_s)
     except subprocess.TimeoutExpired:
-        return "too long"
-    finally:
-        subprocess.run(["git", "worktree", "remove", "--force", copy], cwd=checkout, check=False)
-        shutil.rmtree(copy, ignore_errors=True)
-    return "survived" if done.returncode == 0 else "found"
+        run.send_signal(signal.SIGINT)  # pytest ends what the test has started, and says what all has cost
+        said, _ = run.communicate()
+        return nearest_first.OUT_OF_TIME, said
+    return run.returncode, said
 
 
 def main() -> None:
@@ -164,6 +210,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=20261127)
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--only", type=int, nargs="*", help="numbers of faults; by default all")
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--limit", type=float, default=240.0, metavar="CPU_S", help="of tests for each fault")
     parser.add_argument("--scratch", type=Path, default=Path("/tmp/mutations"))
     given = parser.parse_args()
     checkout = given.checkout.resolve()
@@ -171,16 +219,24 @@ def main() -> None:
     chosen = given.only or range(len(faults))
     ranked = {number: rank_tests(checkout, faults[number].file) for number in chosen}
     given.scratch.mkdir(parents=True, exist_ok=True)
-    results = {}
+    copies: SimpleQueue[Path] = SimpleQueue()
+    results: Counter[str] = Counter()
 
     def one(number: int) -> None:
-        begun = time.monotonic()
-        results[number] = try_fault(checkout, faults[number], given.scratch, ranked[number])
-        print(f"{number:3} {results[number]:9} {time.monotonic() - begun:5.0f} s  {faults[number]}", flush=True)
+        copy = copies.get()
+        outcome = try_fault(copy, faults[number], ranked[number], given.limit)
+        copies.put(copy)
+        results[outcome.result] += 1
+        print(f"{number:3} {outcome.result:9} {outcome.cpu_s:5.0f} s  {faults[number]}  {outcome.by}", flush=True)
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with tempfile.TemporaryDirectory(dir=given.scratch) as scratch, ThreadPoolExecutor(given.workers) as pool:
+        for number in range(given.workers):
+            copies.put(Path(scratch) / str(number))
+            git = ["git", "worktree", "add", "--quiet", "--detach", f"{scratch}/{number}", "HEAD"]
+            subprocess.run(git, cwd=checkout, check=True)
         list(pool.map(one, chosen))
-    print({result: list(results.values()).count(result) for result in sorted(set(results.values()))})
+    subprocess.run(["git", "worktree", "prune"], cwd=checkout, check=True)
+    print(*(f"{result}: {count}" for result, count in sorted(results.items())), sep=", ")
 
 
 if __name__ == "__main__":
