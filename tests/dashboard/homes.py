@@ -10,15 +10,19 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO
 
+import pytest
+
 from dashboard.cli.main import COMMANDS
 from tests.warm import Order, Warm
 from tvmdash.dashboard_info import Home
+from tvmdash.files import lock as file_lock
 
 REPO = Path(__file__).resolve().parent.parent.parent
 BEGIN = "#!/bin/sh\nset -eu\n"
@@ -282,3 +286,16 @@ def killed_at_end(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[s
         process.wait()
         if process.stdout:
             process.stdout.close()
+
+
+def release_after(monkeypatch: pytest.MonkeyPatch, held: file_lock.Lock, seconds: float) -> None:
+    """Locks wait by a clock that moves when they sleep; `held` is let go of when it shows so many seconds."""
+    now_s = 0.0
+
+    def sleep(length_s: float) -> None:
+        nonlocal now_s
+        now_s += length_s
+        if now_s >= seconds:
+            held.release()
+
+    monkeypatch.setattr(file_lock, "time", types.SimpleNamespace(monotonic=lambda: now_s, sleep=sleep))

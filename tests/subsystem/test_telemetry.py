@@ -16,7 +16,7 @@ from tests.subsystem.scripts import load
 from tvmdash.config_util import read_fields
 from tvmdash.machine import telemetry as telemetry_data
 from tvmdash.machine.telemetry import Cost, Telemetry
-from tvmdash.measure.capture import Capture, Sample
+from tvmdash.measure.capture import Capture, Sample, Trial
 
 REPO = Path(__file__).resolve().parents[2]
 FOLDER = REPO / "subsystem" / "telemetry"
@@ -245,6 +245,34 @@ def test_samples_that_scatter_alike_are_no_outliers(tmp_path: Path) -> None:
     home.add_raw("opt", ("mlp", [1.0, 1.5, 2.0, 2.5, 3.0, 3.5]), ("dqn", [1.0] * 6 + [1.05]))
     home.run()
     assert home.page()["runs"][0]["outliers"] == []
+
+
+@pytest.mark.parametrize(
+    ("samples", "is_outlying"),
+    [
+        pytest.param([1.0] * 5 + [2.0], True, id="six samples"),
+        pytest.param([1.0] * 4 + [2.0], False, id="five samples"),
+        pytest.param([1.0] * 5 + [1.11], True, id="a tenth more"),
+        pytest.param([1.0] * 5 + [1.09], False, id="less than a tenth more"),
+        pytest.param([0.9, 0.95, 1.0, 1.0, 1.05, 1.1, 1.45], True, id="six deviations"),
+        pytest.param([0.9, 0.95, 1.0, 1.0, 1.05, 1.1, 1.3], False, id="four deviations"),
+    ],
+)
+def test_a_sample_far_above_the_others_is_outlying(samples: list[float], *, is_outlying: bool) -> None:
+    taken = tuple(Sample(round(ms * 1e6), 1) for ms in samples)
+    trial = Trial({"workload": "mlp", "values": {}}, 0, 1, None, {}, taken, {})
+    assert bool(SUBSYSTEM.outliers.outliers([trial], 0.0)) == is_outlying
+
+
+def test_of_falls_of_the_clock_the_deepest_counts_whatever_the_load() -> None:
+    def deepest(*falls: tuple[float, float]) -> Any:
+        clock = [mhz for before, after in falls for mhz in (*[before] * 30, *[after] * 30)]
+        load = [float(at + 1) for at in range(len(falls)) for _ in range(60)]
+        return SUBSYSTEM.judgement.deepest_fall([float(at) for at in range(len(clock))], clock, load)
+
+    assert deepest((3000.0, 2700.0), (2000.0, 1000.0)).low_mhz == 1000.0
+    assert deepest((2000.0, 1000.0), (3000.0, 2700.0)).low_mhz == 1000.0
+    assert deepest((2000.0, 1000.0), (3000.0, 1500.0)).low_mhz == 1000.0, "of two alike the one at the lower load"
 
 
 @pytest.mark.parametrize("damage", [None, b"no zip", b""])

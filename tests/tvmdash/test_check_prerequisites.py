@@ -69,6 +69,13 @@ def test_an_experiment_that_failed_is_told_with_its_stage_and_reason(home: Home)
     )
 
 
+def test_of_a_long_reason_the_beginning_is_told(home: Home) -> None:
+    said = [job("opt", message="x" * columns, precheck=OK, run=FAILED) for columns in (150, 2000)]
+    short, long = (unmet([needs_experiment("opt")], home, night(each))[0] for each in said)
+    assert short.endswith("x" * 150)
+    assert len(long) < 300
+
+
 def test_an_experiment_that_has_not_come_so_far_is_told(home: Home) -> None:
     tonight = night(job("relax_opt", precheck=OK, run=OK))
     (sentence,) = unmet([needs_experiment("relax_opt", stage="summarize")], home, tonight)

@@ -197,3 +197,9 @@ def test_what_a_killed_writer_left_is_removed_and_nothing_else(tmp_path: Path) -
     common.remove_unfinished(tmp_path / "nowhere")
     assert sorted(path.name for path in tmp_path.iterdir()) == [".bashrc", "aside", "file"]
     assert (tmp_path / "aside" / "x").read_text() == "kept"
+
+
+def test_a_path_shows_a_strangers_key_shortened_and_with_nothing_that_a_terminal_obeys() -> None:
+    assert common.format_key("k" * 60) == "k" * 60
+    assert len(common.format_key("k" * 61)) == 60
+    assert common.format_key("a\x1b[31m") == r"'a\x1b[31m'"

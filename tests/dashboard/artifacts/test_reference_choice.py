@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from dashboard.artifacts import artifact_store, reference
-from dashboard.artifacts.artifact import Artifact, ArtifactSpec
+from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
+from dashboard.artifacts.provide import Provided, take
 from dashboard.artifacts.reference import Tonight
 from dashboard.artifacts.wheel import wheel_provider
 from tests.dashboard import remeasure_homes as labs
@@ -75,6 +76,29 @@ def test_of_releases_that_are_not_healthy_the_one_before_is_taken_and_that_is_sa
     )
     assert "undefined symbol" in note
     assert list((shelf.parent / "logs").glob("health-0.7.0-*"))
+
+
+@pytest.mark.parametrize(("sick", "tried", "taken"), [(2, 3, "0.6.0"), (3, 3, None)])
+def test_of_sick_releases_three_are_tried(
+    shelf: Path, monkeypatch: pytest.MonkeyPatch, sick: int, tried: int, taken: str | None
+) -> None:
+    releases = ["0.9.0", "0.8.0", "0.7.0", "0.6.0", "0.5.0", "0.4.0"]
+    monkeypatch.setattr(wheel_provider, "KNOWN_GOOD_FFI", dict.fromkeys(releases, ("0.1.14",)))
+    use(monkeypatch, make_index(shelf.parent / "index", dict.fromkeys(releases, "")))
+    labs.put_artifact(shelf, "0.9.0")
+    asked: list[str] = []
+
+    def provide(spec: ArtifactSpec, *_of: object, **_with: object) -> Provided:
+        asked.append(str(spec.branch))
+        if len(asked) <= sick:
+            raise ArtifactError("sick")
+        return take(labs.put_artifact(shelf, asked[-1]).path)
+
+    monkeypatch.setattr(reference, "provide", provide)
+    found = reference.find(tonight(shelf, "0.9.0"))
+    assert asked == releases[1 : 1 + tried]
+    assert (found.provided and found.provided.artifact.version) == taken
+    assert found.notes
 
 
 def test_a_release_that_was_chosen_asks_no_index(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:

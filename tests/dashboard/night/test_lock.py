@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from pathlib import Path
 
@@ -54,4 +55,15 @@ def test_no_turn_begins_while_a_night_waits(home: Home) -> None:
 
 def test_two_commands_do_not_take_their_turns_at_once(home: Home) -> None:
     with lock.take_turn(home), pytest.raises(lock.HeldError, match="another command"), lock.take_turn(home):
+        pass
+
+
+@pytest.mark.parametrize(("held_s", "is_taken"), [(0.15, True), (5.0, False)])
+def test_a_night_outlasts_who_only_asks_whether_the_home_is_held_and_nobody_else(
+    home: Home, monkeypatch: pytest.MonkeyPatch, held_s: float, *, is_taken: bool
+) -> None:
+    holder = file_lock.take(home.lock_file)
+    assert holder is not None
+    homes.release_after(monkeypatch, holder, held_s)
+    with holder, contextlib.nullcontext() if is_taken else pytest.raises(lock.HeldError), lock.night_lock(home):
         pass

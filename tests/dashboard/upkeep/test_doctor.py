@@ -219,6 +219,16 @@ def test_what_was_not_examined_and_that_nobody_is_told_are_said(home: HomeForTes
     assert not about(lines, "archives")
 
 
+def test_what_is_remembered_of_the_disk_does_not_grow_for_ever(home: HomeForTests) -> None:
+    kept = home.path / "results" / "disk.jsonl"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("".join(f'{{"night": "n{at}", "free_bytes": {{"{home.path}": 1}}}}\n' for at in range(1000)))
+    disk.note_free(home.home, [], "tonight")
+    lines = kept.read_text().splitlines()
+    assert 365 < len(lines) < 1000, "a year"
+    assert "tonight" in lines[-1]
+
+
 def test_a_disk_says_in_how_many_nights_it_is_full(home: HomeForTests) -> None:
     for _ in range(4):
         home.night()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tvmdash import common
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import command as incidents
 from tvmdash.incidents import file as incident_file
@@ -226,6 +227,13 @@ def test_the_list_has_open_incidents_and_with_all_every_one(home: Path, capsys: 
     assert "silence of exp s2* until" in shown
     run(home, "list", "--all")
     assert ONE in capsys.readouterr().out
+
+
+def test_a_silence_without_days_lasts_two_weeks(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(common, "utc_now", lambda: common.parse_stamp("20260701T031500Z"))
+    run(home, "silence", "exp s2*", "known")
+    (silence,) = incidents.ledger_of(home).silences_at("2026-07-15T03:14:00Z")
+    assert silence.until == "2026-07-15T03:15:00Z"
 
 
 def test_a_silence_is_ended_by_its_pattern_and_the_ledger_knows_who_did(

@@ -74,6 +74,12 @@ def test_missing_nights_interrupt_the_line() -> None:
     assert drawn_lines(plot)[0].count("M") == 2
 
 
+@pytest.mark.parametrize("measured", [390, 1500])
+def test_of_a_long_line_not_every_night_is_drawn(measured: int) -> None:
+    (line,) = drawn_lines(over_nights(*(1.0 + night % 2 for night in range(measured))))
+    assert 350 <= len(line.split()) // 2 <= 400
+
+
 def test_a_point_alone_between_gaps_is_a_dot_in_a_long_line() -> None:
     values: list[float | None] = [1.0 + i % 3 for i in range(300)]
     dots = markers(over_nights(*values))

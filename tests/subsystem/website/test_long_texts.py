@@ -1,0 +1,52 @@
+"""What pages show of texts and numbers beyond their limits, and just inside them."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.subsystem import scripts
+from tests.subsystem.website.sites import STAMP, Site, job, record
+from tests.subsystem.website.test_code_changes import POINT
+from tvmdash.contracts.code_changes import ChangedFunction, FunctionSide
+from tvmdash.dashboard_info import Home
+
+scripts.load("website")
+VIEWS, CODE = (sys.modules[name] for name in ("views.series", "data.code_changes"))
+
+
+@pytest.mark.parametrize(("characters", "whole"), [(3900, True), (9000, False)])
+def test_a_summary_is_shown_up_to_a_page_and_kept_up_to_a_paragraph(
+    tmp_path: Path, characters: int, *, whole: bool
+) -> None:
+    site = Site(Home(tmp_path / "home"))
+    site.night(job("generated"))
+    site.data("generated", [record("mlp", 1.0)])
+    site.results("generated", value="x" * characters)
+    site.publish_here()
+    text = site.experiment("generated").text
+    assert ("x" * characters in text) is whole
+    assert "x" * 3900 in text
+    assert "x" * 5000 not in text
+    (year,) = site.folder.rglob("2026.json")
+    assert "x" * 500 in year.read_text()
+    assert "x" * 1000 not in year.read_text()
+
+
+@pytest.mark.parametrize(("characters", "whole"), [(390, True), (1500, False)])
+def test_a_line_of_code_is_shown_up_to_a_screens_width(characters: int, *, whole: bool) -> None:
+    sides = [FunctionSide(name, {}, name * characters, "") for name in "ab"]
+    changed = ChangedFunction("kernel", *sides)
+    (function,) = CODE.describe("generated", STAMP, [replace(POINT, functions=(changed,))]).points[0].functions
+    line = function.code.lines[-1]
+    assert (line == "+" + "b" * characters) is whole
+    assert len(line) < 600
+
+
+@pytest.mark.parametrize(("change", "shown"), [(0.00004, "0 %"), (-0.00004, "0 %"), (0.00006, "+0.01 %")])
+def test_a_change_that_rounds_to_nothing_has_no_sign(change: float, shown: str) -> None:
+    fields = dict.fromkeys(VIEWS.SeriesView.__dataclass_fields__)
+    assert VIEWS.SeriesView(**{**fields, "change": change, "state": "worse", "exact_change": ""}).format_change == shown
