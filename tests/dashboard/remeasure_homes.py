@@ -23,35 +23,63 @@ WORKLOADS = ("mlp", "bert")
 SIGMA = 0.004
 
 RUN = r'''#!/usr/bin/env -S python3 -S
-"""Times that depend on the artifact, on the machine's state (a file) and on chance (a counter is its seed)."""
-import json, os, pathlib, random, sys
+"""Times that depend on the artifact, on the machine's state (a file) and on chance (a counter is its seed).
 
-home = pathlib.Path(os.environ["TVMDASH_HOME"])
-lab = json.loads((home.parent / "lab.json").read_text())
-log = home.parent / "runs"
-number = len(log.read_text().splitlines()) if log.exists() else 0
+It is started a thousand times: importing pathlib and random takes as long as all the rest.
+"""
+import json, math, os, sys
+from _random import Random as Generator
+
+
+def read(path):
+    with open(path) as file:
+        return file.read()
+
+
+def write(path, text):
+    with open(path, "w") as file:
+        file.write(text)
+
+
+class Random(Generator):
+    """random.Random, as far as it is wanted."""
+
+    rest = None
+
+    def gauss(self):
+        z, self.rest = self.rest, None
+        if z is None:
+            angle, radius = self.random() * 2 * math.pi, math.sqrt(-2 * math.log(1 - self.random()))
+            z, self.rest = math.cos(angle) * radius, math.sin(angle) * radius
+        return z
+
+
+home = os.path.dirname(os.environ["TVMDASH_HOME"])
+lab = json.loads(read(f"{home}/lab.json"))
+log = f"{home}/runs"
+number = len(read(log).splitlines()) if os.path.exists(log) else 0
 points = os.environ.get("TVMDASH_POINTS")
-listed = json.loads(pathlib.Path(points).read_text()) if points else []
+listed = json.loads(read(points)) if points else []
 asked = [(point.get("workload") or point["path"]).partition(".")[2] for point in listed] if points else None
 build = os.environ["TVMDASH_ARTIFACT"]
 entry = {"build": build, "points": asked, "night": os.environ["TVMDASH_NIGHT"], "seed": os.environ["TVMDASH_SEED"]}
-with log.open("a") as file:
-    file.write(json.dumps({**entry, "setup": pathlib.Path("setup").exists(), "tmp": os.environ["TMPDIR"]}) + "\n")
+with open(log, "a") as file:
+    file.write(json.dumps({**entry, "setup": os.path.exists("setup"), "tmp": os.environ["TMPDIR"]}) + "\n")
 if build in lab.get("broken", ()):
     sys.exit("this build crashes")
 if points and lab.get("hang"):
     import time
 
-    (home.parent / "hangs").write_text(str(os.getpid()))
+    write(f"{home}/hangs", str(os.getpid()))
     time.sleep(1000)
 slow = lab["slow"].get(build, {})
-rng = random.Random(number)
+rng = Random(number)
 values = {}
 for at, name in enumerate(lab["workloads"]):
     if asked is None or name in asked or lab.get("ignores_points"):
         once = lab.get("first_only", {}).get(name, 1.0) if points is None else 1.0
         factor = slow.get(name, 1.0) * lab.get("machine", 1.0) * once
-        values[name] = (1 + at) * factor * 2.718281828 ** (lab["sigma"] * rng.gauss(0, 1))
+        values[name] = (1 + at) * factor * 2.718281828 ** (lab["sigma"] * rng.gauss())
 same = {"workload_args": {}, "engine": "fake", "engine_config": {}, "target": "cpu", "build_config": {}}
 same |= {"runtime_config": {}, "env_name": "lab", "hw_model": "lab"}
 records = [
@@ -71,9 +99,11 @@ records = [
 for record in records:
     record["additional_info"] |= {"module_hash": lab["code"]} if "code" in lab else {}
 whole = {"schema_version": 1, "tvm_hash": build, "records": records, "failures": []}
-pathlib.Path(sys.argv[2], "times.json").write_text(json.dumps(values if lab.get("foreign") else whole))
-pathlib.Path(sys.argv[2], "status.json").write_text('{"success": true, "message": "measured"}')
+write(f"{sys.argv[2]}/times.json", json.dumps(values if lab.get("foreign") else whole))
+write(f"{sys.argv[2]}/status.json", '{"success": true, "message": "measured"}')
 '''
+FINDS_HOME = 'home = os.path.dirname(os.environ["TVMDASH_HOME"])\n'
+assert FINDS_HOME in RUN, "tests put more lines after it"
 ANALYZE = f"""{homes.BEGIN}cp "$2/times.json" "$3/data.json"\n{homes.says("analyze", "analyzed")}\n"""
 SETUP = homes.good("setup", 'echo setup >> "$TVMDASH_HOME/../setups"')
 

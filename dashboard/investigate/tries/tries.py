@@ -119,7 +119,7 @@ def _begin(
         stamp = files.make_id(home) if is_taken else claim.id
         return replace(new, stamp=stamp, requests={claim.id: claim.asked(0.0)}), home.tries / f"{stamp}.json"
     old, path = earlier
-    _log.info("continuing with the %d runs in %s", path, sum(old.runs.values()))
+    _log.info("continuing with the %d runs in %s", sum(old.runs.values()), path)
     requests = {**old.requests, claim.id: old.requests.get(claim.id, claim.asked(old.measured_s))}
     return replace(old, state=TryState.RUNNING, errors={}, requests=requests), path
 

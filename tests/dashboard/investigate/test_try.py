@@ -113,7 +113,8 @@ def test_what_was_measured_before_an_interrupt_is_kept_and_the_same_command_goes
     before = kept(lab)[0]
     assert (before["state"], before["runs"]) == ("interrupted", {NAME: 1})
     lab.change(hang=False, sigma=0.0001)
-    assert try_tvm(lab, *AGAINST, "--until", "60%").code == 0
+    done = try_tvm(lab, *AGAINST, "--until", "60%")
+    assert (done.code, "continuing with the 1 runs in " in done.output) == (0, True), done.output
     (after,) = kept(lab)
     assert (after["state"], after["stamp"]) == ("done", before["stamp"])
     assert all(new["runs"][:1] == old["runs"] for new, old in zip(after["series"], before["series"], strict=True))
@@ -169,7 +170,7 @@ def test_what_cannot_be_measured_in_turn_is_left_out_and_named(lab: Lab) -> None
 
 def test_runs_of_a_config_that_was_changed_meanwhile_are_not_mixed_with_those_before(lab: Lab) -> None:
     lab.change(sigma=0.2)
-    config = 'home.joinpath("config/experiments/speed/config.json").write_text(\'{"active": true, "pairs": 4}\')\n'
+    config = 'write(f"{home}/home/config/experiments/speed/config.json", \'{"active": true, "pairs": 4}\')\n'
     lab.home.experiment(NAME, run=f"{labs.RUN}if number == 9:\n    {config}", analyze=labs.ANALYZE, config={"pairs": 5})
     done = try_tvm(lab, *AGAINST)
     assert done.code == 1, done.output

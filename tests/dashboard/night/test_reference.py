@@ -314,11 +314,8 @@ def test_what_is_measured_again_is_not_told_of_the_reference(tmp_path: Path) -> 
     lab = labs.make_lab(tmp_path)
     for version in ("0.27.0", "0.26.0"):
         labs.put_artifact(tmp_path / "shelf", version)
-    keeps = 'home = pathlib.Path(os.environ["TVMDASH_HOME"])\n'
-    tells = (
-        keeps + 'home.parent.joinpath("told").open("a").write(os.environ.get("TVMDASH_REFERENCE", "none") + "\\n")\n'
-    )
-    declare(lab.home.experiment(labs.NAME, run=labs.RUN.replace(keeps, tells), analyze=labs.ANALYZE))
+    tells = labs.FINDS_HOME + ('open(f"{home}/told", "a").write(os.environ.get("TVMDASH_REFERENCE", "none") + "\\n")\n')
+    declare(lab.home.experiment(labs.NAME, run=labs.RUN.replace(labs.FINDS_HOME, tells), analyze=labs.ANALYZE))
     lab.home.night()
     (stamp,) = lab.home.stamps()
     done, _ = lab.remeasure([{"experiment": labs.NAME, "stamp": stamp, "points": []}])
@@ -391,13 +388,12 @@ def test_an_experiment_with_a_remote_of_its_own_is_measured_alone(home: HomeForT
 def test_what_is_measured_again_in_pairs_is_told_of_the_other_nights_artifact(tmp_path: Path) -> None:
     lab = labs.make_lab(tmp_path)
     older = labs.put_artifact(tmp_path / "shelf", "0.27.0")
-    reads = 'home = pathlib.Path(os.environ["TVMDASH_HOME"])\n'
-    tells = reads + (
+    tells = labs.FINDS_HOME + (
         'file = os.environ.get("TVMDASH_REFERENCE")\n'
-        'key = json.loads(pathlib.Path(file).read_text())["key"] if file else "none"\n'
-        'home.parent.joinpath("told").open("a").write(key + "\\n")\n'
+        'key = json.loads(read(file))["key"] if file else "none"\n'
+        'open(f"{home}/told", "a").write(key + "\\n")\n'
     )
-    lab.home.experiment(labs.NAME, run=labs.RUN.replace(reads, tells), analyze=labs.ANALYZE)
+    lab.home.experiment(labs.NAME, run=labs.RUN.replace(labs.FINDS_HOME, tells), analyze=labs.ANALYZE)
     lab.home.night()
     labs.put_artifact(tmp_path / "shelf", "0.28.0")
     lab.home.night()

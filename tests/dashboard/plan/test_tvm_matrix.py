@@ -318,7 +318,7 @@ PYTHONPATH={repository} python3 -m dashboard remeasure "$TVMDASH_HOME" "$TVMDASH
 
 
 def test_a_receipt_of_a_variant_is_repeated_on_its_tvm_also_where_the_home_names_it_no_more(lab: labs.Lab) -> None:
-    reads = labs.RUN.replace("home = ", 'pathlib.Path(sys.argv[1], "beside.txt").read_text()\nhome = ', 1)
+    reads = labs.RUN.replace(labs.FINDS_HOME, f'read(sys.argv[1] + "/beside.txt")\n{labs.FINDS_HOME}')
     lab.home.experiment(labs.NAME, run=reads, analyze=labs.ANALYZE)
     (lab.home.home.config("experiment", labs.NAME) / "beside.txt").write_text("a file beside the config")
     lab.home.night()
