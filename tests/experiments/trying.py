@@ -6,6 +6,7 @@ Engines are installed once into the test cache, for all experiments: what one of
 
 from __future__ import annotations
 
+import ast
 import functools
 import hashlib
 import importlib
@@ -85,6 +86,16 @@ def _experiment_in(module: ModuleType) -> Experiment:
     return kind()
 
 
+def _code_in(text: str) -> str:
+    """A module's lines without docstrings, whole-line comments and blank lines, none of which a measurement sees."""
+    lines = text.splitlines()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+            for number in range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1):
+                lines[number - 1] = ""
+    return "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("#"))
+
+
 class Kept:
     """The raw data that an experiment's run stage left once, of one state of its folder, its config and TVM.
 
@@ -97,7 +108,8 @@ class Kept:
         state.update(json.dumps(tried.config, sort_keys=True).encode())
         for path in sorted((EXPERIMENTS / tried.name).rglob("*")):
             if path.suffix in {".py", ".json", ".c", ".S"} and "setup" not in path.parts:
-                state.update(f"{path.name}\0".encode() + path.read_bytes())
+                text = path.read_text(encoding="utf-8")
+                state.update(f"{path.name}\0{_code_in(text) if path.suffix == '.py' else text}".encode())
         self._raw, self._state = tried.root / "raw", state.hexdigest()[:16]
         self._file = KEPT / f"{tried.name}.tar.xz"
 
