@@ -6,7 +6,7 @@ import ast
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import golden_files
@@ -56,13 +56,17 @@ def test_each_file_of_messages_is_written_by_the_test_that_it_names() -> None:
         assert f'golden.messages("{path.stem}"' in source, path.name
 
 
-MOST_PINNED = 848
+MOST_PINNED = 716
 """Asserts that pin a sentence; it may only fall. A new sentence belongs into a golden file, asserts hold values."""
 
 
 def test_sentences_are_pinned_in_golden_files_only() -> None:
     count = sum(1 for path in TESTS.rglob("*.py") for _ in pinned(ast.parse(path.read_bytes())))
     assert count <= MOST_PINNED
+
+
+COMPARING = {"startswith", "endswith", "count", "index", "search", "match", "fullmatch", "findall"}
+"""Calls whose argument is what a text is held against; that of others is what a test does, as a query is."""
 
 
 def pinned(tree: ast.Module) -> Iterator[ast.AST]:
@@ -74,10 +78,20 @@ def pinned(tree: ast.Module) -> Iterator[ast.AST]:
             held = [keyword.value for keyword in node.keywords if keyword.arg == "match"]
         else:
             continue
-        parts = (part for each in held for part in ast.walk(each) if isinstance(part, ast.Constant))
-        texts = (part.value for part in parts if isinstance(part.value, str))
-        if any(len(text) > 25 and text.count(" ") > 1 for text in texts):
+        if any(len(text) > 25 and text.count(" ") > 1 for each in held for text in list_compared(each)):
             yield node
+
+
+def list_compared(node: ast.AST) -> Iterator[str]:
+    """The literals that something is compared with."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    inner: Iterable[ast.AST] = ast.iter_child_nodes(node)
+    if isinstance(node, ast.Call):
+        is_comparing = ast.unparse(node.func).rpartition(".")[2] in COMPARING
+        inner = [node.func, *(node.args if is_comparing else ())]
+    for child in inner:
+        yield from list_compared(child)
 
 
 @pytest.mark.parametrize(
@@ -86,6 +100,8 @@ def pinned(tree: ast.Module) -> Iterator[ast.AST]:
         ("assert told == 'TVM did not get slower at all'", 1),
         ("assert f'{name} did not get any slower tonight' in told", 1),
         ("with pytest.raises(Error, match='there is no such file here'): pass", 1),
+        ("assert ask('SELECT count(*) FROM kernels') == 3", 0),
+        ("assert told.startswith('TVM did not get slower at all')", 1),
         ("assert told.level == 'regression', 'why it must be so, in many words'", 0),
         ("assert path == 'a/path/that/is/rather/long/indeed'", 0),
     ],

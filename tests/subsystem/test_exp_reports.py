@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.dashboard import homes
+from tests.golden_files import Golden
 from tests.slack import server
 from tests.slack.server import CHANNEL, TOKEN, Fault, State
 from tests.subsystem import slack_homes
 from tests.subsystem.slack_homes import BLOCKED, FAILED, STAMP, SlackHome, job, night
-from tvmdash.dashboard_info import MissingBackup, StepReason
+from tvmdash.dashboard_info import MissingBackup, Night, StepReason
 
 NAME = "exp_reports"
 
@@ -34,53 +35,68 @@ def first_line(text: str) -> str:
     return text.splitlines()[0]
 
 
+FULL = "/backup: the disk is full."
+BROKEN = job("rnn", FAILED, title="RNNs", at="analyze", message="run out of <memory>", log_tail="one\ntwo & three\n")
+HALF = slack_homes.JobResult("experiment", "a", "CNNs", "", job("a").steps[:2])
+NIGHTS: dict[str, Night] = {
+    "all ok": night(job("a"), job("b")),
+    "one ok": night(job("a", title="CNNs")),
+    "nothing ran": night(),
+    "one failed, one did not run": night(
+        job("a", title="CNNs"), job("b", FAILED, title="LSTM"), job("c", BLOCKED, title="GRU")
+    ),
+    "many failed": night(*(job(str(n), FAILED) for n in range(9))),
+    "blocked": night(job("a", BLOCKED), job("b")),
+    "no backup before": night(job("a"), job("b"), missing_backups=(MissingBackup("before", FULL),)),
+    "no backup": night(
+        job("a", FAILED),
+        missing_backups=(MissingBackup("before", FULL), MissingBackup("after", FULL)),
+        state="complete",
+    ),
+    "stopped early": night(HALF, state="interrupted"),
+    "a failure with its tail": night(BROKEN),
+    "a note": night(job("a"), notes=("The disk is nearly full",)),
+}
+
+
+def test_messages(home: SlackHome, golden: Golden) -> None:
+    home.configure(website_url="https://bench.example.org/tvm/")
+    home.notify("experiment", "rnn", "U012ABCDEF", "@bob", 7)
+    golden.messages("exp_reports", [(name, home.run(NAME, each).text) for name, each in NIGHTS.items()])
+
+
 def test_the_first_line_names_what_failed_and_counts_what_is_well(home: SlackHome) -> None:
-    done = home.run(NAME, night(job("a", title="CNNs"), job("b", FAILED, title="LSTM"), job("c", BLOCKED, title="GRU")))
-    assert first_line(done.text) == "❌ LSTM failed; GRU did not run. 1 of 3 experiments ok"
+    line = first_line(home.run(NAME, NIGHTS["one failed, one did not run"]).text)
+    assert line.startswith("❌ LSTM failed; GRU")
+    assert "1 of 3" in line
 
 
 @pytest.mark.parametrize(
-    ("jobs", "words"),
-    [
-        ([job("a"), job("b")], "✅ All 2 experiments ok"),
-        ([job("a", title="CNNs")], "✅ CNNs is ok"),
-        ([], "❌ No experiment ran"),
-        ([job(str(n), FAILED) for n in range(9)], "❌ 9 experiments failed. 0 of 9 experiments ok"),
-        ([job("a", BLOCKED), job("b")], "⛔ a did not run. 1 of 2 experiments ok"),
-    ],
+    ("name", "icon"),
+    [("all ok", "✅"), ("one ok", "✅"), ("nothing ran", "❌"), ("many failed", "❌"), ("blocked", "⛔")],
 )
-def test_the_verdict_of_a_night(home: SlackHome, jobs: list[slack_homes.JobResult], words: str) -> None:
-    assert first_line(home.run(NAME, night(*jobs)).text) == words
+def test_the_verdict_of_a_night(home: SlackHome, name: str, icon: str) -> None:
+    assert first_line(home.run(NAME, NIGHTS[name]).text).split()[0] == icon
 
 
-def test_a_missing_backup_is_in_the_first_line(home: SlackHome) -> None:
-    before = MissingBackup("before", "/backup: the disk is full.")
-    done = home.run(NAME, night(job("a"), job("b"), missing_backups=(before,)))
-    assert first_line(done.text) == "⚠️ All 2 experiments ok, but the backup before the night failed"
-    both = (before, MissingBackup("after", "/backup: the disk is full."))
-    done = home.run(NAME, night(job("a", FAILED), missing_backups=both, state="complete"))
-    assert first_line(done.text) == "❌ a failed. 0 of 1 experiment ok, but the backup failed"
+@pytest.mark.parametrize(("name", "icon"), [("no backup before", "⚠️"), ("no backup", "❌")])
+def test_a_missing_backup_is_in_the_first_line(home: SlackHome, name: str, icon: str) -> None:
+    line = first_line(home.run(NAME, NIGHTS[name]).text)
+    assert (line.split()[0], "backup" in line) == (icon, True)
 
 
 def test_an_experiment_that_is_through_half_its_stages_is_not_told_as_well(home: SlackHome) -> None:
-    whole = job("a")
-    half = slack_homes.JobResult("experiment", "a", "CNNs", "", whole.steps[:2])
-    done = home.run(NAME, night(half, state="interrupted"))
-    assert first_line(done.text) == "❌ The night was stopped early. CNNs did not finish. 0 of 1 experiment ok"
-    assert "Last completed stage: run." in done.text
+    done = home.run(NAME, NIGHTS["stopped early"])
+    assert "0 of 1" in first_line(done.text)
+    assert "stage: run" in done.text
 
 
 def test_a_failure_is_told_with_stage_time_reason_tail_and_whom_it_concerns(home: SlackHome) -> None:
     home.notify("experiment", "rnn", "U012ABCDEF", "@bob", 7)
-    broken = job(
-        "rnn", FAILED, title="RNNs", at="analyze", message="run out of <memory>", log_tail="one\ntwo & three\n"
-    )
-    done = home.run(NAME, night(broken))
-    assert (
-        "❌ RNNs (rnn) failed in analyze after 1 min 2 s.\nrun out of <memory>\none\ntwo & three\ncc @U012ABCDEF"
-        in done.text
-    )
-    assert "rnn: $.notify: '@bob' is not a Slack ID" in done.text
+    text = home.run(NAME, NIGHTS["a failure with its tail"]).text
+    for part in ("analyze", "1 min 2 s", "run out of <memory>\none\ntwo & three\n", "cc @U012ABCDEF"):
+        assert part in text
+    assert "rnn: $.notify: '@bob'" in text
 
 
 def test_failures_come_before_blocked_ones_before_summaries(home: SlackHome) -> None:
@@ -101,17 +117,18 @@ def test_what_is_blocked_by_the_same_is_told_once(home: SlackHome) -> None:
 
 
 def test_what_the_night_noted_is_told(home: SlackHome) -> None:
-    assert "⚠️ The disk is nearly full" in home.run(NAME, night(job("a"), notes=("The disk is nearly full",))).text
+    text = home.run(NAME, NIGHTS["a note"]).text
+    assert any(line.startswith("⚠️") and "disk" in line for line in text.splitlines())
 
 
 def test_summaries_of_tonight_are_told_in_short_and_old_ones_are_not(home: SlackHome) -> None:
     home.summary("new", "12 points measured.\n" + "\n".join(f"- line {n} " + "x" * 90 for n in range(20)))
     home.summary("old", "of last week", stamp="20261114T031500Z")
     text = home.run(NAME, night(job("new"), job("old"))).text
-    assert "12 points measured.\n- line 0" in text
+    assert "measured.\n- line 0" in text
     assert "… and 17 more lines" in text
     assert "of last week" not in text
-    assert "It wrote no summary tonight." in text
+    assert "no summary tonight" in text
 
 
 def telemetry(home: SlackHome, abnormal: object, stamp: str = slack_homes.STAMP) -> None:
@@ -144,17 +161,19 @@ def test_whatever_telemetry_left_the_experiments_are_told(home: SlackHome, page:
 def test_the_night_its_tvm_and_the_website_stand_under_the_verdict(home: SlackHome) -> None:
     home.configure(website_url="https://bench.example.org/tvm/")
     line = home.run(NAME, night(job("a"))).text.splitlines()[2]
-    assert line == (
-        "Night of Saturday 21 November 2026, 03:15 UTC · TVM 0.27.0.post1 (7b5acb32b)"
-        f" · website (https://bench.example.org/tvm/nights/{STAMP}.html)"
-    )
+    for part in (
+        "21 November 2026",
+        "0.27.0.post1 (7b5acb32b)",
+        f"(https://bench.example.org/tvm/nights/{STAMP}.html)",
+    ):
+        assert part in line
 
 
 def test_without_a_token_it_works_and_says_so(home: SlackHome) -> None:
     done = home.run_script(NAME, night(job("a")))
     assert (done.code, done.success) == (0, True)
-    assert "No Slack token is configured" in done.report
-    assert "No Slack token is configured" in done.log
+    assert "No Slack token" in done.report
+    assert "No Slack token" in done.log
 
 
 @pytest.mark.parametrize("name", ["<!channel>", "<@U012ABCDEF>", "a*b_c`d~e", "x" * 5000, "\u202egnp", "a\nb", "&amp;"])
@@ -194,7 +213,7 @@ def test_with_a_bot_token_pngs_stand_in_the_thread(home: SlackHome, state: State
     done = home.run(NAME, night(job("a"), job("b")), slack=state.url, channel=CHANNEL, graphs=3)
     assert [known["filename"] for known in state.files.values()] == ["a-tonight.png", "b-tonight.png", "a-later.png"]
     assert {known["in"] for known in state.files.values()} == {state.channel()[0].ts}
-    assert "3 graphs are in its thread" in done.report
+    assert "3 graphs" in done.report
 
 
 def test_svgs_are_linked_where_there_is_a_website_and_uploaded_where_there_is_none(
@@ -239,7 +258,7 @@ def test_a_refused_token_fails_the_job_in_one_sentence_without_the_token(home: S
     home.token("xoxb-0000000000-wrongwrong")
     done = home.run_script(NAME, night(job("a")), slack=state.url, channel=CHANNEL)
     assert (done.code, done.success) == (1, False)
-    assert done.message.startswith("Slack rejected the request: invalid_auth. Reinstall the app")
+    assert "invalid_auth" in done.message
     everything = done.log + "".join(path.read_text() for path in done.output.iterdir() if path.is_file())
     assert "wrongwrong" not in everything
     assert first_line(done.text) == "✅ a is ok"
@@ -258,14 +277,14 @@ def test_a_token_in_a_config_is_refused_with_the_place(home: SlackHome, place: s
     env = {"SLACK_BOT_TOKEN": TOKEN}
     home.configure(env=env if place == "config/config.json" else {})
     done = home.run(NAME, night(job("a")), channel=CHANNEL, env={} if place == "config/config.json" else env)
-    assert done.message.startswith(f"{place}: $.env.SLACK_BOT_TOKEN: secrets must not be in a config")
+    assert done.message.startswith(f"{place}: $.env.SLACK_BOT_TOKEN: ")
     assert TOKEN not in done.log + done.message
 
 
 def test_a_token_without_a_channel_is_refused_with_the_place(home: SlackHome) -> None:
     home.token(TOKEN)
     done = home.run(NAME, night(job("a")))
-    assert done.message.startswith("config/subsystem/exp_reports/config.json: $.channel: ''")
+    assert "exp_reports/config.json: $.channel:" in done.message
 
 
 def test_a_real_night_tells_slack_of_a_rejected_experiment_and_a_failed_subsystem(tmp_path: Path, state: State) -> None:
@@ -286,7 +305,7 @@ def test_a_real_night_tells_slack_of_a_rejected_experiment_and_a_failed_subsyste
     done = made.run()
     assert done.code == 1, done.output
     experiments, subsystems = state.channel()
-    assert experiments.blocks[0]["text"]["text"] == "❌ typo failed. 0 of 1 experiment ok"
+    assert experiments.blocks[0]["text"]["text"].startswith("❌ typo failed")
     assert "Did you mean 'repeat'?" in experiments.markup()
     assert experiments.pings() == ["<@U012ABCDEF>"]
     assert subsystems.blocks[0]["text"]["text"] == "❌ Subsystem broken failed"

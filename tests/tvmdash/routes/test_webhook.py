@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.golden_files import Golden
 from tests.tvmdash.routes.route_homes import NIGHTS, ONE, SITE, RouteHome, moved
 from tests.webhook import server
 from tests.webhook.server import SECRET, Fault, State
@@ -46,7 +47,9 @@ def told(state: State) -> list[tuple[str, str]]:
     return [(body["event"], f"{body['news']}: {body['title']}".removeprefix(": ")) for body in state.bodies]
 
 
-TITLE = "cnn_comp cnn.resnet18 run time +8.1 % since 599895c00..5a36cd400"
+BETWEEN = "since 599895c00..5a36cd400"
+TITLE = f"cnn_comp cnn.resnet18 run time +8.1 % {BETWEEN}"
+BOTH = f"resnet18 and resnet50 8.1 % slower {BETWEEN}"
 
 
 def test_an_incident_is_told_when_it_opens_when_it_changes_and_when_it_is_over(home: RouteHome, state: State) -> None:
@@ -60,18 +63,17 @@ def test_an_incident_is_told_when_it_opens_when_it_changes_and_when_it_is_over(h
     home.tell(13)
     assert told(state) == [
         ("opened", TITLE),
-        ("updated", "Acknowledged by ann: resnet18 and resnet50 8.1 % slower since 599895c00..5a36cd400"),
-        ("closed", "Fixed: resnet18 and resnet50 8.1 % slower since 599895c00..5a36cd400"),
+        ("updated", f"Acknowledged by ann: {BOTH}"),
+        ("closed", f"Fixed: {BOTH}"),
     ]
     opened, updated, closed = state.bodies
     assert opened["level"] == "regression"
     assert opened["items"][0]["address"] == f"{SITE}/incidents/{ONE}.html"
     purpose, command = opened["items"][0]["commands"][0]
     assert (purpose, command.split()[:4]) == ("Next", ["python3", "-m", "dashboard", "bisect"])
-    assert updated["items"][0]["lines"] == [
-        "Acknowledged by ann: looking at it",
-        "1 more series moved that night: cnn_comp cnn.resnet50 run time.",
-    ]
+    person, grown = updated["items"][0]["lines"]
+    assert person.endswith(": looking at it")
+    assert "cnn.resnet50 run time" in grown
     assert (updated["first"], closed["first"]) == (opened["id"], opened["id"])
     assert closed["items"][0]["lines"] == ["Fixed: back where it was"]
     assert closed["incident"]["state"] == "fixed"
@@ -144,11 +146,11 @@ def test_a_refusal_is_not_asked_again_that_night_and_is_told(
     assert says in done.state.fault
     assert (done.state.waiting, done.sent) == (4, 0)
     (kept,) = read_states(home.home)
-    assert format_fault(kept).endswith("4 messages will be tried again the next night.")
+    assert format_fault(kept).count("4 messages") == 1
     state.faults.clear()
     assert home.tell(11).state.fault == ""
     assert sorted(title for _, title in told(state)) == [
-        f"cnn_comp cnn.net{at} run time +8.1 % since 599895c00..5a36cd400" for at in range(4)
+        f"cnn_comp cnn.net{at} run time +8.1 % {BETWEEN}" for at in range(4)
     ]
 
 
@@ -199,7 +201,7 @@ def test_what_was_not_taken_for_a_week_is_given_up_and_that_is_said(home: RouteH
     home.tell(10)
     state.faults.clear()
     done = home.tell(18)
-    assert f"{ONE} opened was never delivered and is now too old" in done.notes
+    assert any(note.startswith(f"{ONE} opened ") for note in done.notes)
     assert (done.state.waiting, state.taken) == (0, {})
 
 
@@ -225,12 +227,10 @@ def test_a_level_is_told_at_once_in_a_digest_or_not_at_all(home: RouteHome, stat
     assert [event for event, _ in told(state)] == ["opened", "night"]
     night = state.bodies[1]
     assert night["title"] == "TVM got slower"
-    assert [(item["title"], item["lines"][0]) for item in night["items"]] == [
-        ("", "TVM got slower; 3 of 9 series have no value."),
-        ("New: rnn_comp cnn.gru run time −10.0 % since 599895c00..5a36cd400",
-         "rnn_comp cnn.gru run time is slower: 31.0 ms → 33.5 ms, −10.0 % (95 %: +7.6 % to +8.6 %)."),
-        ("Still open", f"{TITLE}."),
-    ]  # fmt: skip
+    whole, new, still = night["items"]
+    assert (whole["title"], still["title"], still["lines"]) == ("", "Still open", [f"{TITLE}."])
+    assert "3 of 9 series" in whole["lines"][0]
+    assert new["title"].startswith("New: rnn_comp cnn.gru")
     home.judged(11, Level.STEADY, "TVM did not get slower")
     home.tell(11)
     home.judged(12, Level.INCOMPLETE, "Nothing moved, but 3 of 9 series have no value: cnn_comp failed")
@@ -258,7 +258,8 @@ def test_a_night_that_was_not_judged_is_told_where_that_is_asked_for(home: Route
     home.routes["hook"] |= {"digest": ["no_data"]}
     home.judged(9, Level.STEADY, "TVM did not get slower")
     home.tell(10)
-    assert told(state) == [("night", "The night of 11 May 2026 was not judged")]
+    ((event, title),) = told(state)
+    assert (event, "11 May 2026" in title, "not judged" in title) == ("night", True, True)
 
 
 def test_a_nights_message_that_was_missed_is_told_by_the_next(home: RouteHome, state: State) -> None:
@@ -271,10 +272,8 @@ def test_a_nights_message_that_was_missed_is_told_by_the_next(home: RouteHome, s
     assert done.state.waiting == 0
     home.tell(12)
     (body,) = state.bodies
-    assert body["items"][-1] == {
-        "title": "Delayed messages", "lines": ["11 May 2026: Nothing moved, but 3 of 9 series have no value."],
-        "address": "", "commands": [],
-    }  # fmt: skip
+    assert body["items"][-1]["title"] == "Delayed messages"
+    assert [line[:26] for line in body["items"][-1]["lines"]] == ["11 May 2026: Nothing moved"]
 
 
 def test_in_quiet_hours_nothing_is_sent_but_what_may_wake(home: RouteHome, state: State) -> None:
@@ -406,27 +405,22 @@ def test_a_start_that_is_killed_while_it_sends_makes_the_next_one_send_the_same(
     assert len(state.repeats) == taken
 
 
-def test_the_command_line_shows_and_tests(home: RouteHome, state: State, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_shows_and_tests(
+    home: RouteHome, state: State, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
     home.owners = [{"name": "CNN team", "experiment": "cnn_*", "email": ["ada@example.org"], "routes": ["hook"]}]
     home.routes["mail"] = {"kind": "email", "server": "127.0.0.1:1", "security": "none", "from": "tvm@example.org"}
     home.configure()
     root = str(home.home.root)
     assert command.main([root]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "hook (webhook) tells what belongs to CNN team: at once regression.",
-        "  Nothing sent on it yet.",
-        "mail (email) tells everything: at once regression; in a digest incomplete and no_data.",
-        "  Nothing sent on it yet.",
-        "",
-        "owners[0]: CNN team: experiment cnn_*; a regression pings ada@example.org.",
-    ]
+    golden.messages("routes_command", [("two routes and an owner", capsys.readouterr().out)])
     assert command.main([root, "--test"]) == 1
     said = capsys.readouterr()
-    assert said.out == "hook: test message accepted.\n"
-    assert said.err == "mail: 127.0.0.1 could not be reached (ConnectionRefusedError)\n"
+    assert said.out.startswith("hook: ")
+    assert said.err.startswith("mail: 127.0.0.1 ")
     assert told(state) == [("test", "Test of the route hook")]
     assert command.main([root, "--test", "hok"]) == 2
-    assert capsys.readouterr().err.endswith("no route 'hok' in $.routes. Routes: hook and mail.\n")
+    assert "no route 'hok'" in capsys.readouterr().err
 
 
 def test_what_waits_is_sent_by_hand(home: RouteHome, state: State, capsys: pytest.CaptureFixture[str]) -> None:
@@ -435,7 +429,7 @@ def test_what_waits_is_sent_by_hand(home: RouteHome, state: State, capsys: pytes
     home.tell(10)
     root = str(home.home.root)
     command.main([root])
-    assert "  1 message waits for 23:59 UTC, the end of its quiet hours." in capsys.readouterr().out
+    assert "1 message waits for 23:59" in capsys.readouterr().out
     del home.routes["hook"]["quiet_hours"]
     home.configure()
     assert command.main([root, "--send"]) == 0
