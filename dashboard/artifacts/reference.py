@@ -15,11 +15,9 @@ from typing import Any
 
 from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec, runs_here
-from dashboard.artifacts.build_context import BuildContext
-from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import Deadline
-from dashboard.artifacts.provide import PROVIDERS, Provided, provide, take
-from dashboard.artifacts.spec import GIT, LATEST, WHEEL, provider_of, source_of
+from dashboard.artifacts.provide import Provided, provide, take
+from dashboard.artifacts.spec import GIT, LATEST, WHEEL, source_of
 from dashboard.artifacts.wheel import package_index, wheel_provider
 from dashboard.artifacts.wheel.source import PYPI
 from tvmdash.dashboard_info import Night, Reference, ReferenceChoice
@@ -189,16 +187,3 @@ def _describe_faults(faults: Mapping[str, ArtifactError], consequence: str) -> t
 def describe_fault(reference: str, error: object, consequence: str) -> str:
     """Why a reference cannot be had, and what comes of it."""
     return f"Could not obtain the reference {reference}, so {consequence}: {error}"
-
-
-def check_offered(spec: ArtifactSpec, context: BuildContext) -> None:
-    """ArtifactError where what `spec` asks for is neither at hand nor offered where it comes from; nothing is got."""
-    provider = PROVIDERS[provider_of(spec)]
-    if any(provider.satisfies(artifact, spec) for artifact in artifact_store.artifacts_in(context.folder)):
-        return
-    if provider_of(spec) == GIT:
-        Mirror.of(context.folder, spec.remote).check_offered(spec.branch, context)
-    elif spec.branch != LATEST:
-        source = source_of(spec)
-        log = context.log_folder / f"pip-index-{source.package}.log"
-        package_index.check_offered(source, spec.branch, log=log, deadline=context.deadline)

@@ -6,18 +6,16 @@ import argparse
 import contextlib
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from dashboard.artifacts.artifact import ArtifactSpec
-from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.locks import Deadline
-from dashboard.artifacts.reference import check_offered
-from dashboard.cli.arguments import OK_CODE, USAGE, Verbs, add_home_verb, find_code
+from dashboard.artifacts.lookup import look_up
+from dashboard.cli.arguments import OK_CODE, USAGE, Verbs, add_home_verb, add_no_look_up, find_code
 from dashboard.cli.devices import survey_devices
-from dashboard.cli.references import summarize_references
+from dashboard.cli.references import LOOK_UP_S, summarize_references, survey_tvms
 from dashboard.hosts import probe
 from dashboard.night import folders, lock
 from dashboard.night.environment import stage_environment
@@ -46,16 +44,18 @@ _CHECK_S = 60
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    add_home_verb(verbs, "check", _check, "report every problem in a home's configuration at once")
+    add_no_look_up(add_home_verb(verbs, "check", _check, "report every problem in a home's configuration at once"))
 
 
 def _check(arguments: argparse.Namespace) -> int:
     home, code = Home(arguments.home), find_code(arguments)
-    faults, devices = find_faults(home, code), []
+    rebuild = not arguments.no_rebuild_tvm
+    faults, found = find_faults(home, code, rebuild=rebuild), []
     with contextlib.suppress(DashboardError):  # what keeps the home from having a plan is among the faults
-        devices = survey_devices(make_plan(home, code))
-    faults += [line.text for line in devices if line.is_fault]
-    good = [line.text for line in devices if not line.is_fault] + list_set_aside(home)
+        plan = make_plan(home, code)
+        found = [*survey_tvms(plan, rebuild=rebuild), *survey_devices(plan)]
+    faults += [line.text for line in found if line.is_fault]
+    good = [line.text for line in found if not line.is_fault] + list_set_aside(home)
     if (start := judge_last_start(home)) is not None:  # what was refused may have been mended since
         (faults if start.severity is Severity.FAULT else good).append(f"{start.text} {start.remedy}")
     if not faults:
@@ -90,8 +90,8 @@ def list_set_aside(home: Home) -> list[str]:
     return []
 
 
-def find_faults(home: Home, code: CodeFolders) -> list[str]:
-    """One sentence for each fault: configs, scripts, folders, disk space, tools."""
+def find_faults(home: Home, code: CodeFolders, *, rebuild: bool) -> list[str]:
+    """One sentence for each fault: configs, scripts, folders, disk space, tools; of the reference as with `rebuild`."""
     try:
         plan = make_plan(home, code)
     except DashboardError as error:
@@ -102,7 +102,8 @@ def find_faults(home: Home, code: CodeFolders) -> list[str]:
     jobs = [job for job in (*plan.experiments, *plan.away, *plan.subsystems) if not job.variant]
     jobs = list({(job.kind, job.experiment): job for job in jobs}.values())
     own = [fault for job in jobs for fault in _find_own_faults(job, plan)]
-    elsewhere = [*_find_folder_faults(plan), *_find_reference_faults(plan), *_find_tool_faults(), *_report_empty(plan)]
+    references = _find_reference_faults(plan, rebuild=rebuild)
+    elsewhere = [*_find_folder_faults(plan), *references, *_find_tool_faults(), *_report_empty(plan)]
     return [*plan.config.warnings, *rejected, *own, *elsewhere, *_find_route_faults(plan), *_find_host_faults(plan)]
 
 
@@ -164,17 +165,14 @@ def _find_folder_faults(plan: Plan) -> Iterator[str]:
             yield f"{folder}: only {free / 1e6:.0f} MB free, less than min_free_mb. Free some space there."
 
 
-def _find_reference_faults(plan: Plan) -> Iterator[str]:
+def _find_reference_faults(plan: Plan, *, rebuild: bool) -> Iterator[str]:
     """A sentence for each reference that the config names and that cannot be had; nothing is built for it."""
     paired = list_paired(plan.experiments, plan.config)
     named = dict.fromkeys(spec for tvm in paired if (spec := find_named(tvm, plan.config)))
     for spec in named.keys() - set(plan.artifacts):  # those are measured anyway
-        with tempfile.TemporaryDirectory() as logs:
-            context = BuildContext(plan.config.artifacts, Path(logs), Deadline(_CHECK_S))
-            try:
-                check_offered(spec, context)
-            except (DashboardError, OSError) as error:
-                yield f"{plan.home.config_file}: $.reference: {error}"
+        found = look_up(spec, plan.config.artifacts, Deadline(LOOK_UP_S), rebuild=rebuild)
+        if found.fault and not found.version:
+            yield f"{plan.home.config_file}: $.reference: {found.fault}"
 
 
 def _find_route_faults(plan: Plan) -> Iterator[str]:

@@ -10,9 +10,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, add_home_verb, find_code, find_home
+from dashboard.cli.arguments import (
+    OK_CODE,
+    SOME_FAILED,
+    Verbs,
+    add_home_verb,
+    add_no_look_up,
+    find_code,
+    find_home,
+)
 from dashboard.cli.check import find_faults, judge_last_start
 from dashboard.cli.devices import survey_devices
+from dashboard.cli.references import survey_tvms
 from dashboard.cli.watch import read_grace
 from dashboard.night import folders
 from dashboard.night.lock import is_held, night_lock
@@ -53,6 +62,7 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
         action="store_true",
         help="trust the clock: treat nights dated in the future as strays, however many there are",
     )
+    add_no_look_up(doctor)
     doctor.add_argument("--no-drill", action="store_true", help="do not test-restore the newest archive")
     add_home_verb(verbs, "rebuild", _rebuild, "rebuild every index of a home from its files", code=False)
 
@@ -76,7 +86,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
 def _examine(home: Home, code: CodeFolders, arguments: argparse.Namespace) -> Iterator[Finding]:
     """Everything, the home's own files first."""
     now = common.utc_now()
-    yield from _find_in_config(home, code)
+    yield from _find_in_config(home, code, rebuild=not arguments.no_rebuild_tvm)
     yield from _find_in_history(home, now, is_clock_right=arguments.clock_is_right)
     yield from _find_in_indexes(home)
     start = judge_last_start(home)
@@ -97,14 +107,18 @@ def _examine(home: Home, code: CodeFolders, arguments: argparse.Namespace) -> It
     yield from steadiness.examine()
 
 
-def _find_in_config(home: Home, code: CodeFolders) -> Iterator[Finding]:
-    """The findings of `check`: configs, scripts, folders, hosts, devices."""
-    faults = find_faults(home, code)
+def _find_in_config(home: Home, code: CodeFolders, *, rebuild: bool) -> Iterator[Finding]:
+    """The findings of `check`: configs, scripts, folders, hosts, TVMs, devices."""
+    faults = find_faults(home, code, rebuild=rebuild)
     remedy = f"python3 -m dashboard check {home.root} runs only these checks and is faster."
     yield from (make_fault("config", fault, remedy if fault is faults[-1] else "") for fault in faults)
     if not faults:
         yield make_good("config", "no faults (`check`).")
-        for line in survey_devices(make_plan(home, code)):
+        plan = make_plan(home, code)
+        for line in survey_tvms(plan, rebuild=rebuild):
+            text = line.text.removeprefix("TVM: ")
+            yield make_fault("TVM", text, "The next night asks again.") if line.is_fault else make_good("TVM", text)
+        for line in survey_devices(plan):
             remedy = f"python3 -m dashboard devices {home.root}"
             yield make_fault("drivers", line.text, remedy) if line.is_fault else make_good("drivers", line.text)
 

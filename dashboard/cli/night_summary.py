@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dashboard.artifacts.artifact import ArtifactSpec
+from dashboard.artifacts.runtimes.survey import Finding
 from dashboard.cli.references import summarize_references
 from dashboard.night import estimate, progress, setup_cache
 from dashboard.night.deadlines import Deadlines
@@ -136,14 +136,14 @@ def _format_table(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def summarize_plan(plan: Plan) -> str:
-    """Describe what a night would do, in order, and which jobs are rejected and why."""
+def summarize_plan(plan: Plan, tvms: Sequence[Finding]) -> str:
+    """Describe what a night would do, in order, on these TVMs, and which jobs are rejected and why."""
     seed = "drawn when the night starts; the order below is an example" if plan.drawn else f"seed {plan.seed}"
     order = f"in random order ({seed})" if plan.config.randomize else "by priority, then name"
     own = [job for job in plan.experiments if not job.variant]
     lines = [f"Home {plan.home.root}: {len(own)} experiments {order}, {len(plan.subsystems)} subsystems."]
     lines += [_format_host(plan, host) for host in dict.fromkeys(job.host for job in plan.away)]
-    lines += [f"TVM: {spec.branch} from {spec.shown}{_format_named(plan, spec)}" for spec in plan.artifacts]
+    lines += [item.text for item in tvms]
     if (plan.experiments or plan.away) and not plan.artifacts:
         lines.append("TVM: none; no experiment needs it.")
     lines += summarize_references(plan)
@@ -168,12 +168,6 @@ def _format_host(plan: Plan, name: str) -> str:
         f"ssh {host.address}" if host.launcher is Launcher.SSH else f"Slurm{f', node {host.node}' if host.node else ''}"
     )
     return f"Host {name} ({way}): {', '.join(jobs)} (at most {format_duration(host.time_limit_s)})."
-
-
-def _format_named(plan: Plan, spec: ArtifactSpec) -> str:
-    """The names of this TVM in the home's config."""
-    names = dict.fromkeys(job.variant for job in plan.experiments if job.tvm == spec and job.variant)
-    return f", as {', '.join(names)}" if names else ""
 
 
 def _format_phases(plan: Plan) -> list[str]:

@@ -1,16 +1,24 @@
-"""Describe which references a night would use, and which experiments are measured without one."""
+"""Describe which TVMs and references a night would use, and which experiments are measured without one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from dashboard.artifacts.artifact import ArtifactSpec
+from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.lookup import Lookup, look_up
+from dashboard.artifacts.runtimes.survey import Finding
+from dashboard.artifacts.spec import LATEST, WHEEL, provider_of
 from dashboard.plan.job import Alone
 from dashboard.plan.night_plan import Plan
 from dashboard.plan.reference import Expected, Forecast, forecast_references, format_spec
 from dashboard.plan.settings import ReferenceRule
+from tvmdash import common
 from tvmdash.text import format_list
 
+LOOK_UP_S = 30.0
+"""For all TVMs of a home together: people wait for it, and pip itself gives up a silent index after minutes only."""
 _NAMED = 8
 _WHY_ALONE: Mapping[Alone, str] = MappingProxyType(
     {
@@ -20,6 +28,39 @@ _WHY_ALONE: Mapping[Alone, str] = MappingProxyType(
         Alone.UNDECLARED: "does not declare beside_reference",
     }
 )
+
+
+def survey_tvms(plan: Plan, *, rebuild: bool) -> list[Finding]:
+    """A sentence for each TVM that a night which began now would take; a fault where it would have none.
+
+    rebuild: whether the night may get one, so that its source is asked.
+    """
+    deadline, config = Deadline(LOOK_UP_S), plan.config
+    findings = []
+    for spec in plan.artifacts:
+        found = look_up(spec, config.artifacts, deadline, rebuild=rebuild, fallback=config.fallback)
+        text = f"TVM: {format_spec(spec)}{_format_named(plan, spec)}{_format_found(spec, found)}"
+        findings.append(Finding(text, is_fault=bool(found.fault) and not found.version))
+    return findings
+
+
+def _format_named(plan: Plan, spec: ArtifactSpec) -> str:
+    """The names of this TVM in the home's config."""
+    names = dict.fromkeys(job.variant for job in plan.experiments if job.tvm == spec and job.variant)
+    return f", as {', '.join(names)}" if names else ""
+
+
+def _format_found(spec: ArtifactSpec, found: Lookup) -> str:
+    asked = f" (asked at {common.utc_now():%H:%M} UTC)" if found.is_asked else ""
+    if not found.version:
+        none = f"a night that began now would have none{asked}: {found.fault}"
+        return f": {none if found.fault else 'none is at hand.'}"
+    version = f": {found.version}, " if spec.branch == LATEST else ": "
+    if found.fault:
+        return f"{version}at hand; the source does not say what is newest{asked}: {found.fault}"
+    if found.is_at_hand:
+        return f"{version}at hand{asked}."
+    return f"{version}to be downloaded{asked}." if provider_of(spec) == WHEEL else "."
 
 
 def summarize_references(plan: Plan) -> list[str]:

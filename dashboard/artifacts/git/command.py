@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,22 +64,30 @@ class Caution:
         return {**_NOBODY, **({"GIT_ALLOW_PROTOCOL": self.protocol} if self.protocol else {})}
 
 
-def work(arguments: list[str], *, cwd: Path, log: Path, deadline: Deadline, caution: Caution | None = None) -> None:
-    """Run a git command that takes long or reaches out; ArtifactError says what it said last."""
+def work(
+    arguments: list[str], *, cwd: Path, log: Path | None, deadline: Deadline, caution: Caution | None = None
+) -> None:
+    """Run a git command that takes long or reaches out; ArtifactError says what it said last.
+
+    log: None where nobody will look at one.
+    """
     words = ["git", *_ALWAYS, *(caution.options if caution else ()), *arguments]
     environment = {**_environment(), **(caution.environment if caution else {})}
-    try:
-        outcome = process.run(words, cwd=cwd, env=environment, timeout_s=deadline.left_s(), log=log)
-    except DashboardError as error:
-        raise ArtifactError(f"{error} Install git.") from error
-    what = f"git {arguments[0]}"
+    with tempfile.TemporaryDirectory() as scratch:
+        written = log or Path(scratch) / "git.log"
+        try:
+            outcome = process.run(words, cwd=cwd, env=environment, timeout_s=deadline.left_s(), log=written)
+        except DashboardError as error:
+            raise ArtifactError(f"{error} Install git.") from error
+    what, kept = f"git {arguments[0]}", f"log: {log}" if log else ""
     if outcome.timed_out:
-        raise ArtifactError(f"{what}: timed out after {outcome.elapsed_s:.0f} s (log: {log}). Allow more time.")
+        kept = f" ({kept})" if kept else ""
+        raise ArtifactError(f"{what}: timed out after {outcome.elapsed_s:.0f} s{kept}. Allow more time.")
     if outcome.exit_code != 0:
         errors = [line for line in outcome.tail.split("\n") if line.startswith(("fatal:", "error:", "ssh:"))]
         last = (errors or outcome.tail.split("\n"))[-1].strip()[:300] or "no output"
         how = f"exit status {outcome.exit_code}" if outcome.signal is None else f"signal {outcome.signal}"
-        raise ArtifactError(f"{what}: {last} ({how}; log: {log}).")
+        raise ArtifactError(f"{what}: {last} ({'; '.join(filter(None, (how, kept)))}).")
 
 
 def ask(arguments: list[str], *, cwd: Path, borrowed: Path | None = None) -> str | None:

@@ -77,17 +77,16 @@ class Mirror:
         addresses = find_public_addresses(self.remote, self.named_by)
         return git_command.Caution(addresses, self.remote.partition("://")[0] if "://" in self.remote else "file")
 
-    def check_offered(self, revision: str, context: BuildContext) -> None:
+    def check_offered(self, revision: str, deadline: locks.Deadline) -> None:
         """ArtifactError where the remote has no branch or tag of this name; nothing is fetched.
 
         A commit is taken on trust where the mirror lacks it: remotes tell no more than the names that they have.
         """
         if may_be_commit(revision) or self.resolve(revision):
             return
-        log = context.log_folder / f"ls-remote-{self.path.stem}.log"
         arguments = ["ls-remote", "--exit-code", "--quiet", "--", self.remote, ref_of_pull(revision) or revision]
         try:
-            git_command.work(arguments, cwd=context.log_folder, log=log, deadline=context.deadline)
+            git_command.work(arguments, cwd=Path("/"), log=None, deadline=deadline)
         except ArtifactError as error:
             raise ArtifactError(f"{self.remote}: could not fetch {revision}: {error}") from error
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,14 +32,12 @@ def tag_of(version: str) -> str:
 
 def check_offered(remote: str, version: str) -> None:
     """ArtifactError where the remote has no tag of that release; nothing is fetched."""
-    with tempfile.TemporaryDirectory() as folder:
-        here, deadline = Path(folder), Deadline(_ASK_S)
-        arguments = ["ls-remote", "--exit-code", "--quiet", "--", remote, tag_of(version)]
-        try:
-            git_command.work(arguments, cwd=here, log=here / "log", deadline=deadline)
-        except ArtifactError as error:
-            problem = f"could not fetch {tag_of(version)} from {remote}: {error}"
-            raise ArtifactError(f"{problem} Set tvm_source to a remote that has it.") from error
+    arguments = ["ls-remote", "--exit-code", "--quiet", "--", remote, tag_of(version)]
+    try:
+        git_command.work(arguments, cwd=Path("/"), log=None, deadline=Deadline(_ASK_S))
+    except ArtifactError as error:
+        problem = f"could not fetch {tag_of(version)} from {remote}: {error}"
+        raise ArtifactError(f"{problem} Set tvm_source to a remote that has it.") from error
 
 
 @dataclass(frozen=True)

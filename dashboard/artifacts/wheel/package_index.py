@@ -24,7 +24,7 @@ from tvmdash.redaction import redact
 from tvmdash.text import format_list
 
 _LIST_S = 600.0
-"""pip itself gives up a server that says nothing after 90 s; this ends one that drips."""
+"""pip itself gives up a server that says nothing after 90 s; this ends one that sends a byte a second."""
 _SHOWN_VERSIONS = 4
 _UNREAD = re.compile(
     r"^\s*(?:WARNING: )?((?:Could not fetch URL|Location) .+)$",
@@ -39,27 +39,31 @@ PIPS_OWN = WheelSource()
 _NOT_FOR_PIP = frozenset(("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_REPORT"))
 
 
-def list_versions(source: WheelSource, *, log: Path, deadline: Deadline) -> list[str]:
-    """The versions that have a wheel for this Python and machine, newest first; pre-releases where they count."""
+def list_versions(source: WheelSource, *, log: Path | None, deadline: Deadline) -> list[str]:
+    """The versions that have a wheel for this Python and machine, newest first; pre-releases where they count.
+
+    log: None where nobody will look at one.
+    """
     # The text form: --json came with pip 25, and Debian 12 brings pip 23. Only -vv names an address that answers 404.
     pre = ["--pre"] if source.pre else []
     name = source.package
     arguments = ["-vv", "index", "versions", "--only-binary=:all:", *pre, name]
     with tempfile.TemporaryDirectory() as scratch:
-        _run_pip(arguments, source, scratch=Path(scratch), log=log, deadline=Deadline(min(_LIST_S, deadline.left_s())))
-    line = re.search(r"^Available versions: (.+)$", log.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
+        within = Deadline(min(_LIST_S, deadline.left_s()))
+        text = _run_pip(arguments, source, scratch=Path(scratch), log=log, deadline=within)
+    line = re.search(r"^Available versions: (.+)$", text, re.MULTILINE)
     listed = [version.strip() for version in line[1].split(",")] if line else []
     usable = [version for version in listed if VERSION.fullmatch(version)]
     if not usable:
         raise ArtifactError(
-            f"pip index versions {name}: pip listed no version (log: {log}). Update pip in {sys.prefix}."
+            f"pip index versions {name}: pip listed no version{_name_log(log)}. Update pip in {sys.prefix}."
         )
     return usable
 
 
-def check_offered(source: WheelSource, version: str, *, log: Path, deadline: Deadline) -> None:
+def check_offered(source: WheelSource, version: str, *, deadline: Deadline) -> None:
     """ArtifactError where the source has no such version for this Python and machine."""
-    versions = list_versions(replace(source, pre=source.pre or _is_prerelease(version)), log=log, deadline=deadline)
+    versions = list_versions(replace(source, pre=source.pre or _is_prerelease(version)), log=None, deadline=deadline)
     if version not in versions:
         raise ArtifactError(_format_no_such_version(source.package, version, versions))
 
@@ -102,34 +106,51 @@ def install_all(wanted: Mapping[str, str], target: Path, *, scratch: Path, log: 
 
 
 def _run_pip(
-    arguments: list[str], source: WheelSource = PIPS_OWN, *, scratch: Path, log: Path, deadline: Deadline
-) -> None:
-    """Run pip in `scratch`, where it also unpacks: /tmp may be small."""
+    arguments: list[str], source: WheelSource = PIPS_OWN, *, scratch: Path, log: Path | None, deadline: Deadline
+) -> str:
+    """Run pip in `scratch`, where it also unpacks: /tmp may be small. What it wrote, which `log` keeps.
+
+    Pip hides the password of an address, and not its token, so what it writes is no log before that is hidden.
+    """
     scratch.mkdir(exist_ok=True)
+    is_secret = redact(str(source)) != str(source)
+    written = scratch / "pip.log" if log is None or is_secret else log
     outcome = process.run(
         [sys.executable, "-m", "pip", "--no-input", *arguments],
         cwd=scratch,
         env=_environment(scratch) | _lead_to(source),
         timeout_s=deadline.left_s(),
-        log=log,
+        log=written,
     )
-    if redact(str(source)) != str(source):
-        log.write_text(redact(log.read_text(encoding="utf-8", errors="replace")), encoding="utf-8")
-    verb = next(word for word in arguments if not word.startswith("-"))
-    what = f"pip {verb} {arguments[-1].rpartition('/')[2]}"
+    text = written.read_text(encoding="utf-8", errors="replace")
+    if is_secret:
+        text = redact(text)
+        written.unlink()
+        if log is not None:
+            log.write_text(text, encoding="utf-8")
+    if outcome.timed_out or outcome.exit_code != 0:
+        verb = next(word for word in arguments if not word.startswith("-"))
+        what = f"pip {verb} {arguments[-1].rpartition('/')[2]}"
+        raise ArtifactError(_describe_failure(what, source, outcome, text, log))
+    return text
+
+
+def _describe_failure(what: str, source: WheelSource, outcome: process.Outcome, text: str, log: Path | None) -> str:
+    address = source.find_links or source.index
+    where = f"{redact(address)} and that it has wheels for this Python" if address else "its package index"
+    reach = f"Check that this machine can reach {where}"
     if outcome.timed_out:
-        raise ArtifactError(f"{what}: timed out after {outcome.elapsed_s:.0f} s (log: {log}). Allow more time.")
-    if outcome.exit_code != 0:
-        text = log.read_text(encoding="utf-8", errors="replace")
-        missing = _NO_SUCH_VERSION.search(text)
-        if missing:
-            name, version, others = missing.groups()
-            raise ArtifactError(_format_no_such_version(name, version, others.split(", ")[::-1]))
-        address = source.find_links or source.index
-        where = f"{redact(address)} and that it has wheels for this Python" if address else "its package index"
-        raise ArtifactError(
-            f"{what}: {_find_last_error(outcome, text)} (log: {log}). Check that this machine can reach {where}."
-        )
+        limit = f"{outcome.elapsed_s:.0f} s{_name_log(log)}"
+        return f"{what}: did not end within {limit}. {reach}, or allow more time (artifact_timeout_s)."
+    missing = _NO_SUCH_VERSION.search(text)
+    if missing:
+        name, version, others = missing.groups()
+        return _format_no_such_version(name, version, others.split(", ")[::-1])
+    return f"{what}: {_find_last_error(outcome, text)}{_name_log(log)}. {reach}."
+
+
+def _name_log(log: Path | None) -> str:
+    return f" (log: {log})" if log is not None else ""
 
 
 def _format_no_such_version(name: str, version: str, others: Sequence[str]) -> str:

@@ -66,7 +66,7 @@ def _shape(marks: str, pattern: str, flags: int = 0) -> _Shape:
 
 _SHAPES = (
     _shape("hooks.slack", r"(hooks\.slack(?:-gov)?\.com/+(?:services|workflows|triggers)/+)[\w/%+=.-]+"),
-    _shape("://", r"(?<=://)[^\s/@:\"'<>\\]*:[^\s/\"'<>\\]+(?=@)"),
+    _shape("://", r"(?<=://)(?!:@)[^\s/@:\"'<>\\]*:[^\s/\"'<>\\]*(?=@)"),
     _shape(
         "authorization",
         rf"(authorization{_QUOTE}\s*[:=]\s*{_QUOTE}(?:bearer|basic|token)\s+)[\w.~+/=-]+",

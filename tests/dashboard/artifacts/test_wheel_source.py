@@ -169,9 +169,10 @@ def test_a_broken_nightly_costs_what_the_config_says(page: Path) -> None:
         get(page)
 
 
-def test_an_address_with_a_secret_shows_it_nowhere(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("user", [f"me:{SECRET}", f":{SECRET}", f"{SECRET}:", f"{SECRET}:x"])
+def test_an_address_with_a_secret_shows_it_nowhere(page: Path, monkeypatch: pytest.MonkeyPatch, user: str) -> None:
     monkeypatch.setenv("PIP_RETRIES", "0")
-    source = parse_source(f"wheel:{CPU},http://me:{SECRET}@127.0.0.1:9/page?token={SECRET}")
+    source = parse_source(f"wheel:{CPU},http://{user}@127.0.0.1:9/page?token={SECRET}")
     log = page.parent / "pip.log"
     with pytest.raises(ArtifactError) as told:
         package_index.list_versions(source, log=log, deadline=Deadline(60))
