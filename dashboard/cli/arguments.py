@@ -50,15 +50,6 @@ def add_code_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, help="seed for the random order of the experiments")
 
 
-def add_no_look_up(parser: argparse.ArgumentParser) -> None:
-    """Add the option of who would rather know what is at hand than ask where TVM comes from."""
-    parser.add_argument(
-        "--no-rebuild-tvm",
-        action="store_true",
-        help="do not look up TVM; tell what a night with this option would use",
-    )
-
-
 def find_code(arguments: argparse.Namespace) -> CodeFolders:
     """The folders to search for scripts."""
     return CodeFolders(arguments.experiments_dir, arguments.subsystem_dir, code_folders(Home(arguments.home)))

@@ -13,9 +13,9 @@ from pathlib import Path
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.lookup import look_up
-from dashboard.cli.arguments import OK_CODE, USAGE, Verbs, add_home_verb, add_no_look_up, find_code
+from dashboard.cli.arguments import OK_CODE, USAGE, Verbs, add_home_verb, find_code
 from dashboard.cli.devices import survey_devices
-from dashboard.cli.references import LOOK_UP_S, summarize_references, survey_tvms
+from dashboard.cli.references import LOOK_UP_S, add_no_look_up, summarize_references, survey_tvms
 from dashboard.hosts import probe
 from dashboard.night import folders, lock
 from dashboard.night.environment import stage_environment

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from dashboard.cli import night_summary
-from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, add_home_verb, add_no_look_up, find_code
-from dashboard.cli.references import survey_tvms
+from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, add_home_verb, find_code
+from dashboard.cli.references import add_no_look_up, survey_tvms
 from dashboard.plan.plan import make_plan
 from tvmdash.dashboard_info import Home
 

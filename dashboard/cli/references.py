@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -28,6 +29,12 @@ _WHY_ALONE: Mapping[Alone, str] = MappingProxyType(
         Alone.UNDECLARED: "does not declare beside_reference",
     }
 )
+
+
+def add_no_look_up(parser: argparse.ArgumentParser) -> None:
+    """Add the option of who would rather know what is at hand than ask where TVM comes from."""
+    text = "do not look up TVM; tell what a night with this option would use"
+    parser.add_argument("--no-rebuild-tvm", action="store_true", help=text)
 
 
 def survey_tvms(plan: Plan, *, rebuild: bool) -> list[Finding]:

@@ -22,7 +22,8 @@ _MACHINE = (
     "gpus",
     "gpu_driver",
 )
-_FACTS = ("ffi_version", "tvm_ffi", "llvm_version", "proved_with_numpy")
+_FACTS = {"ffi_version": "tvm-ffi", "tvm_ffi": "tvm-ffi", "llvm_version": "LLVM", "proved_with_numpy": "numpy"}
+"""Facts of an artifact on which TVM stands, and what people call them."""
 
 
 def notes_of(home: Home, experiment: str, before: str, after: str) -> list[str]:
@@ -44,7 +45,7 @@ def _differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterato
         yield f"the experiment's own code or config changed{what}"
     pairs = [
         *((name, _machine(first).get(name), _machine(second).get(name)) for name in _MACHINE),
-        *((name, _facts(then).get(name), _facts(now).get(name)) for name in _FACTS),
+        *((shown, _facts(then).get(name), _facts(now).get(name)) for name, shown in _FACTS.items()),
     ]
     for name, old, new in pairs:
         if old != new and old is not None and new is not None:

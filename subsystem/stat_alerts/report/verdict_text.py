@@ -139,7 +139,7 @@ def _worst(incidents: Sequence[Incident], findings: Findings, *, since: bool = F
     first = max(incidents, key=_size)
     others = len(incidents) - 1
     more = "" if not others else ", and 1 more incident" if others == 1 else f", and {others} more incidents"
-    between = format_range(first) if since else ""
+    between = format_range(first.versions) if since else ""
     return _where(first, findings.machines.get(first.id)) + (f" since {between}" if between else "") + more
 
 

@@ -63,7 +63,7 @@ def _title(incident: Incident, *, whole: bool = False) -> str:
     unsure = incident.kind == ledgers.MACHINE or incident.way == CHANGED
     icon = NOTE if incident.is_open or (unsure and not settled) else GOOD
     state = "" if incident.state == ledgers.NEW else f"{_state(incident.state)}: "
-    between = format_range(incident) if whole and incident.kind == ledgers.CHANGE else ""
+    between = format_range(incident.versions) if whole and incident.kind == ledgers.CHANGE else ""
     return f"{icon} {state}{format_headline(incident)}{f' since {between}' * bool(between)}"
 
 

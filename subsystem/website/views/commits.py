@@ -90,6 +90,11 @@ class NewCommits:
     more_gone: int = 0
 
     @property
+    def is_rebuilt(self) -> bool:
+        """Whether both are builds of the same commit; of a wheel that does not say its commit, of the same version."""
+        return self.before == self.after if self.before and self.after else self.ends[0] == self.ends[1]
+
+    @property
     def count(self) -> int:
         return len(self.commits) + self.more
 
@@ -116,7 +121,7 @@ def _list_new(artifacts: Sequence[Any], links: Links) -> Iterator[NewCommits]:
         ends = tuple(_shorten(str(each.get("commit") or ""), each.get("version")) for each in (since, artifact))
         yield NewCommits(
             (ends[0], ends[1]),
-            links.of_range(remote, before, after),
+            links.of_range(remote, before, after) if before != after else "",
             tuple(sorted(views, key=lambda view: view.is_beside)),
             _count(since.get("more")),
             before,

@@ -126,7 +126,7 @@ def _brief(incident: Incident) -> str:
 def _is_of_tvm(incident: Incident) -> bool:
     """Whether TVM was another when it came."""
     before, after = incident.versions
-    return bool(after) and before != after and incident.kind != CREEP
+    return bool(after) and (before != after or incident.is_rebuilt) and incident.kind != CREEP
 
 
 def _what(incident: Incident) -> str:

@@ -137,7 +137,7 @@ def test_a_bisected_regression_names_its_commit_and_asks_for_no_other_bisection(
 ) -> None:
     series = read_all(planted, tmp_path)["nets mlp run time"]["id"]
     open_incident(planted, series)
-    commits = f"{'b' * 12}..{'c' * 12}"
+    commits = f"{'b' * 9}..{'c' * 9}"
     row = f"worse nets mlp run time +9.0 % +7.7 to +10.3 % {commits} incident {INCIDENT}, not bisected"
     output = call()[1]
     assert row_of(output, "nets mlp run time") == row

@@ -140,6 +140,20 @@ def test_what_else_changed_is_said_rather_than_that_it_was_tvm(
     assert ("Not TVM" in report["title"]) == (artifacts == ("a", "a"))
 
 
+def test_a_newer_llvm_and_tvm_ffi_in_a_wheel_are_named_beside_an_exact_change(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path).fill(Sizes(nights=4, workloads=("mlp",), more={"mlp": {3: 1}}))
+    for night, llvm, ffi in ((2, "18", "0.1.13"), (3, "20", "0.1.14")):
+        path = home.home.data_file("relax_opt", stamp_of(night))
+        value = json.loads(path.read_text())
+        facts = {"llvm_version": llvm, "tvm_ffi": ffi}
+        value["night"] = {"fingerprint": "x", "artifact": {"key": f"nightly-{llvm}", "facts": facts}}
+        path.write_text(json.dumps(value))
+    home.home.store_file.unlink()
+    home.ingest()
+    told = "How sure: exact, 3 processes agree. At that night also: tvm-ffi: 0.1.13 → 0.1.14; LLVM: 18 → 20. Incident"
+    assert told in home.run(3)["value"]
+
+
 def test_explain_shows_the_last_values_and_how_many_processes_agreed(tmp_path: Path) -> None:
     home = AlertHome(tmp_path).fill(Sizes(nights=4, workloads=("mlp",), more={"mlp": {3: 1}}))
     home.run(3)

@@ -378,6 +378,17 @@ def test_another_build_of_the_commit_of_the_night_before_is_not_called_the_same(
     assert "0.27.0..0.27.0" not in words
 
 
+def test_two_nightly_wheels_of_one_commit_are_called_so(site: Site) -> None:
+    site.night(job("cnn", stamp(1)), at=stamp(1), state=COMPLETE, key="dev202", version="0.26.dev202")
+    since = {"stamp": stamp(1), "key": "dev202", "version": "0.26.dev202", "commit": "7b5acb32b"}
+    site.night(job("cnn"), key="dev203", version="0.26.dev203", since=since)
+    site.publish_here()
+    page = site.page(f"nights/{STAMP}.html")
+    assert "Another build of commit 7b5acb32b: TVM 0.26.dev202..0.26.dev203" in page.words
+    links = [link.get("href", "") for link in page.all("a")]
+    assert not [link for link in links if "compare/" in link], "there is nothing between a commit and itself"
+
+
 def test_a_night_took_as_long_as_its_steps_whenever_its_page_is_made(site: Site) -> None:
     begun = int(common.parse_stamp(STAMP).timestamp())
     steps = (

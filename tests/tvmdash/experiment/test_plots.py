@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tvmdash.experiment.info import History
-from tvmdash.experiment.plots import default_plots, make_map, spread_plot
+from tvmdash.experiment.plots import default_plots, default_summary, make_map, spread_plot
 from tvmdash.plot_util import Distribution, Estimate, GroupedBar, HeatMap, alt_text
 from tvmdash.series.store import Series
 
@@ -25,6 +27,14 @@ def series(workload: str, engine: str, *values: float) -> Series:
 
 def history(*found: Series) -> History:
     return History("e", (), found, max((one.stamps for one in found), key=len), ())
+
+
+def test_a_ratio_to_the_reference_is_not_compared_with_the_last_nights() -> None:
+    """Of nightlies the reference is another each night: after a night twice as slow, "-50 % (better)" was untrue."""
+    ratio = replace(series("mlp", "tvm", 2.0, 1.0), metric="run_time_ratio", unit="")
+    text = default_summary(history(series("mlp", "tvm", 8.0, 8.0), ratio)).value
+    assert "None of 1 changed by more than 5 % since the last night." in text
+    assert "better" not in text
 
 
 def bars(*rows: tuple[float | None, ...], lower_is_better: bool | None = True) -> GroupedBar:

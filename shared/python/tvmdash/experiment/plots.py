@@ -24,6 +24,7 @@ from tvmdash.plot_util.specs import (
     Plot,
     finite,
 )
+from tvmdash.records.metrics import RATIOS
 from tvmdash.series import store
 from tvmdash.series.naming import label_of
 from tvmdash.series.store import Series
@@ -96,7 +97,8 @@ def default_summary(history: History) -> Summary:
     """Tonight's values against the night before, failures first; how TVM stands to each rival, and on each device."""
     tonight = measured_tonight(history)
     names = [name for name in find_varying(history, tonight) if name not in {"workload", "network"}]
-    points = [_make_measured(history, series, names) for series in tonight]
+    # What a ratio to the reference was last night may have been to another: of nightlies it always was.
+    points = [_make_measured(history, series, names) for series in tonight if series.metric not in RATIOS]
     count = sum(series.metric in TIMES for series in tonight)
     title = f"{history.experiment}, night {history.stamps[-1]}"
     times = [series for series in tonight if series.metric == "run_time"]

@@ -125,9 +125,9 @@ def format_effect(effect: float, *, relative: bool) -> str:
     return format_percent(effect) if relative else f"{format_signed(effect, '.1f')} of its scatter"
 
 
-def format_range(incident: Incident) -> str:
-    """Between which TVMs it came, as in "599895c..5a36cd4"; empty where TVM was the same, or that is not known."""
-    before, after = incident.versions
+def format_range(versions: tuple[str, str]) -> str:
+    """Between which TVMs something came, as in "599895c..5a36cd4"; empty where they are one, or not known."""
+    before, after = versions
     return f"{shorten(before)}..{shorten(after)}" if before and after and before != after else ""
 
 

@@ -162,7 +162,8 @@ def _format_exact(incident: Incident) -> str:
     agreed = min(moved.processes or 0 for moved in incident.moved)
     sure = f"{agreed} processes agree" if agreed > 1 else "it has no noise"
     also = f" ({'; '.join(incident.notes)})" if incident.notes else ""
-    return f"How sure: exact, {sure}. {_BLAMED.get(incident.blame, '').format(also=also)}".strip()
+    blamed = _BLAMED[incident.blame].format(also=also) if incident.blame in _BLAMED else _format_notes(incident)
+    return f"How sure: exact, {sure}. {blamed}".strip()
 
 
 _BLAMED = {
@@ -185,6 +186,11 @@ def _format_certainty(incident: Incident) -> str:
     return f"{cause}{_format_statistics(incident)}"
 
 
+def _format_notes(incident: Incident) -> str:
+    """What else changed that night: a newer LLVM in TVM's wheel is as much a suspect as its commits."""
+    return f"At that night also: {'; '.join(incident.notes)}." if incident.notes else ""
+
+
 def format_errors(z: float) -> str:
     """How far from no change it is; beyond ten, a number would only tell how well the noise is known."""
     return f"{abs(z):.1f} standard errors" if abs(z) < _MOST_ERRORS else f"more than {_MOST_ERRORS} standard errors"
@@ -192,7 +198,7 @@ def format_errors(z: float) -> str:
 
 def _format_statistics(incident: Incident) -> str:
     """How large the shift is against the noise, or against what was measured again; what else changed that night."""
-    also = f" At that night also: {'; '.join(incident.notes)}." if incident.notes else ""
+    also = f" {_format_notes(incident)}".rstrip()
     again = max(
         (series for series in incident.moved if series.again_new), key=lambda series: abs(series.effect), default=None
     )

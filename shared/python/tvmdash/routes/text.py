@@ -34,7 +34,7 @@ def size_of(incident: Incident) -> float:
 
 def format_title(incident: Incident) -> str:
     """What moved, how far, and between which TVMs it came."""
-    between = format_range(incident) if incident.kind == CHANGE else ""
+    between = format_range(incident.versions) if incident.kind == CHANGE else ""
     return f"{format_headline(incident)}{f' since {between}' if between else ''}"
 
 

@@ -13,6 +13,7 @@ from tvmdash.contracts.signoff import (
     SignoffTvm,
     SignoffVerdict,
 )
+from tvmdash.incidents.headline import format_range, shorten
 from tvmdash.incidents.ledger import ACKNOWLEDGED, EXPECTED
 from tvmdash.records.metrics import is_worse
 from tvmdash.signoff.groups import SignoffGroup, group_series
@@ -136,7 +137,8 @@ def _format_since(done: Signoff, item: SignoffSeries) -> str:
     """The commits between which it came, as far as a night told it; otherwise it is open."""
     incident = next((each for each in done.incidents if each.id == item.incident), None)
     if incident is not None:
-        return "..".join(version[:_DIGITS] for version in incident.versions)
+        before, after = incident.versions
+        return f"another build of {shorten(after)}" if before == after else format_range(incident.versions)
     return "open" if item.state in (SignoffState.WORSE, SignoffState.CHANGED, SignoffState.BETTER) else ""
 
 
