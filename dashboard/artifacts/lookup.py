@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import ArtifactError, ArtifactSpec
 from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import Deadline
-from dashboard.artifacts.provide import PROVIDERS
+from dashboard.artifacts.provide import PROVIDERS, list_here
 from dashboard.artifacts.spec import GIT, LATEST, Fallback, provider_of, source_of
 from dashboard.artifacts.wheel import package_index
 
@@ -32,10 +31,9 @@ def look_up(
     spec: ArtifactSpec, folder: Path, deadline: Deadline, *, rebuild: bool, fallback: Fallback = Fallback.UNREACHABLE
 ) -> Lookup:
     """As `provide` would choose: of the artifacts in `folder` and, where `rebuild` allows it, of what is offered."""
-    provider = PROVIDERS[provider_of(spec)]
-    fitting = [artifact for artifact in artifact_store.artifacts_in(folder) if provider.satisfies(artifact, spec)]
-    newest = max(fitting, key=provider.rank).version if fitting else ""
-    if newest and (provider.is_exact(spec) or not rebuild):
+    here = [artifact.version for artifact in list_here(spec, folder)]
+    newest = here[0] if here else ""
+    if newest and (PROVIDERS[provider_of(spec)].is_exact(spec) or not rebuild):
         return Lookup(newest, is_at_hand=True)
     if not rebuild:
         return Lookup("")
@@ -44,7 +42,7 @@ def look_up(
     except ArtifactError as error:
         instead = "" if fallback is Fallback.NEVER else newest
         return Lookup(instead, bool(instead), str(error), is_asked=True)
-    return Lookup(version, version in {artifact.version for artifact in fitting}, is_asked=True)
+    return Lookup(version, version in here, is_asked=True)
 
 
 def _ask(spec: ArtifactSpec, folder: Path, deadline: Deadline) -> str:

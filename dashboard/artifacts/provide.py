@@ -111,7 +111,7 @@ def provide(
     newest at hand, and the network is left alone. Logs of pip and of the health check go to `log_folder`. Everything
     together, waiting for another night included, takes at most about `timeout_s`.
     """
-    provider = _provider(spec)
+    provider = PROVIDERS[provider_of(spec)]
     check_spec(spec)
     if os.pathsep in str(folder.absolute()):
         raise ArtifactError(
@@ -140,16 +140,16 @@ def take(path: Path) -> Provided:
     return Provided(artifact, "", lease)
 
 
-def _provider(spec: ArtifactSpec) -> Provider:
-    return PROVIDERS[provider_of(spec)]
+def list_here(spec: ArtifactSpec, folder: Path) -> list[Artifact]:
+    """The artifacts in `folder` that satisfy `spec`, newest first."""
+    provider: Provider = PROVIDERS[provider_of(spec)]
+    fitting = [artifact for artifact in artifact_store.artifacts_in(folder) if provider.satisfies(artifact, spec)]
+    return sorted(fitting, key=provider.rank, reverse=True)
 
 
 def _take(request: _Request, spec: ArtifactSpec, note: str = "") -> Provided | None:
     """The newest artifact at hand that satisfies `spec`, leased."""
-    provider = request.provider
-    there = artifact_store.artifacts_in(request.context.folder)
-    fitting = [artifact for artifact in there if provider.satisfies(artifact, spec)]
-    for artifact in sorted(fitting, key=provider.rank, reverse=True):
+    for artifact in list_here(spec, request.context.folder):
         lease = artifact_store.use(artifact, request.context.deadline)
         if lease is not None:
             return Provided(artifact, note, lease)
@@ -193,9 +193,8 @@ def _take_instead(request: _Request, what: str, error: ArtifactError) -> Provide
 
 def _describe_older(request: _Request, artifact: Artifact) -> str:
     """A sentence where what is offered now is older than what was offered before; else empty."""
-    rank, there = request.provider.rank, artifact_store.artifacts_in(request.context.folder)
-    known = [item for item in there if request.provider.satisfies(item, request.spec)]
-    newest = max(known, key=rank, default=artifact)
+    rank = request.provider.rank
+    newest = next(iter(list_here(request.spec, request.context.folder)), artifact)
     if rank(newest) <= rank(artifact) or newest.version == artifact.version:
         return ""
     return (

@@ -16,7 +16,7 @@ from typing import Any
 from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec, runs_here
 from dashboard.artifacts.locks import Deadline
-from dashboard.artifacts.provide import Provided, provide, take
+from dashboard.artifacts.provide import Provided, list_here, provide, take
 from dashboard.artifacts.spec import GIT, LATEST, WHEEL, source_of
 from dashboard.artifacts.wheel import package_index, wheel_provider
 from dashboard.artifacts.wheel.source import PYPI
@@ -128,7 +128,8 @@ def _find_release(tonight: Tonight) -> Found:
     if kept is not None:
         return _provide_first([kept.version], tonight, deadline)
     source = source_of(tonight.spec)
-    here = wheel_provider.list_before(tonight.artifact.version, _list_releases_here(tonight), nightly=source.pre)
+    releases = {artifact.version for artifact in list_here(replace(tonight.spec, branch=LATEST), tonight.folder)}
+    here = wheel_provider.list_before(tonight.artifact.version, releases, nightly=source.pre)
     if not tonight.rebuild:
         return _provide_first(here, tonight, deadline)
     log = tonight.log_folder / f"pip-index-{source.package}-reference.log"
@@ -138,16 +139,6 @@ def _find_release(tonight: Tonight) -> Found:
         return _find_without_index(here, tonight, deadline, error)
     before = wheel_provider.list_before(tonight.artifact.version, listed, nightly=source.pre)
     return _provide_first(before, tonight, deadline)
-
-
-def _list_releases_here(tonight: Tonight) -> set[str]:
-    """The releases of the same source that are at hand and run here."""
-    any_release = replace(tonight.spec, branch=LATEST)
-    return {
-        artifact.version
-        for artifact in artifact_store.artifacts_in(tonight.folder)
-        if wheel_provider.satisfies(artifact, any_release)
-    }
 
 
 def _find_without_index(here: Sequence[str], tonight: Tonight, deadline: Deadline, error: ArtifactError) -> Found:

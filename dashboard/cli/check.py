@@ -11,11 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from dashboard.artifacts.artifact import ArtifactSpec
-from dashboard.artifacts.locks import Deadline
-from dashboard.artifacts.lookup import look_up
 from dashboard.cli.arguments import OK_CODE, USAGE, Verbs, add_home_verb, find_code
 from dashboard.cli.devices import survey_devices
-from dashboard.cli.references import LOOK_UP_S, add_no_look_up, summarize_references, survey_tvms
+from dashboard.cli.references import add_no_look_up, summarize_references, survey_tvms
 from dashboard.hosts import probe
 from dashboard.night import folders, lock
 from dashboard.night.environment import stage_environment
@@ -24,7 +22,6 @@ from dashboard.plan.home_config import read_home_config
 from dashboard.plan.job import CodeFolders, Job
 from dashboard.plan.night_plan import Plan
 from dashboard.plan.plan import find_jobs, make_plan
-from dashboard.plan.reference import find_named, list_paired
 from dashboard.process import process
 from dashboard.schedule import refusal
 from dashboard.schedule.refusal import Ending
@@ -49,11 +46,10 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
 
 def _check(arguments: argparse.Namespace) -> int:
     home, code = Home(arguments.home), find_code(arguments)
-    rebuild = not arguments.no_rebuild_tvm
-    faults, found = find_faults(home, code, rebuild=rebuild), []
+    faults, found = find_faults(home, code), []
     with contextlib.suppress(DashboardError):  # what keeps the home from having a plan is among the faults
         plan = make_plan(home, code)
-        found = [*survey_tvms(plan, rebuild=rebuild), *survey_devices(plan)]
+        found = [*survey_tvms(plan, rebuild=not arguments.no_rebuild_tvm), *survey_devices(plan)]
     faults += [line.text for line in found if line.is_fault]
     good = [line.text for line in found if not line.is_fault] + list_set_aside(home)
     if (start := judge_last_start(home)) is not None:  # what was refused may have been mended since
@@ -90,8 +86,8 @@ def list_set_aside(home: Home) -> list[str]:
     return []
 
 
-def find_faults(home: Home, code: CodeFolders, *, rebuild: bool) -> list[str]:
-    """One sentence for each fault: configs, scripts, folders, disk space, tools; of the reference as with `rebuild`."""
+def find_faults(home: Home, code: CodeFolders) -> list[str]:
+    """One sentence for each fault: configs, scripts, folders, disk space, tools."""
     try:
         plan = make_plan(home, code)
     except DashboardError as error:
@@ -102,8 +98,7 @@ def find_faults(home: Home, code: CodeFolders, *, rebuild: bool) -> list[str]:
     jobs = [job for job in (*plan.experiments, *plan.away, *plan.subsystems) if not job.variant]
     jobs = list({(job.kind, job.experiment): job for job in jobs}.values())
     own = [fault for job in jobs for fault in _find_own_faults(job, plan)]
-    references = _find_reference_faults(plan, rebuild=rebuild)
-    elsewhere = [*_find_folder_faults(plan), *references, *_find_tool_faults(), *_report_empty(plan)]
+    elsewhere = [*_find_folder_faults(plan), *_find_tool_faults(), *_report_empty(plan)]
     return [*plan.config.warnings, *rejected, *own, *elsewhere, *_find_route_faults(plan), *_find_host_faults(plan)]
 
 
@@ -163,16 +158,6 @@ def _find_folder_faults(plan: Plan) -> Iterator[str]:
         free = shutil.disk_usage(existing).free
         if free < plan.config.min_free_bytes:
             yield f"{folder}: only {free / 1e6:.0f} MB free, less than min_free_mb. Free some space there."
-
-
-def _find_reference_faults(plan: Plan, *, rebuild: bool) -> Iterator[str]:
-    """A sentence for each reference that the config names and that cannot be had; nothing is built for it."""
-    paired = list_paired(plan.experiments, plan.config)
-    named = dict.fromkeys(spec for tvm in paired if (spec := find_named(tvm, plan.config)))
-    for spec in named.keys() - set(plan.artifacts):  # those are measured anyway
-        found = look_up(spec, plan.config.artifacts, Deadline(LOOK_UP_S), rebuild=rebuild)
-        if found.fault and not found.version:
-            yield f"{plan.home.config_file}: $.reference: {found.fault}"
 
 
 def _find_route_faults(plan: Plan) -> Iterator[str]:

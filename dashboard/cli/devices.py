@@ -8,11 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import Artifact
-from dashboard.artifacts.provide import PROVIDERS
+from dashboard.artifacts.provide import list_here
 from dashboard.artifacts.runtimes.survey import Finding, survey
-from dashboard.artifacts.spec import provider_of
 from dashboard.cli.arguments import OK_CODE, USAGE, Verbs, add_home_verb, find_code
 from dashboard.plan.devices import FIELD, list_devices, takes_devices
 from dashboard.plan.job import CodeFolders
@@ -96,7 +94,4 @@ def _survey(device: Device, artifact: Artifact | None, source: str) -> Finding:
 
 
 def _find_newest(plan: Plan) -> Artifact | None:
-    spec = plan.config.tvm
-    provider = PROVIDERS[provider_of(spec)]
-    there = artifact_store.artifacts_in(plan.config.artifacts) if plan.config.artifacts.is_dir() else []
-    return max((artifact for artifact in there if provider.satisfies(artifact, spec)), key=provider.rank, default=None)
+    return next(iter(list_here(plan.config.tvm, plan.config.artifacts)), None)

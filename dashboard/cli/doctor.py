@@ -101,7 +101,7 @@ def _examine(home: Home, code: CodeFolders, arguments: argparse.Namespace) -> It
 
 def _find_in_config(home: Home, code: CodeFolders, *, rebuild: bool) -> Iterator[Finding]:
     """The findings of `check`: configs, scripts, folders, hosts, TVMs, devices."""
-    faults = find_faults(home, code, rebuild=rebuild)
+    faults = find_faults(home, code)
     remedy = f"python3 -m dashboard check {home.root} runs only these checks and is faster."
     yield from (make_fault("config", fault, remedy if fault is faults[-1] else "") for fault in faults)
     if not faults:

@@ -13,12 +13,12 @@ from dashboard.artifacts.runtimes.survey import Finding
 from dashboard.artifacts.spec import LATEST, WHEEL, provider_of
 from dashboard.plan.job import Alone
 from dashboard.plan.night_plan import Plan
-from dashboard.plan.reference import Expected, Forecast, forecast_references, format_spec
+from dashboard.plan.reference import Expected, Forecast, find_named, forecast_references, format_spec, list_paired
 from dashboard.plan.settings import ReferenceRule
 from tvmdash import common
 from tvmdash.text import format_list
 
-LOOK_UP_S = 30.0
+_LOOK_UP_S = 30.0
 """For all TVMs of a home together: people wait for it, and pip itself gives up a silent index after minutes only."""
 _NAMED = 8
 _WHY_ALONE: Mapping[Alone, str] = MappingProxyType(
@@ -38,23 +38,24 @@ def add_no_look_up(parser: argparse.ArgumentParser) -> None:
 
 
 def survey_tvms(plan: Plan, *, rebuild: bool) -> list[Finding]:
-    """A sentence for each TVM that a night which began now would take; a fault where it would have none.
+    """A sentence for each TVM and named reference that a night which began now would take; a fault where it has none.
 
     rebuild: whether the night may get one, so that its source is asked.
     """
-    deadline, config = Deadline(LOOK_UP_S), plan.config
+    deadline, config = Deadline(_LOOK_UP_S), plan.config
     findings = []
-    for spec in plan.artifacts:
+    named = dict.fromkeys(find_named(tvm, config) for tvm in list_paired(plan.experiments, config))
+    for spec in dict.fromkeys((*plan.artifacts, *filter(None, named))):
         found = look_up(spec, config.artifacts, deadline, rebuild=rebuild, fallback=config.fallback)
-        text = f"TVM: {format_spec(spec)}{_format_named(plan, spec)}{_format_found(spec, found)}"
+        text = f"TVM: {format_spec(spec)}{_format_names(plan, spec)}{_format_found(spec, found)}"
         findings.append(Finding(text, is_fault=bool(found.fault) and not found.version))
     return findings
 
 
-def _format_named(plan: Plan, spec: ArtifactSpec) -> str:
+def _format_names(plan: Plan, spec: ArtifactSpec) -> str:
     """The names of this TVM in the home's config."""
     names = dict.fromkeys(job.variant for job in plan.experiments if job.tvm == spec and job.variant)
-    return f", as {', '.join(names)}" if names else ""
+    return f", as {', '.join(names)}" if names else ", as reference" if spec not in plan.artifacts else ""
 
 
 def _format_found(spec: ArtifactSpec, found: Lookup) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import Artifact, ArtifactSpec
 from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git import git_provider
 from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.provide import list_here
 from dashboard.artifacts.spec import GIT, LATEST, WHEEL, provider_of
 from dashboard.artifacts.wheel import wheel_provider
 from dashboard.artifacts.wheel.source import PYPI
@@ -93,8 +93,7 @@ def _known(spec: ArtifactSpec, finder: ArtifactFinder) -> list[str]:
     A page of nightly wheels drops the old ones.
     """
     any_version = replace(spec, branch=LATEST)
-    here = artifact_store.artifacts_in(finder.config.artifacts)
-    versions = [artifact.version for artifact in here if wheel_provider.satisfies(artifact, any_version)]
+    versions = [artifact.version for artifact in list_here(any_version, finder.config.artifacts)]
     if finder.rebuild:
         finder.logs.mkdir(parents=True, exist_ok=True)
         context = BuildContext(finder.config.artifacts, finder.logs, Deadline(_INDEX_TIMEOUT_S))

@@ -6,15 +6,13 @@ import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import MANIFEST, ArtifactError, ArtifactSpec
 from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import Deadline
-from dashboard.artifacts.provide import PROVIDERS, GuestRule, Provided, Provider, provide, take, trust_all
+from dashboard.artifacts.provide import PROVIDERS, GuestRule, Provided, list_here, provide, take, trust_all
 from dashboard.artifacts.runtimes.runtimes import RuntimeRequest, provide_runtimes
 from dashboard.artifacts.spec import GIT, LATEST, WHEEL, parse, provider_of, source_of
-from dashboard.artifacts.wheel import wheel_provider
 from dashboard.artifacts.wheel.source import PYPI
 from dashboard.plan.settings import HomeConfig
 from tvmdash.errors import DashboardError
@@ -93,16 +91,10 @@ class ArtifactFinder:
                 raise ArtifactError(f"{spec.branch} of {spec.shown} has not been fetched to this machine.")
             return replace(spec, branch=commit)
         if not self.rebuild and spec.branch == LATEST:
-            here = [
-                artifact
-                for artifact in artifact_store.artifacts_in(self.config.artifacts)
-                if wheel_provider.satisfies(artifact, spec)
-            ]
+            here = list_here(spec, self.config.artifacts)
             if not here:
                 raise ArtifactError(f"{self.config.artifacts}: contains no wheel of {spec.shown}.")
-            provider: Provider = PROVIDERS[WHEEL]
-            newest = max(here, key=provider.rank)
-            return replace(spec, branch=newest.version)
+            return replace(spec, branch=here[0].version)
         context = BuildContext(self.config.artifacts, self.logs, Deadline(self.config.getting_s(spec)))
         return PROVIDERS[provider_of(spec)].resolve(spec, context)
 

@@ -12,12 +12,10 @@ from dashboard.artifacts.artifact import Artifact, ArtifactError
 from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git import command as git_command
 from dashboard.artifacts.git.cmake import find_first_error
-from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.runtimes.recipes import RECIPES, Recipe
 from dashboard.process import process
 
 _STANDARD = "c++20"
-_ASK_S = 60.0
 
 
 def library_name(kind: str) -> str:
@@ -28,16 +26,6 @@ def library_name(kind: str) -> str:
 def tag_of(version: str) -> str:
     """The git ref that a release was made from."""
     return f"refs/tags/v{version}"
-
-
-def check_offered(remote: str, version: str) -> None:
-    """ArtifactError where the remote has no tag of that release; nothing is fetched."""
-    arguments = ["ls-remote", "--exit-code", "--quiet", "--", remote, tag_of(version)]
-    try:
-        git_command.work(arguments, cwd=Path("/"), log=None, deadline=Deadline(_ASK_S))
-    except ArtifactError as error:
-        problem = f"could not fetch {tag_of(version)} from {remote}: {error}"
-        raise ArtifactError(f"{problem} Set tvm_source to a remote that has it.") from error
 
 
 @dataclass(frozen=True)

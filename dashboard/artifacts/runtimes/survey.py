@@ -10,16 +10,17 @@ from pathlib import Path
 
 from dashboard.artifacts.artifact import RUNTIMES, Artifact, ArtifactError
 from dashboard.artifacts.build_context import BuildContext
+from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.runtimes.abilities import find_abilities
 from dashboard.artifacts.runtimes.asking import DRIVERS, list_driver_devices
-from dashboard.artifacts.runtimes.making import check_offered
+from dashboard.artifacts.runtimes.making import tag_of
 from dashboard.artifacts.runtimes.packages import PACKAGES, format_packages
 from dashboard.artifacts.runtimes.recipes import RECIPES
 from dashboard.artifacts.runtimes.runtimes import find_lacking
 from dashboard.artifacts.spec import WHEEL
 
-_TVM_S = 300.0
+_TVM_S, _ASK_S = 300.0, 60.0
 
 
 @dataclass(frozen=True)
@@ -60,12 +61,10 @@ def _describe_build(kind: str, driver: str, artifact: Artifact, source: str) -> 
         text = f"TVM {artifact.version} has no runtime for it, and building one requires {', '.join(missing)}"
         return Finding(f"{driver}; {text} (Debian, Ubuntu: {recipe.install}).", is_fault=True)
     try:
-        check_offered(source, artifact.version)
+        Mirror.of(artifact.path.parent, source).check_offered(tag_of(artifact.version), Deadline(_ASK_S))
     except ArtifactError as error:
-        return Finding(
-            f"{driver}; TVM {artifact.version} has no runtime for it, and its source cannot be reached: {error}",
-            is_fault=True,
-        )
+        what = f"TVM {artifact.version} has no runtime for it, and its source cannot be reached"
+        return Finding(f"{driver}; {what}: {error} Set tvm_source to a remote that has it.", is_fault=True)
     return Finding(f"{driver}; the next night builds its runtime for TVM {artifact.version} from {source}.")
 
 

@@ -347,7 +347,8 @@ def test_check_says_that_a_named_reference_cannot_be_had(home: HomeForTests) -> 
     home.configure(reference="pypi:0.1.0")
     done = home.run_online(index, verb="check")
     assert done.code == 2
-    assert "config.json: $.reference: apache-tvm 0.1.0 is not available for Python" in done.output
+    assert "TVM: 0.1.0 from pypi, as reference: a night that began now would have none (asked at " in done.output
+    assert "apache-tvm 0.1.0 is not available for Python" in done.output
     home.configure(reference=f"{home.root}/no-repository@main")
     told = home.run_online(index, verb="check").output
     assert "no-repository: could not fetch main: git ls-remote" in told
