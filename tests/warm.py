@@ -18,10 +18,12 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, BinaryIO, NoReturn
 
 _MOST_BYTES = 1 << 20
@@ -119,6 +121,34 @@ class Warm:
         orphans.spare(process.pid)  # else tests of what a night ends would end it, as a child of their own process
         atexit.register(_end, ours, process)
         return ours
+
+
+class WarmPrograms:
+    """Warm processes in place of the module subprocess, as many as run at once; each starts when it is needed."""
+
+    TimeoutExpired = subprocess.TimeoutExpired
+
+    def __init__(self, count: int, modules: Sequence[str], path: Sequence[str | Path]) -> None:
+        self._warm = [Warm(modules, path) for _ in range(count)]
+        self._running: list[Running | None] = [None] * count
+
+    def Popen(self, argv: Sequence[str], env: Mapping[str, str], pass_fds: Sequence[int] = ()) -> Running:  # noqa: N802
+        """What runs `python ARGV[1:]`, as of subprocess.Popen."""
+        free = next(at for at, running in enumerate(self._running) if running is None or running.poll() is not None)
+        order, passed = Order(argv[1:], env, os.getcwd()), pass_fds[0] if pass_fds else None
+        with tempfile.TemporaryFile() as output:
+            running = self._running[free] = self._warm[free].begin(order, output, passed=passed)
+        return running
+
+    def run(self, argv: Sequence[str], *, env: Mapping[str, str], check: bool, timeout: float) -> SimpleNamespace:
+        """What has run `python ARGV[1:]`, as of subprocess.run."""
+        assert not check
+        running = self.Popen(argv, env)
+        try:
+            return SimpleNamespace(returncode=running.wait(timeout))
+        finally:
+            running.kill()
+            running.wait()
 
 
 def _end(server: socket.socket, process: subprocess.Popen[bytes]) -> None:

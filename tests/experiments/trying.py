@@ -17,7 +17,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -27,11 +26,12 @@ import pytest
 
 from tests import artifact_for_tests
 from tests.thorough import THOROUGH
-from tests.warm import Order, Warm
+from tests.warm import WarmPrograms
 from tvmdash import config_util, records
 from tvmdash.exp_templates import Experiment
 from tvmdash.experiment import processes
 from tvmdash.experiment.measure import TASK_FILE
+from tvmdash.experiment.paired import partners
 
 REPO = Path(__file__).resolve().parents[2]
 EXPERIMENTS = REPO / "experiments"
@@ -43,18 +43,23 @@ UPDATE = "TVMDASH_KEEP_RAW"
 
 
 @functools.cache
-def _warm_tvm() -> Warm:
+def _warm_tvm() -> WarmPrograms:
     artifact = artifact_for_tests.find()
     own = artifact.pythonpath if artifact else ()
-    return Warm(["tvm", "tvmdash.relax_templates", "tvmdash.relax_util"], [*own, REPO / "shared" / "python"])
+    modules = ["tvm", "tvmdash.relax_templates", "tvmdash.relax_util", "jsonschema_rs"]
+    return WarmPrograms(2, modules, [*own, REPO / "shared" / "python"])
 
 
-def _run_warm(argv: Sequence[str], *, env: Mapping[str, str], check: bool, timeout: float) -> SimpleNamespace:
-    """What subprocess.run does for a measuring process; one that measures TVM has imported it already."""
-    if json.loads(Path(argv[-1], TASK_FILE).read_text())["engine"] != "tvm":
-        return SimpleNamespace(returncode=subprocess.run(argv, env=env, check=check, timeout=timeout).returncode)
-    with tempfile.TemporaryFile() as output:
-        return SimpleNamespace(returncode=_warm_tvm().run(Order(argv[1:], env, os.getcwd()), output, timeout_s=timeout))
+def _programs_for(argv: Sequence[str]) -> Any:
+    """What starts a measuring process: one that measures TVM has imported it already."""
+    return _warm_tvm() if json.loads(Path(argv[-1], TASK_FILE).read_text())["engine"] == "tvm" else subprocess
+
+
+_SUBPROCESS = SimpleNamespace(
+    run=lambda argv, **options: _programs_for(argv).run(argv, **options),
+    Popen=lambda argv, **options: _programs_for(argv).Popen(argv, **options),
+    TimeoutExpired=subprocess.TimeoutExpired,
+)
 
 
 def modules(experiment: str, folder: Path | None = None) -> SimpleNamespace:
@@ -180,8 +185,8 @@ class Tried:
         with pytest.MonkeyPatch.context() as patch:
             for name, value in self._environment(variables).items():
                 patch.setenv(name, value)
-            warm = SimpleNamespace(run=_run_warm, TimeoutExpired=subprocess.TimeoutExpired)
-            patch.setattr(processes, "subprocess", warm)
+            for module in (processes, partners):
+                patch.setattr(module, "subprocess", _SUBPROCESS)
             return self.stage_here("run", "raw")
 
     def night(self, *, set_up: bool = False, by_script: bool = False, **variables: str) -> records.NightData:

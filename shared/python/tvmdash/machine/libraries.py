@@ -25,8 +25,9 @@ def _ask_libraries(loaded: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 def _list_loaded() -> dict[str, str]:
     """The paths of this process's shared libraries, by their names without a version."""
     lines = _MAPS.read_text(encoding="utf-8", errors="replace").splitlines()
-    paths = {parts[5] for line in lines if len(parts := line.split(maxsplit=5)) > 5 and Path(parts[5]).is_file()}
-    return {Path(path).name.partition(".so")[0]: path for path in sorted(paths) if ".so" in Path(path).name}
+    paths = {parts[5] for line in lines if len(parts := line.split(maxsplit=5)) > 5 and ".so" in parts[5]}
+    libraries = [path for path in map(Path, sorted(paths)) if ".so" in path.name and path.is_file()]
+    return {path.name.partition(".so")[0]: str(path) for path in libraries}
 
 
 def _read_number(function: Callable[..., int]) -> int:
