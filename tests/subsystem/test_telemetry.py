@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.golden_files import Golden
 from tests.subsystem.scripts import load
 from tvmdash.config_util import read_fields
 from tvmdash.machine import telemetry as telemetry_data
@@ -51,14 +52,29 @@ def halves(first: float, second: float) -> list[float]:
     return [first] * (N // 2) + [second] * (N // 2)
 
 
+TENTH = [1.5] * (N // 10) + [0.0] * (N - N // 10)
+DISTURBED: dict[str, dict[str, Any]] = {
+    "a clock that falls": {"cpu_mhz_max": halves(3000.0, 2500.0)},
+    "a GPU that slows down": {"gpu_percent__0": [98.0] * N, "gpu_mhz__0": halves(1980.0, 1400.0)},
+    "a GPU that says why": {"gpu_throttled__0 heat": [float(value > 0) for value in TENTH]},
+    "a GPU that is lost": {"gpu_temperature_c__1": [60.0] * 31 + [None] * (N - 31)},
+    "other programs": {"busy_cores__others": TENTH},
+    "a hypervisor": {"stolen_cores": [0.2] * N},
+    "short memory": {"memory_available_bytes": [20 * GB] * (N - 1) + [1.5 * GB]},
+}
+
+
+def test_messages(golden: Golden) -> None:
+    golden.messages("telemetry", [(name, "\n".join(sentences(**each))) for name, each in DISTURBED.items()])
+
+
 def test_a_quiet_run_has_nothing_to_tell() -> None:
     assert sentences() == []
 
 
 def test_a_clock_that_falls_under_the_same_load_is_throttled() -> None:
     (sentence,) = sentences(cpu_mhz_max=halves(3000.0, 2500.0))
-    assert sentence.startswith("The processor was throttled: ")
-    assert "its clock was 17 % lower than before under the same load (3000 to 2500 MHz)." in sentence
+    assert "(3000 to 2500 MHz)" in sentence
 
 
 @pytest.mark.parametrize(
@@ -87,19 +103,22 @@ def test_a_gpu_that_slows_down_while_it_is_used_is_throttled() -> None:
 
 def test_what_a_gpu_says_slowed_it_down_is_told_from_a_tenth_of_the_run_on() -> None:
     tenth = [1.0] * (N // 10) + [0.0] * (N - N // 10)
-    assert sentences(**{"gpu_throttled__0 heat": tenth}) == ["GPU 0 was throttled by heat during 10% of the run."]
+    (sentence,) = sentences(**{"gpu_throttled__0 heat": tenth})
+    assert "by heat during 10%" in sentence
     assert sentences(**{"gpu_throttled__0 heat": [0.0, *tenth[1:-1], 0.0], "gpu_throttled__1 heat": [None] * N}) == []
 
 
 def test_a_gpu_that_is_lost_in_the_middle_is_told_with_the_moment() -> None:
     lost = [60.0] * 31 + [None] * (N - 31)
-    assert sentences(gpu_temperature_c__1=lost) == ["GPU 1 stopped responding 30.0 s into the run."]
+    (sentence,) = sentences(gpu_temperature_c__1=lost)
+    assert "30.0 s" in sentence
     assert sentences(gpu_temperature_c__1=[*lost[:-1], 60.0], gpu_temperature_c__0=[None] * N) == []
 
 
 def test_other_programs_are_told_from_a_core_for_a_tenth_of_the_run_on() -> None:
     tenth = [1.5] * (N // 10) + [0.0] * (N - N // 10)
-    assert sentences(busy_cores__others=tenth) == ["Other programs kept 1.50 of 4 cores busy during 10% of the run."]
+    (sentence,) = sentences(busy_cores__others=tenth)
+    assert "1.50 of 4 cores" in sentence
     assert sentences(busy_cores__others=[0.0, *tenth[1:]]) == []
     assert sentences(busy_cores__others=[0.9] * N) == []
 
@@ -108,7 +127,7 @@ def test_of_a_night_on_one_core_others_take_half_at_most() -> None:
     columns = {"elapsed_s": [float(second) for second in range(N)], "busy_cores.own": [0.5] * N}
     one = Telemetry("opt", STAMP, 0, 1.0, 1, 1, Cost(0, 0), {**columns, "busy_cores.others": [0.5] * N})
     (sentence,) = SUBSYSTEM.judgement.abnormal(one, LIMITS)
-    assert sentence == "Other programs kept 0.500 of 1 core busy during 100% of the run."
+    assert "0.500 of 1 core busy" in sentence
 
 
 def test_the_runs_own_threads_are_no_load_from_others() -> None:
@@ -117,12 +136,12 @@ def test_the_runs_own_threads_are_no_load_from_others() -> None:
 
 def test_a_hypervisor_that_takes_time_away_is_told() -> None:
     (sentence,) = sentences(stolen_cores=[0.2] * N)
-    assert "The hypervisor gave the time of 0.200 cores on average to other machines" in sentence
+    assert "0.200 cores" in sentence
 
 
 def test_memory_that_was_short_for_a_moment_is_told() -> None:
     (sentence,) = sentences(memory_available_bytes=[20 * GB] * (N - 1) + [1.5 * GB])
-    assert "only 1.50 GB of 32.0 GB were available" in sentence
+    assert "1.50 GB of 32.0 GB" in sentence
 
 
 def test_a_handful_of_readings_is_not_judged() -> None:
@@ -218,11 +237,10 @@ def test_a_disturbed_run_is_reported_with_its_outlying_samples(tmp_path: Path) -
     home.add(telemetry("opt", busy_cores__others=[2.0] * N))
     home.add(telemetry("other"))
     home.add_raw("opt", ("mlp", STEADY), ("dqn", [*STEADY, 3.0]))
-    assert home.run()["message"] == "Telemetry: 1 of 2 runs was possibly disturbed"
+    assert "1 of 2 runs" in home.run()["message"]
     words = read(home.output / "report.json")["value"]
-    assert (
-        words == "opt: Other programs kept 2.00 of 4 cores busy during 100% of the run. 1 trial has outlying samples."
-    )
+    assert words.startswith("opt: Other programs")
+    assert "1 trial has outlying" in words
 
 
 def test_the_trials_with_outlying_samples_are_shaded_where_they_ran(tmp_path: Path) -> None:

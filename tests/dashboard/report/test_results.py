@@ -13,6 +13,7 @@ from dashboard.cli.arguments import OK_CODE, USAGE
 from dashboard.plan.job import CodeFolders
 from dashboard.report import markdown, night_page, results
 from tests.dashboard.result_homes import HOSTILE, STAMP, data, home, job, record
+from tests.golden_files import Golden
 from tvmdash import common
 from tvmdash.dashboard_info import Home
 
@@ -48,6 +49,26 @@ NETWORKS = [
 ]
 
 
+FAILURES = [
+    {"workload": "network.dqn", "values": {"variant": "tuned", "engine": "tvm"}, "error": "no\ndatabase"},
+    {"workload": "network.vgg", "values": {"variant": "tuned", "engine": "tvm"}, "error": "no database"},
+    {"workload": "network.vgg", "values": {"variant": "untuned", "engine": "tvm"}, "error": "x" * 2000},
+]
+
+
+def test_messages(tmp_path: Path, golden: Golden) -> None:
+    doubted = [record(f"network.{at}", 1.0, doubts=["load 3.5 on 2 cores"]) for at in range(2)]
+    config = {"active": True, "size": "smoke", "networks": ["mlp"], "max_minutes": 3.0, "title": "t"}
+    homes = {
+        "engines and failures": home(tmp_path / "a", {"cnn_comp": data(NETWORKS, FAILURES)}),
+        "nothing ran": home(tmp_path / "b", {}),
+        "no numbers": home(tmp_path / "c", {}, [job("tuning", "run.sh was killed by SIGKILL.", title="Tuning")]),
+        "every point failed": home(tmp_path / "d", {"cnn_comp": data([], FAILURES[:1])}),
+        "doubts, and a config": home(tmp_path / "e", {"relax_opt": data(doubted, config=config)}),
+    }
+    golden.messages("results", [(name, page(made)) for name, made in homes.items()])
+
+
 def test_workloads_are_rows_and_engines_with_their_variants_columns(tmp_path: Path) -> None:
     text = page(home(tmp_path / "h", {"cnn_comp": data(NETWORKS)}))
     (times,) = [table for table in tables(text) if "onnxruntime, default" in table[0]]
@@ -58,20 +79,15 @@ def test_workloads_are_rows_and_engines_with_their_variants_columns(tmp_path: Pa
     ]
     assert "Everywhere: threads 1\n" in text
     assert "20,035 bytes" in text, "an exact number has all its digits"
-    assert "TVM at its best against onnxruntime: 2.83x slower (" in text
+    assert "onnxruntime: 2.83x slower" in text
 
 
 def test_failed_points_stand_in_their_place_and_one_reason_is_told_once(tmp_path: Path) -> None:
-    failures = [
-        {"workload": "network.dqn", "values": {"variant": "tuned", "engine": "tvm"}, "error": "no\ndatabase"},
-        {"workload": "network.vgg", "values": {"variant": "tuned", "engine": "tvm"}, "error": "no database"},
-        {"workload": "network.vgg", "values": {"variant": "untuned", "engine": "tvm"}, "error": "x" * 2000},
-    ]
-    text = page(home(tmp_path / "h", {"cnn_comp": data(NETWORKS, failures)}))
+    text = page(home(tmp_path / "h", {"cnn_comp": data(NETWORKS, FAILURES)}))
     (times,) = [table for table in tables(text) if "onnxruntime, default" in table[0]]
     assert times[2][2] == "failed"
     assert times[3] == ["vgg", "failed", "failed", ""]
-    assert "- 2 points: no database. Which: network.dqn (variant tuned, engine tvm) and network.vgg (" in text
+    assert "- 2 points: no database." in text
     assert max(len(line) for line in text.splitlines()) < 900
     assert ["[cnn_comp](#cnn_comp)", "12 s", "1 min 30 s", "1 min 42 s", "5", "3"] in tables(text)[1]
 
@@ -79,13 +95,13 @@ def test_failed_points_stand_in_their_place_and_one_reason_is_told_once(tmp_path
 def test_an_experiment_of_which_every_point_failed_says_so_without_a_table(tmp_path: Path) -> None:
     failures = [{"workload": "network.a", "values": {}, "error": "out of memory"}]
     text = page(home(tmp_path / "h", {"cnn_comp": data([], failures)}))
-    assert "- 1 point: out of memory. Which: network.a" in text
+    assert "1 point: out of memory" in text
     assert "Run time" not in text
 
 
 def test_an_experiment_that_left_nothing_says_why(tmp_path: Path) -> None:
     text = page(home(tmp_path / "h", {}, [job("tuning", "run.sh was killed by SIGKILL.", title="Tuning")]))
-    assert "No numbers. run: run.sh was killed by SIGKILL." in text
+    assert "killed by SIGKILL" in text
     assert "*Tuning.*" in text
 
 
@@ -98,7 +114,7 @@ def test_a_data_file_that_cannot_be_read_costs_its_own_experiment_only(tmp_path:
 
 
 def test_a_night_without_experiments_and_a_home_without_nights_are_told(tmp_path: Path) -> None:
-    assert "No experiment ran on this night." in page(home(tmp_path / "h", {}))
+    assert "No experiment ran" in page(home(tmp_path / "h", {}))
     assert cli.main(["results", str(tmp_path)]) == USAGE
     assert cli.main(["results", str(tmp_path / "gone")]) == USAGE
 
@@ -180,7 +196,8 @@ def test_what_only_the_failed_points_had_otherwise_is_not_said_of_all(tmp_path: 
 def test_only_config_that_differs_from_the_defaults_of_its_size_is_told(tmp_path: Path) -> None:
     config = {"active": True, "size": "smoke", "networks": ["mlp"], "max_minutes": 3.0, "title": "t"}
     text = page(home(tmp_path / "h", {"relax_opt": data([record("network.mlp", 1.0)], config=config)}))
-    assert "- Config, size smoke, but: max_minutes 3.0\n" in text
+    assert "size smoke" in text
+    assert "max_minutes 3.0\n" in text
 
 
 def test_a_foreign_experiments_numbers_go_by_their_path(tmp_path: Path) -> None:
@@ -195,7 +212,7 @@ def test_telemetrys_words_are_told_where_they_are_of_this_night(tmp_path: Path) 
     made.output("telemetry").mkdir(parents=True)
     runs = [{"experiment": "relax_opt", "abnormal": ["The processor was throttled."]}]
     common.write_json(made.output("telemetry") / "page.json", {"stamp": STAMP, "runs": runs})
-    assert page(made).count("The processor was throttled.") == 2
+    assert page(made).count("was throttled.") == 2
     common.write_json(made.output("telemetry") / "page.json", {"stamp": "20261120T031500Z", "runs": runs})
     assert "did not check this night" in page(made)
 
@@ -207,8 +224,9 @@ def test_doubts_of_one_kind_are_counted_together_whatever_their_words(tmp_path: 
     records = [record(f"network.{at}", 1.0, **told) for at, told in enumerate([*doubts, {"doubts": []}])]
     text = page(home(tmp_path / "h", {"e": data(records)}))
     plain = [record(f"network.{at}", 1.0, doubts=["load 3.5 on 2 cores"]) for at in range(2)]
-    assert "- 2 points: load 3.5 on 2 cores\n" in page(home(tmp_path / "old", {"e": data(plain)}))
-    assert "Doubts, of 3 points:\n\n- 2 points: load 3.5 on 2 cores (or alike)\n" in text
+    assert "2 points: load 3.5" in page(home(tmp_path / "old", {"e": data(plain)}))
+    assert "2 points: load 3.5" in text
+    assert "(or alike)\n" in text
 
 
 def test_the_command_writes_the_page_that_it_would_print(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tests.golden_files import Golden
 from tvmdash.experiment.engine_text import compare_devices, compare_with_each
 from tvmdash.series.store import Series
 
@@ -15,7 +16,7 @@ def timed(engine: str, workload: str, value: float, variant: str = "") -> Series
     )
 
 
-def test_tvms_best_is_compared_with_each_rivals_best_on_what_both_did() -> None:
+def test_tvms_best_is_compared_with_each_rivals_best_on_what_both_did(golden: Golden) -> None:
     series = [
         timed("tvm", "network.a", 8.0, "untuned"),
         timed("tvm", "network.a", 2.0, "tuned"),
@@ -25,8 +26,9 @@ def test_tvms_best_is_compared_with_each_rivals_best_on_what_both_did() -> None:
         timed("torch", "network.a", 4.0),
     ]
     ort, torch = compare_with_each(series)
-    assert ort.startswith("- TVM at its best against ort: 2.83x slower (")
-    assert torch == "- TVM at its best against torch: 2.00x faster (1 workload); 1 more only one of them did"
+    golden.messages("engines", [("two rivals", f"{ort}\n{torch}")])
+    assert "against ort: 2.83x slower" in ort
+    assert "2.00x faster" in torch
 
 
 def test_an_experiment_of_tvm_alone_has_nothing_to_say() -> None:
@@ -48,7 +50,8 @@ def test_a_device_is_compared_with_the_processor_and_not_with_the_rivals_there()
         on_device(timed("tvm", "network.b", 2.0), "opencl"),
         timed("ort", "network.a", 1.0),
     ]
-    assert compare_with_each(series) == ["- TVM at its best against ort: 8.00x slower (1 workload)"]
+    (line,) = compare_with_each(series)
+    assert "against ort: 8.00x slower" in line
     assert compare_devices(series) == ["- opencl against cpu: 4.00x faster (1 workload)"]
     assert compare_devices([item for item in series if item.labels.get("runtime_config")]) == []
 
@@ -59,4 +62,6 @@ def test_rivals_on_a_device_are_compared_with_tvm_there() -> None:
         on_device(timed("tvm", "network.a", 2.0), "cuda"),
         on_device(timed("torch cuda", "network.a", 4.0), "cuda"),
     ]
-    assert compare_with_each(series) == ["- TVM at its best against torch cuda: 2.00x faster (1 workload), on cuda"]
+    (line,) = compare_with_each(series)
+    assert "torch cuda: 2.00x faster" in line
+    assert line.endswith(", on cuda")
