@@ -37,7 +37,6 @@ EXACT_KIND = "exact"
 _SIGMAS = 2
 _FEWEST_FOR_SCATTER = 10
 _MAD_TO_SD = 1.4826
-_LEAST_CHANGE = 0.00005
 
 SERIES_WORDS = {
     WORSE: "worse",
@@ -104,7 +103,7 @@ class SeriesView:
             return self.exact_change
         if self.change is None or self.state in (MISSING, GONE):
             return ""
-        return format_percent(self.change) if abs(self.change) >= _LEAST_CHANGE else "0 %"
+        return format_percent(self.change)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from tests.subsystem.stat_alerts.alert_homes import MLP, AlertHome, Truth, stamp
 from tvmdash import common
 from tvmdash.dashboard_info import Home, Night, PartialData
 from tvmdash.detect.fleet import fleet
+from tvmdash.detect.series import History
 from tvmdash.verdict import Controls, Level
 
 SUBSYSTEM = scripts.load("stat_alerts")
@@ -197,6 +198,16 @@ def test_each_night_of_a_series_counts_once_in_the_detectors_test_of_itself(tmp_
         "unchanged": 16 * (98 - 17),
     }
     assert again == rates
+
+
+@pytest.mark.parametrize("first", [0, 40, 70])
+def test_nights_are_shuffled_among_those_counted_before_and_among_the_new_ones(first: int) -> None:
+    rate = SUBSYSTEM.false_positive_rate
+    stretch = rate._Stretch(rate.SHUFFLED, "s", np.arange(70), History(np.arange(70.0)))
+    order = rate._ordered(stretch, first, (7, 1)).history.values
+    assert sorted(order[:first]) == list(range(first))
+    assert sorted(order[first:]) == list(range(first, 70))
+    assert list(order) != list(range(70))
 
 
 def test_a_file_that_counted_nights_again_and_again_is_not_gone_on_with(tmp_path: Path) -> None:
@@ -504,6 +515,7 @@ def test_slow_creep_is_told_separately_and_rarely(tmp_path: Path) -> None:
     creeps = [one for one in home.incidents() if one["kind"] == "creep"]
     assert 1 <= len(creeps) <= 3
     assert {moved["metric"] for one in creeps for moved in one["moved"]} == {"run_time"}
+    assert all(moved["low"] < moved["effect"] < moved["high"] for one in creeps for moved in one["moved"])
     assert [one for one in home.incidents() if one["kind"] == "change"] == []
 
 
