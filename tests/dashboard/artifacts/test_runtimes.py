@@ -20,7 +20,7 @@ from dashboard.plan.artifact_names import ArtifactFinder
 from dashboard.plan.home_config import read_home_config
 from tests.cards.stand_in import Driver, make_driver
 from tests.dashboard import homes
-from tests.dashboard.package_index import write_wheel
+from tests.dashboard.package_index import HEALTHY, write_wheel
 from tests.dashboard.standin import git
 
 RECIPE = recipes.Recipe(("src/one.cc", "src/two.cc"), ("include", "src"), ("LEVEL=2",), (), "stdio.h", ("g++",))
@@ -264,3 +264,33 @@ def test_without_a_card_no_packages_are_installed_and_the_driver_is_named(
     )
     assert survey("cuda", 0, cuda_wheel, "").text.startswith("the driver reports no device (NVIDIA's driver;")
     assert cuda_wheel.runtimes == ()
+
+
+NIGHTLY = """
+def get_global_func(name, allow_missing):
+    import ctypes, os, pathlib
+    if name.endswith("cuda") and "CUDA_PATH" in os.environ:
+        ctypes.CDLL(str(pathlib.Path(os.environ["CUDA_PATH"]) / "lib" / "libcudart.so.13"))
+        return print
+class device:
+    exist = False
+    def __init__(self, kind, index): pass
+"""
+
+
+def test_a_nightly_wheel_for_cuda_gets_what_it_needs_where_the_home_has_the_device(
+    cuda_wheel: Artifact, tmp_path: Path
+) -> None:
+    page = tmp_path / "page"
+    page.mkdir()
+    files = {"tvm/__init__.py": HEALTHY + NIGHTLY, "tvm/_version.py": "__commit_id__ = None\n", "tvm/libtvm.so": "x"}
+    needs = ("apache-tvm-ffi>=0.1.13", "nvidia-cuda-runtime==13.0.1")
+    write_wheel(page, "mlc_ai_nightly_cu130", "0.26.dev201", files, needs)
+    write_wheel(tmp_path / "index", "apache_tvm_ffi", "0.1.14", {"tvm_ffi/__init__.py": '__version__ = "0.1.14"\n'})
+    home = homes.make_home(tmp_path / "its", Path("../shelf"), tvm_remote=f"wheel:mlc-ai-nightly-cu130,{page}")
+    for devices, kinds in (({}, []), ({"cuda": {}}, ["cuda"])):
+        home.configure(devices=devices)
+        config = read_home_config(home.home)
+        with ArtifactFinder(config, tmp_path / "logs").provide(config.tvm) as provided:
+            assert [folder.name for folder in provided.artifact.runtimes] == kinds
+            assert (provided.artifact.version, provided.note) == ("0.26.dev201", "")
