@@ -104,16 +104,20 @@ def break_some(kind: str, whole: Path, seeds: range, folder: Path) -> Counter[st
     return outcomes
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return make(tmp_path_factory.mktemp("whole"))
+
+
 @pytest.mark.parametrize("kind", BREAKS)
 def test_whatever_is_broken_is_read_or_refused_in_words(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, whole: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    whole = make(tmp_path / "whole")[kind]
     (tmp_path / "place").mkdir()
-    outcomes = break_some(kind, whole, range(EACH[kind] // SHARE), tmp_path / "place")
+    outcomes = break_some(kind, whole[kind], range(EACH[kind] // SHARE), tmp_path / "place")
     assert set(outcomes) == {"read", "refused"}, outcomes
     assert sum(outcomes.values()) == EACH[kind] // SHARE
     assert list(temporary.iterdir()) == []

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from tvmdash.traces.tables import TABLES
 from tvmdash.traces.views.missing import WORDS
 from tvmdash.traces.views.view import View, select
 
 
-def _count_unresolved() -> Iterator[str]:
-    for table, spec in TABLES.items():
-        if "missing" in spec.columns:
-            for bit, word in WORDS.items():
-                yield (
-                    f"SELECT guid, '{table}' AS kind, '{word}' AS refers_to, count(*) AS rows FROM base_{table} "  # noqa: S608
-                    f"WHERE missing & {int(bit)} <> 0 GROUP BY guid"
-                )
+def _count_unresolved() -> str:
+    """A query that reads each table once; with one for each table and bit, planning took longer than reading."""
+    tables = [name for name, spec in TABLES.items() if "missing" in spec.columns]
+    rows = " UNION ALL ".join(
+        f"SELECT guid, '{table}' AS kind, missing FROM base_{table} WHERE missing <> 0"  # noqa: S608 - our own names
+        for table in tables
+    )
+    bits = " UNION ALL ".join(f"SELECT {int(bit)} AS bit, '{word}' AS refers_to" for bit, word in WORDS.items())
+    return (
+        f"SELECT M.guid, M.kind, B.refers_to, count(*) AS rows FROM ({rows}) AS M "  # noqa: S608 - our own names
+        f"JOIN ({bits}) AS B ON (M.missing & B.bit) <> 0 GROUP BY M.guid, M.kind, B.refers_to"
+    )
 
 
 OUR_VIEWS: Mapping[str, View] = {
@@ -75,6 +79,6 @@ OUR_VIEWS: Mapping[str, View] = {
     ),
     "unresolved": View(
         "how many rows of a kind refer to what is not there, which RocPD's views then leave out",
-        " UNION ALL ".join(_count_unresolved()),
+        _count_unresolved(),
     ),
 }
