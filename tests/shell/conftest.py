@@ -129,7 +129,7 @@ def repo(tmp_path: Path) -> MiniRepo:
     return make_mini_repo(tmp_path)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def first_start(tmp_path_factory: pytest.TempPathFactory) -> tuple[MiniRepo, Start]:
     """A copy, and its first start as cron makes it: `env -i`, /bin/sh, another working directory, a relative home."""
     repo = make_mini_repo(tmp_path_factory.mktemp("ready"))
@@ -138,7 +138,7 @@ def first_start(tmp_path_factory: pytest.TempPathFactory) -> tuple[MiniRepo, Sta
     return repo, finish(repo.popen([*cron, "/bin/sh", "-c", command]))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def ready_repo(first_start: tuple[MiniRepo, Start]) -> MiniRepo:
     """A copy that was started before; tests leave it as it is."""
     repo, started = first_start
