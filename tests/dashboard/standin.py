@@ -49,6 +49,11 @@ class Remotes:
         git(self.tvm, "commit", "--quiet", "--allow-empty", "-m", title, day=day)
         return git(self.tvm, "rev-parse", "HEAD")
 
+    def copy(self, folder: Path) -> Remotes:
+        """The same repositories elsewhere."""
+        shutil.copytree(self.folder, folder, symlinks=True)
+        return Remotes(folder)
+
 
 def make(folder: Path) -> Remotes:
     """The repositories with one commit each; the submodules' URLs are relative."""
@@ -60,6 +65,7 @@ def make(folder: Path) -> Remotes:
         if submodule:
             (place / "3rdparty").mkdir()
             git(place, "clone", "--quiet", str(folder / submodule), f"3rdparty/{submodule}")
+            git(place / "3rdparty" / submodule, "remote", "set-url", "origin", f"../../../{submodule}")
             text = f'[submodule "{submodule}"]\n\tpath = 3rdparty/{submodule}\n\turl = ../{submodule}\n'
             (place / ".gitmodules").write_text(text)
         git(place, "-c", "advice.addEmbeddedRepo=false", "add", "-A")
