@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.golden_files import Golden
 from tvmdash.check_prerequisites import (
     needs_any,
     needs_config,
@@ -62,11 +63,34 @@ def test_a_stage_without_a_script_of_its_own_is_there_once_a_later_one_went_well
     assert unmet([needs_experiment("relax_opt", stage="setup")], home, tonight) == ()
 
 
+FAILED_RUN = job("relax_opt", message="no such network", precheck=OK, run=FAILED, analyze=BLOCKED)
+
+
+def test_messages(home: Home, golden: Golden) -> None:
+    configure(home, "off", active=False)
+    configure(home, "late")
+    configure(home, "relax_opt")
+    write(home.config_file, {"tmp_data_dir": "t", "backup_dir": "b", "setup_dir": "s", "keep_raw_nights": 0})
+    half = job("relax_opt", precheck=OK, run=OK)
+    cases = {
+        "a stage failed": (needs_experiment("relax_opt"), night(FAILED_RUN)),
+        "a stage is to come": (needs_experiment("relax_opt", stage="summarize"), night(half)),
+        "unknown": (needs_experiment("none"), night()),
+        "inactive": (needs_experiment("off"), night()),
+        "did not run": (needs_experiment("late"), night()),
+        "not in the config": (needs_config("relax_opt", "networks", contains="mlp"), night()),
+        "a setting of the home": (needs_setting("keep_raw_nights", above=0), night()),
+        "none of several": (needs_any(needs_experiment("none"), needs_experiment("off")), night()),
+    }
+    told = ((name, f"{need}\n{chr(10).join(unmet([need], home, tonight))}") for name, (need, tonight) in cases.items())
+    golden.messages("prerequisites", told)
+
+
 def test_an_experiment_that_failed_is_told_with_its_stage_and_reason(home: Home) -> None:
-    failed = job("relax_opt", message="no such network", precheck=OK, run=FAILED, analyze=BLOCKED)
-    assert unmet([needs_experiment("relax_opt")], home, night(failed)) == (
-        "experiment relax_opt: stage run failed tonight: no such network",
-    )
+    (sentence,) = unmet([needs_experiment("relax_opt")], home, night(FAILED_RUN))
+    assert sentence.startswith("experiment relax_opt:")
+    assert "run failed" in sentence
+    assert sentence.endswith(": no such network")
 
 
 def test_of_a_long_reason_the_beginning_is_told(home: Home) -> None:
@@ -79,18 +103,16 @@ def test_of_a_long_reason_the_beginning_is_told(home: Home) -> None:
 def test_an_experiment_that_has_not_come_so_far_is_told(home: Home) -> None:
     tonight = night(job("relax_opt", precheck=OK, run=OK))
     (sentence,) = unmet([needs_experiment("relax_opt", stage="summarize")], home, tonight)
-    assert sentence == "experiment relax_opt has not reached stage summarize tonight."
+    assert "stage summarize" in sentence
 
 
 def test_an_unknown_an_inactive_and_an_absent_experiment_have_words_of_their_own(home: Home) -> None:
     configure(home, "off", active=False)
     configure(home, "late")
     sentences = unmet([needs_experiment(name) for name in ("none", "off", "late")], home, night())
-    assert sentences == (
-        "experiment none is unknown: config/experiments/none/config.json does not exist. Create it.",
-        "experiment off is not active. Set active to true in config/experiments/off/config.json.",
-        f"experiment late did not run in night {STAMP}.",
-    )
+    assert [sentence.split()[1] for sentence in sentences] == ["none", "off", "late"]
+    words = ("config/experiments/none/config.json", "active to true", STAMP)
+    assert [word in sentence for word, sentence in zip(words, sentences, strict=True)] == [True] * 3
 
 
 def test_a_subsystem_that_runs_later_is_told_with_the_remedy(home: Home) -> None:
@@ -123,7 +145,7 @@ def test_a_config_value_is_judged(home: Home, condition: dict[str, Any], words: 
 def test_a_default_counts_once_the_experiment_has_measured_with_it(home: Home) -> None:
     configure(home, "relax_opt")
     needs = [needs_config("relax_opt", "networks", contains="mlp")]
-    assert "$.networks: required field is missing" in unmet(needs, home, night())[0]
+    assert "$.networks:" in unmet(needs, home, night())[0]
     write(home.data_file("relax_opt", STAMP), {"night": {"config": {"active": True, "networks": ["mlp"]}}})
     assert unmet(needs, home, night()) == ()
 
@@ -131,9 +153,8 @@ def test_a_default_counts_once_the_experiment_has_measured_with_it(home: Home) -
 def test_a_setting_of_the_home_counts_with_its_default(home: Home) -> None:
     assert unmet([needs_setting("keep_raw_nights", above=0)], home, night()) == ()
     write(home.config_file, {"tmp_data_dir": "t", "backup_dir": "b", "setup_dir": "s", "keep_raw_nights": 0})
-    assert unmet([needs_setting("keep_raw_nights", above=0)], home, night()) == (
-        "config/config.json: $.keep_raw_nights: 0 is not above 0. Raise it.",
-    )
+    (sentence,) = unmet([needs_setting("keep_raw_nights", above=0)], home, night())
+    assert "$.keep_raw_nights: 0" in sentence
 
 
 def test_one_of_several_is_enough_and_all_reasons_are_told_where_none_is_there(home: Home) -> None:
@@ -142,7 +163,6 @@ def test_one_of_several_is_enough_and_all_reasons_are_told_where_none_is_there(h
     (sentence,) = unmet([either], home, night())
     assert "experiment a is unknown" in sentence
     assert "experiment b is unknown" in sentence
-    assert str(either) == "experiment a up to analyze or experiment b up to analyze"
 
 
 @pytest.mark.parametrize("damage", ["[1]", "{", '{"night": 3}', '{"night": {"config": []}}'])

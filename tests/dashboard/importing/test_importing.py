@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import tarfile
 from pathlib import Path
@@ -19,6 +20,7 @@ from dashboard.cli import main as cli
 from dashboard.cli.arguments import HELD, OK_CODE, SOME_FAILED, USAGE
 from dashboard.importing.formats import FORMATS
 from dashboard.night import lock
+from tests.golden_files import Golden
 from tvmdash import records
 from tvmdash.dashboard_info import Home
 from tvmdash.machine import identity
@@ -58,15 +60,29 @@ def contents(folder: Path) -> dict[str, tuple[str, int]]:
     }
 
 
-def test_every_format_is_taken_and_each_file_told(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+def counts(line: str) -> tuple[int, ...]:
+    """How many nights were taken, imported already, skipped, broken."""
+    return tuple(map(int, re.findall(r"(\d+) (?:nights taken|already imported|skipped|broken)", line)))
+
+
+def without_parser(line: str) -> str:
+    """The line without what Python's parser says, in words of its version."""
+    return line.partition(": Expecting")[0]
+
+
+def test_every_format_is_taken_and_each_file_told(
+    home: Home, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
     before = contents(GOLDEN)
     code, lines = take(home, GOLDEN, capsys)
+    again = take(home, GOLDEN, capsys)[1]
+    told = [("a source of every format", lines), ("the same again", again)]
+    golden.messages("import", [(name, "\n".join(map(without_parser, each))) for name, each in told])
     assert code == SOME_FAILED  # one golden file is cut off
-    assert lines[-1].startswith("6 nights taken, 0 already imported, 0 skipped, 1 broken.")
+    assert counts(lines[-1]) == (6, 0, 0, 1)
     assert "read as UTC" in lines[-1]
-    assert next(line for line in lines if line.startswith("broken")).startswith(
-        f"broken      {OLD}/data_02-12-2021-0315.json: relay-bench: not JSON"
-    )
+    (broken,) = (line.split()[1] for line in lines if line.startswith("broken"))
+    assert broken == f"{OLD}/data_02-12-2021-0315.json:"
     names = {path.name for path in home.data("x").parent.iterdir()}
     assert names == {"relay_opt", "cnn_comp", "asv", "pyperf", "bench_runtime"}
     formats = {json.loads(path.read_text())["night"]["imported"]["format"] for path in home.root.rglob("data_*.json")}
@@ -78,11 +94,11 @@ def test_the_same_source_twice_adds_nothing(home: Home, tmp_path: Path, capsys: 
     take(home, GOLDEN, capsys)
     before = contents(home.data("x").parent)
     code, lines = take(home, GOLDEN, capsys)
-    assert lines[-1].startswith("0 nights taken, 6 already imported, 0 skipped, 1 broken.")
+    assert counts(lines[-1]) == (0, 6, 0, 1)
     moved = tmp_path / "moved.json"
     shutil.copy(GOLDEN / "pyperf.json", moved)
     code, lines = take(home, moved, capsys, "--experiment", "pyperf")
-    assert (code, lines[0]) == (OK_CODE, f"in already  {moved}: is pyperf/data_20261021T031410Z.json")
+    assert (code, lines[0].split()[-1]) == (OK_CODE, "pyperf/data_20261021T031410Z.json")
     assert contents(home.data("x").parent) == before
 
 
@@ -96,7 +112,8 @@ def test_a_file_that_has_changed_since_is_told_and_left(
     source.write_text(source.read_text().replace("0.021,", "0.029,"))
     code, lines = take(home, source, capsys)
     assert code == OK_CODE
-    assert "has changed since it was imported as pyperf/data_20261021T031410Z.json, which is kept" in lines[0]
+    assert "has changed since" in lines[0]
+    assert "pyperf/data_20261021T031410Z.json" in lines[0]
     assert contents(home.data("pyperf")) == before
 
 
@@ -108,9 +125,8 @@ def test_a_night_of_the_future_is_told_and_not_taken(
     (tmp_path / "later.json").write_text(json.dumps(value))
     code, lines = take(home, tmp_path / "later.json", capsys)
     assert code == SOME_FAILED
-    assert lines[0].startswith(
-        f"broken      {tmp_path}/later.json: is dated 29990102T030405Z, in the future: the clock says 2"
-    )
+    assert lines[0].split()[:2] == ["broken", f"{tmp_path}/later.json:"]
+    assert "29990102T030405Z" in lines[0]
     assert not home.experiments_with_data()
 
 
@@ -174,7 +190,7 @@ def test_an_archive_of_raw_csv_is_one_night_of_records(
     assert by_engine["pt", "network.resnet-18"].execution_elapsed_ms_mean == pytest.approx(37.0)
     assert origin["left_out"] == ["1 rows without a time"]
     _, again = take(home, archive, capsys)
-    assert again[-1].startswith("0 nights taken, 1 already imported")
+    assert counts(again[-1])[:2] == (0, 1)
 
 
 def test_asv_results_become_records_of_the_commit(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
@@ -318,7 +334,7 @@ def test_a_broken_file_costs_itself(
     shutil.copy(GOLDEN / "pyperf.json", tmp_path / "source" / "z.json")
     code, lines = take(home, tmp_path / "source", capsys)
     assert code == SOME_FAILED
-    assert lines[-1].startswith("1 nights taken, 0 already imported, 0 skipped, 1 broken.")
+    assert counts(lines[-1]) == (1, 0, 0, 1)
 
 
 def test_links_and_pipes_are_told_and_not_opened(
@@ -331,7 +347,7 @@ def test_links_and_pipes_are_told_and_not_opened(
     os.mkfifo(source / "pipe.json")
     code, lines = take(home, source, capsys)
     assert code == SOME_FAILED
-    assert lines[-1].startswith("0 nights taken, 0 already imported, 0 skipped, 2 broken.")
+    assert counts(lines[-1]) == (0, 0, 0, 2)
 
 
 def test_an_archives_names_and_links_reach_nothing_outside(
@@ -359,7 +375,7 @@ def test_what_is_of_no_known_format_is_told(home: Home, tmp_path: Path, capsys: 
     shutil.copy(GOLDEN / "pyperf.json", tmp_path / "source")
     code, lines = take(home, tmp_path / "source", capsys)
     assert code == OK_CODE
-    assert lines[0].startswith("skipped     other.json: has no supported format (relay-bench,")
+    assert lines[0].split()[:2] == ["skipped", "other.json:"]
     assert len(lines) == 3
 
 
@@ -372,9 +388,7 @@ def test_a_source_that_holds_no_results_is_an_error(
     write(tmp_path, "other.json", '{"a": 1}')
     code, lines = take(home, tmp_path / name, capsys)
     assert code == USAGE
-    assert lines[-1].startswith(
-        f"{tmp_path / name}: no results in a supported format. Supported formats: relay-bench, "
-    )
+    assert lines[-1].startswith(f"{tmp_path / name}: no results")
 
 
 JSON = st.recursive(
