@@ -1,4 +1,4 @@
-"""What pages show of texts and numbers beyond their limits, and just inside them."""
+"""What pages show of texts, numbers and lines beyond their limits, and just inside them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tvmdash.contracts.code_changes import ChangedFunction, FunctionSide
 from tvmdash.dashboard_info import Home
 
 scripts.load("website")
-VIEWS, CODE = (sys.modules[name] for name in ("views.series", "data.code_changes"))
+VIEWS, CODE, SPARKS = (sys.modules[name] for name in ("views.series", "data.code_changes", "markup.sparks"))
 
 
 @pytest.mark.parametrize(("characters", "whole"), [(3900, True), (9000, False)])
@@ -50,3 +50,9 @@ def test_a_line_of_code_is_shown_up_to_a_screens_width(characters: int, *, whole
 def test_a_change_that_rounds_to_nothing_has_no_sign(change: float, shown: str) -> None:
     fields = dict.fromkeys(VIEWS.SeriesView.__dataclass_fields__)
     assert VIEWS.SeriesView(**{**fields, "change": change, "state": "worse", "exact_change": ""}).format_change == shown
+
+
+@pytest.mark.parametrize("level", [0.0, 1e-300, 5.0])
+def test_a_line_that_never_moves_is_in_the_middle(level: float) -> None:
+    drawn = str(SPARKS.sparkline([level] * 3, "still"))
+    assert f'cy="{SPARKS.HEIGHT / 2:g}' in drawn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tvmdash.records.metrics import Declarations
+from tvmdash.records.metrics import Declarations, declared_in
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,20 @@ def test_a_name_does_not_fit(name: str, path: str) -> None:
 def test_a_name_of_many_stars_is_held_against_a_long_path() -> None:
     for name in ("*a" * 20 + "*b", "$" + "*a" * 20 + "*b"):
         assert Declarations({name: {}}).find("$." + "a" * 1000) is None
+
+
+@pytest.mark.parametrize(
+    ("metrics", "declares"),
+    [
+        ({"accuracy": {"unit": "%"}}, True),
+        ({"accuracy": {"unit": "%", "tolerance": 0.1}}, True),
+        ({"accuracy": {"unit": "%", "mean": 0.9}}, False),
+        ({"accuracy": {"tolerance": 0.1}}, False),
+        ({"accuracy": 0.9}, False),
+        ([0.9], False),
+        (None, False),
+    ],
+)
+def test_metrics_of_a_foreign_file_declare_unless_they_were_measured(metrics: object, *, declares: bool) -> None:
+    assert declared_in({"metrics": metrics}) == (metrics if declares else {})
+    assert declared_in({}) == {}

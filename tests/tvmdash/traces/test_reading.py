@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -214,6 +215,17 @@ def test_the_hosts_sensors_are_told_for_the_time_of_the_chosen_processes(tmp_pat
         assert traces.execute(sql).fetchall() == [(2.0, "mhz")]
     with connect(tmp_path, filters=Filters(processes=[pid + 1])) as traces:
         assert traces.execute(sql).fetchall() == []
+
+
+def test_a_night_is_told_with_its_tvms_its_notes_and_the_dashboards_commit(tmp_path: Path) -> None:
+    night = write_night(tmp_path, "20261121T031500Z")
+    known = {"artifacts": [{"key": "wheel-0.27"}, {"key": "git-ab"}], "notes": ["late", "hot"]}
+    columns = 'SELECT tvm, notes, "commit", duration FROM nights'
+    with connect(tmp_path / "results") as traces:
+        assert traces.execute(columns).fetchall() == [(None, None, None, 3 * 10**9)]
+    night.write_text(json.dumps({**json.loads(night.read_text()), **known, "repository": {"commit": "c0ffee"}}))
+    with connect(tmp_path / "results") as traces:
+        assert traces.execute(columns).fetchall() == [("wheel-0.27, git-ab", "late\nhot", "c0ffee", 3 * 10**9)]
 
 
 def test_records_that_a_sealed_run_and_the_home_both_hold_are_told_once(tmp_path: Path) -> None:
