@@ -1,18 +1,19 @@
 """A big home that looks real: `python tests/make_site_home.py DIR --series 60 --nights 120`.
 
-Data files, store, nights, configs, summaries, graphs, sealed traces; stat_alerts, score, telemetry and deadline are run
-by their own run.sh. With more than `--files` nights, what lies before goes straight into the store, without data files.
+Data files, store, nights, configs, summaries, graphs, sealed traces; stat_alerts, score and deadline are run. With more
+than `--files` nights, what lies before goes straight into the store, without data files.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
+import io
 import itertools
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,13 +22,14 @@ from pathlib import Path
 from typing import Any
 
 REPO = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(REPO / "shared" / "python"), str(REPO / "tests")]
+sys.path[:0] = [str(REPO), str(REPO / "shared" / "python"), str(REPO / "tests")]
 from site_truth import HOSTILE, Truth  # noqa: E402 - from the repository
 
+from tests.subsystem import scripts  # noqa: E402 - from the repository
 from tvmdash import common, records, structured  # noqa: E402 - from the repository
 from tvmdash.contracts.tries import TriedSeries, TriedTvm, Try, TryState  # noqa: E402 - from the repository
 from tvmdash.dashboard_info import COMPLETE, FAILED, OK, RUNNING, Home, JobResult, Night, StepResult  # noqa: E402
-from tvmdash.incidents import annotations  # noqa: E402 - from the repository
+from tvmdash.incidents import annotations, command  # noqa: E402 - from the repository
 from tvmdash.measure.capture import Capture, OperatorSpan, Region, Sample  # noqa: E402
 from tvmdash.records import record  # noqa: E402
 from tvmdash.series import packed, store  # noqa: E402
@@ -36,6 +38,7 @@ from tvmdash.stats.pooled import Change  # noqa: E402 - from the repository
 from tvmdash.traces import sealing  # noqa: E402
 
 SUBSYSTEMS = {"stat_alerts": 85, "score": 80, "deadline": 60, "website": -10}
+CLASSES = {"stat_alerts": "StatAlerts", "score": "Score", "deadline": "DeadlineSubsystem", "website": "Website"}
 TITLES = {
     "relax_opt": "Relax pipelines and LLVM levels",
     "cnn_engines": "TVM against other engines",
@@ -289,7 +292,7 @@ def _annotate(home: Home, truth: Truth) -> None:
 
 
 def run_subsystems(home: Home, truth: Truth) -> None:
-    """The other subsystems, by their own scripts; stat_alerts also a week before, and somebody looks after it then."""
+    """The other subsystems; stat_alerts also a week before, and somebody looks after it then."""
     if truth.nights > 30:
         _run(home, "stat_alerts", truth.stamp(truth.nights - 4))
         first = _ledger(home, "list").split("  ")[0].strip()
@@ -301,20 +304,26 @@ def run_subsystems(home: Home, truth: Truth) -> None:
 
 
 def _run(home: Home, name: str, stamp: str) -> None:
+    """A subsystem's work for a night, in this process: half of what a program of its own costs is its start."""
     home.output(name).mkdir(parents=True, exist_ok=True)
-    folder = REPO / "subsystem" / name
-    argv = [str(folder / "run.sh"), str(home.config("subsystem", name)), str(home.output(name)), str(home.root)]
-    done = subprocess.run(
-        argv, cwd=folder, env={**environment(), "TVMDASH_NIGHT": stamp}, capture_output=True, text=True, check=False,
-        timeout=1800,
-    )  # fmt: skip
-    if done.returncode:
-        raise SystemExit(f"{name}: {done.stdout}{done.stderr}")
+    code = scripts.load(name)
+    subsystem = getattr(code, CLASSES[name])()
+    before = os.environ.get("TVMDASH_NIGHT")
+    os.environ["TVMDASH_NIGHT"] = stamp
+    try:
+        with contextlib.chdir(REPO / "subsystem" / name):
+            failed = subsystem.main([str(home.config("subsystem", name)), str(home.output(name)), str(home.root)])
+    finally:
+        os.environ.pop("TVMDASH_NIGHT")
+        os.environ.update({} if before is None else {"TVMDASH_NIGHT": before})
+    if failed:
+        raise SystemExit(f"{name}: {common.read_json(home.output(name) / 'status.json')}")
 
 
 def _ledger(home: Home, *arguments: str) -> str:
-    argv = [sys.executable, "-m", "tvmdash.incidents", str(home.root), *arguments]
-    return subprocess.run(argv, env=environment(), capture_output=True, text=True, check=True, timeout=60).stdout
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        assert command.main([str(home.root), *arguments]) == 0
+    return output.getvalue()
 
 
 def environment() -> dict[str, str]:
@@ -328,7 +337,7 @@ def environment() -> dict[str, str]:
 
 
 def publish(home: Home) -> None:
-    """The website, by its own run.sh."""
+    """The website."""
     _run(home, "website", home.night_stamps()[-1])
 
 

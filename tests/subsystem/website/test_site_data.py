@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -282,6 +283,21 @@ def test_receipts_hold_records_samples_and_operators(told: Home) -> None:
     older = read(next(path for path in site.glob("receipts/20261101*/*.json")))
     assert "not kept" in older["samples_words"]
     assert older["records"][0]["samples_ms"] == []
+
+
+def test_samples_are_read_without_pandas_which_takes_longer_than_reading(told: Home) -> None:
+    (raw, *_) = sorted((told.root / "tmp" / "raw" / "relax_opt").iterdir())
+    code = (
+        "import sys; from pathlib import Path; from inputs import raw_points; found, _ = raw_points.read_measured("
+        "Path(sys.argv[1])); print(sum(len(one.samples_ms) for one in found.values()) > 0, 'pandas' in sys.modules)"
+    )
+    environment = make_site_home.environment() | {
+        "PYTHONPATH": f"{REPO / 'subsystem/website'}:{REPO / 'shared/python'}"
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code, raw], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "True False\n"
 
 
 def test_the_feed_is_valid_and_leads_to_the_incidents(told: Home) -> None:
