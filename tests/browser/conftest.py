@@ -106,11 +106,19 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture
-def opened(chromium: Browser, address: str) -> Iterator[Watched]:
-    """A page of 1280 x 720 in light colours; at the end it must have had no error, violation or foreign request."""
+@pytest.fixture(scope="module")
+def _page(chromium: Browser, address: str) -> Iterator[Watched]:
     with opening(chromium, address) as page:
         yield page
+        page.begin()
+
+
+@pytest.fixture
+def opened(_page: Watched) -> Iterator[Watched]:
+    """A page of 1280 x 720 in light colours; at the end it must have had no error, violation or foreign request."""
+    _page.begin()
+    yield _page
+    _page.assert_quiet()
 
 
 @pytest.fixture(scope="session")

@@ -76,10 +76,18 @@ class Explorer:
         return self.page.locator(selector).all_inner_texts()
 
 
-@pytest.fixture
-def explorer(chromium: Browser, planted_home: Home) -> Iterator[Explorer]:
+@pytest.fixture(scope="module")
+def _explorer(chromium: Browser, planted_home: Home) -> Iterator[Explorer]:
     with opening(chromium, f"{planted_home.output('website').resolve().as_uri()}/") as watched:
         yield Explorer(planted_home, watched)
+        watched.begin()
+
+
+@pytest.fixture
+def explorer(_explorer: Explorer) -> Iterator[Explorer]:
+    _explorer.watched.begin()
+    yield _explorer
+    _explorer.watched.assert_quiet()
 
 
 RESNET = "cnn_comp cnn.resnet18"

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Route
 
+SIZE = {"width": 1280, "height": 720}
 _LISTEN = """
 window.violations = [];
 document.addEventListener("securitypolicyviolation", (event) =>
@@ -57,6 +58,18 @@ class Watched:
         self.page.on("pageerror", lambda error: self.faults.append(f"exception: {error}"))
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("requestfailed", self._failed)
+
+    def begin(self) -> None:
+        """Be as a page just opened: a new page has a process of its own, which costs as much as most tests."""
+        self.page.unroute_all(behavior="ignoreErrors")
+        if self.page.url.startswith(self.address):
+            self.evaluate("localStorage.clear()")
+        self.page.goto("about:blank")
+        self.page.mouse.move(0, 0)
+        self.page.set_viewport_size(SIZE)
+        self.page.emulate_media(color_scheme="light")
+        for left in (self.faults, self.requests, self._expected):
+            left.clear()
 
     def _failed(self, request: Request) -> None:
         if request.failure != "net::ERR_ABORTED":  # the page was left while it was still loading
@@ -114,7 +127,7 @@ class Watched:
 @contextlib.contextmanager
 def opening(browser: Browser, address: str, **options: object) -> Iterator[Watched]:
     """A page in a context of its own, with Playwright's options for that."""
-    context = browser.new_context(**{"viewport": {"width": 1280, "height": 720}, "color_scheme": "light", **options})
+    context = browser.new_context(**{"viewport": SIZE, "color_scheme": "light", **options})
     try:
         page = Watched(context, address)
         yield page
