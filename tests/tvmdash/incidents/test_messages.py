@@ -22,6 +22,9 @@ EXACT: dict[str, Any] = {"metric": "code_size", "unit": "bytes", "kind": "size",
 REGISTERS: dict[str, Any] = {**EXACT, "metric": "registers", "unit": "registers", "kind": "count", "processes": 3}
 
 
+RATE: dict[str, Any] = {"metric": "tokens_per_s", "unit": "1/s", "effect": -0.09, "kind": "rate"}
+
+
 def exact(before: float, after: float, **changes: Any) -> Moved:
     values = {**EXACT, "before": before, "after": after, "effect": after / before - 1 if before else 1.0}
     return moved(**{**values, "processes": 3, **changes})
@@ -57,8 +60,8 @@ BISECTED = {
 }
 
 
-def bisected(count: int) -> Incident:
-    answer = Event(AT, "ann", ledgers.BISECTED, ONE, {**BISECTED, "count": count})
+def bisected(count: int, **changes: Any) -> Incident:
+    answer = Event(AT, "ann", ledgers.BISECTED, ONE, {**BISECTED, "count": count, **changes})
     return ledgers.fold([opened(), answer]).incidents[ONE]
 
 
@@ -76,6 +79,13 @@ INCIDENTS = {
     "many series, the worst first": incident(
         *[moved(f"s{at}", effect=at / 100) for at in range(1, 10)], moved("b", worse=False, effect=-0.3)
     ),
+    "three workloads": incident(*[moved(name, workload=name) for name in "abc"]),
+    "slower and faster": incident(
+        moved("a", workload="a"), moved("b", workload="b", worse=False, effect=-0.1, low=-0.11, high=-0.09)
+    ),
+    "rates of two workloads": incident(*[moved(name, workload=name, **RATE) for name in "ab"]),
+    "five series": incident(*[moved(name, workload=name) for name in "abcde"]),
+    "nothing was measured for two nights": incident(moved(), after="20260702T031500Z"),
     "two workloads": incident(moved("s1", workload="resnet18"), moved("s2", workload="resnet50", effect=0.081)),
     "series of one workload": incident(moved("s1", workload="mlp"), moved("s2", workload="mlp")),
     "a time whose metric is not called so": incident(moved(metric="latency", kind="time")),
@@ -118,6 +128,8 @@ INCIDENTS = {
     ),
     "bisected to one": bisected(1),
     "bisected to one of several": bisected(3),
+    "bisected for sure": bisected(1, probability=0.99999),
+    "bisected to one of many": bisected(5, suspects=[{"id": f"0.{at}.0"} for at in range(5)]),
 }
 CAUSES = {
     "remeasured, the same code": Cause("runtime", "measured_again", same_code=1, old=1.0, new=1.08),
