@@ -133,3 +133,10 @@ def test_an_experiment_has_one_config_for_all_tvms_and_results_for_each(home: Ho
 def test_a_damaged_stamp_beside_a_summary_is_of_no_night(tmp_path: Path, text: str) -> None:
     (tmp_path / ".stamp").write_text(text)
     assert Home(tmp_path).stamp_of(tmp_path) is None
+
+
+def test_a_record_that_was_written_again_is_read_again_also_without_its_jobs(home: Home) -> None:
+    stamp = STAMPS[0]
+    for note in ("one", "two"):
+        common.write_json(home.night_file(stamp), Night(stamp, COMPLETE, notes=(note,)).to_json())
+        assert [night.notes for night in home.last_nights(1, jobs=False)] == [(note,)]

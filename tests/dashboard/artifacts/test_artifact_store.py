@@ -14,6 +14,7 @@ from dashboard.artifacts import artifact_store, locks
 from dashboard.artifacts.artifact import (
     LAST_USED,
     MANIFEST,
+    RUNTIMES,
     Artifact,
     ArtifactError,
     library_sizes,
@@ -167,6 +168,21 @@ def test_prune_leaves_alone_what_is_not_an_artifact(tmp_path: Path) -> None:
 
 def test_prune_of_a_folder_that_is_not_there_removes_nothing(tmp_path: Path) -> None:
     assert artifact_store.prune(tmp_path / "none", 0, keep=()).removed == ()
+
+
+@pytest.mark.parametrize("kept", [None, "", "[1", "5", '["many", 0]'])
+def test_an_artifact_is_sized_again_once_it_has_another_runtime_or_its_size_cannot_be_read(
+    tmp_path: Path, kept: str | None
+) -> None:
+    artifact = put_artifact(tmp_path, "wheel-a")
+    before = artifact_store.prune(tmp_path, 10**9, keep=()).left_bytes
+    assert before > LIBRARY_BYTES
+    if kept is None:
+        (artifact.path / RUNTIMES / "cuda").mkdir(parents=True)
+    else:
+        (artifact.path / "size.json").write_text(kept)
+    (artifact.path / "site" / "more").write_bytes(b"x" * 1000)
+    assert artifact_store.prune(tmp_path, 10**9, keep=()).left_bytes >= before + 1000
 
 
 def test_using_an_artifact_moves_it_to_the_end_of_the_queue(tmp_path: Path) -> None:
