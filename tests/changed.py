@@ -34,6 +34,7 @@ EVERYTHING = (
     "pyproject.toml",
     "shared/bash/",
 )
+MESSAGES = "tests/golden/messages/"
 ALWAYS = ("tests/test_docs.py", "tests/test_layers.py")
 """These walk the whole tree."""
 
@@ -65,6 +66,8 @@ def _modules_at(name: str, graph: Mapping[str, AbstractSet[str]]) -> list[str]:
     """The module of that name; else those of the nearest folder that holds any, else who names the folder in a test."""
     if name in graph:
         return [name]
+    if name.startswith(MESSAGES) and (REPO / name).exists():
+        return [(REPO / name).read_text(encoding="utf-8").split()[3].partition("::")[0]]  # which the first line names
     for folder in list(Path(name).parents)[:-1]:
         below = [module for module in graph if folder in Path(module).parents]
         if below:

@@ -29,6 +29,7 @@ import pytest
             "tests/tvmdash/stats/test_pooled.py",
         ),
         ("docs/index.md", "tests/test_docs.py", "tests/dashboard/night/test_night.py"),
+        ("tests/golden/messages/score.txt", "tests/subsystem/test_score.py", "tests/tvmdash/stats/test_pooled.py"),
     ],
 )
 def test_a_change_reaches_who_imports_or_starts_it_and_spares_the_others(name: str, reached: str, spared: str) -> None:
