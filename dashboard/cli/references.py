@@ -99,6 +99,6 @@ def _describe(item: Forecast) -> str:
             newer = f"; if tonight's TVM is no longer {item.last}, the release before it" if item.last else ""
             return f"TVM {item.reference}, as on previous nights{newer}"
         case Expected.BUILD_BEFORE:
-            return f"the previous build; the last night's build is {item.last}"
+            return f"the last build before it that differs; the last night measured {item.last}"
         case _:
             return _UNKNOWN[item.expected]
