@@ -26,10 +26,7 @@ from tvmdash.text import format_list
 _LIST_S = 600.0
 """pip itself gives up a server that says nothing after 90 s; this ends one that sends a byte a second."""
 _SHOWN_VERSIONS = 4
-_UNREAD = re.compile(
-    r"^\s*(?:WARNING: )?((?:Could not fetch URL|Location) .+)$",
-    re.MULTILINE,
-)
+_UNREAD = re.compile(r"^\s*(?:WARNING: )?((?:Could not fetch URL|Location) .+)$", re.MULTILINE)
 """How pip says that it could not read an address."""
 _NO_SUCH_VERSION = re.compile(
     r"^ERROR: Could not find a version that satisfies the requirement (\S+)==(\S+) \(from versions: (.*\d.*)\)$",
