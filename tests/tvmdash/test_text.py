@@ -14,7 +14,16 @@ import pytest
 
 from tests.tvmdash.traces.traces_for_tests import write_raw
 from tvmdash.slack_util.payloads import Part, build, code, escape, format_bold
-from tvmdash.text import clean, clean_lines, clean_message, elide, escape_markdown, exact_output, plain_output
+from tvmdash.text import (
+    clean,
+    clean_lines,
+    clean_message,
+    elide,
+    escape_markdown,
+    exact_output,
+    is_commit,
+    plain_output,
+)
 from tvmdash.traces import __main__ as traces
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -130,3 +139,11 @@ def test_every_command_has_the_edge() -> None:
         if "plain_output()" not in [ast.unparse(item) for item in main.decorator_list]
     }
     assert bare <= FOR_PROGRAMS, bare - FOR_PROGRAMS
+
+
+@pytest.mark.parametrize(
+    ("written", "whole"),
+    [("0a" * 20, True), ("0A" * 20, False), ("0a" * 19, False), ("0a" * 20 + "0", False), ("", False)],
+)
+def test_forty_digits_are_a_whole_commit(written: str, *, whole: bool) -> None:
+    assert is_commit(written) is whole

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from dashboard.artifacts.artifact import ArtifactSpec
+from dashboard.plan import home_config
 from dashboard.plan.job import CodeFolders
 from dashboard.plan.night_plan import Plan
 from dashboard.plan.plan import make_plan
@@ -333,3 +334,12 @@ def test_a_receipt_of_a_variant_is_repeated_on_its_tvm_also_where_the_home_names
 def test_compare_takes_an_experiment_once(lab: labs.Lab) -> None:
     done = lab.home.run(RELEASE, "pypi:0.27.0", "--rounds", "3", "--no-rebuild-tvm", verb="compare")
     assert len(lab.runs()) == 6, done.output
+
+
+@pytest.mark.parametrize(
+    ("tvms", "named"), [({"old": "pypi:0.26.0", "older": "pypi:0.25.0"}, "old, older"), ({}, "it has none")]
+)
+def test_a_reference_that_nobody_named_is_told_the_names_that_there_are(tvms: dict[str, str], named: str) -> None:
+    own = ArtifactSpec("pypi", "latest")
+    (fault,) = home_config._find_reference_faults("oldest", tvms, own, "config.json")
+    assert f"in tvms ({named})" in fault

@@ -56,3 +56,27 @@ def test_a_change_that_rounds_to_nothing_has_no_sign(change: float, shown: str) 
 def test_a_line_that_never_moves_is_in_the_middle(level: float) -> None:
     drawn = str(SPARKS.sparkline([level] * 3, "still"))
     assert f'cy="{SPARKS.HEIGHT / 2:g}' in drawn
+
+
+@pytest.mark.parametrize(
+    ("experiments", "workloads", "shown"), [(1, 3, False), (3, 1, False), (1, 1, False), (2, 2, True)]
+)
+def test_a_table_of_one_row_or_one_column_is_none(experiments: int, workloads: int, *, shown: bool) -> None:
+    fields = dict.fromkeys(VIEWS.SeriesView.__dataclass_fields__)
+    views = [
+        VIEWS.SeriesView(
+            **{
+                **fields,
+                "id": f"{at}.{of}",
+                "experiment": f"e{at}",
+                "page": f"e{at}.html",
+                "metric": "run_time",
+                "labels": {"workload": f"w{of}"},
+                "state": "steady",
+            }
+        )
+        for at in range(experiments)
+        for of in range(workloads)
+    ]
+    matrix = sys.modules["views.overview"].make_matrix(views)
+    assert (matrix is not None) is shown
