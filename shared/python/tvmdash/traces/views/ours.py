@@ -12,15 +12,11 @@ from tvmdash.traces.views.view import View, select
 def _count_unresolved() -> str:
     """A query that reads each table once; with one for each table and bit, planning took longer than reading."""
     tables = [name for name, spec in TABLES.items() if "missing" in spec.columns]
-    rows = " UNION ALL ".join(
-        f"SELECT guid, '{table}' AS kind, missing FROM base_{table} WHERE missing <> 0"  # noqa: S608 - our own names
-        for table in tables
-    )
-    bits = " UNION ALL ".join(f"SELECT {int(bit)} AS bit, '{word}' AS refers_to" for bit, word in WORDS.items())
-    return (
-        f"SELECT M.guid, M.kind, B.refers_to, count(*) AS rows FROM ({rows}) AS M "  # noqa: S608 - our own names
-        f"JOIN ({bits}) AS B ON (M.missing & B.bit) <> 0 GROUP BY M.guid, M.kind, B.refers_to"
-    )
+    rows = (f"SELECT guid, '{table}' AS kind, missing FROM base_{table} WHERE missing <> 0" for table in tables)  # noqa: S608
+    bits = (f"SELECT {int(bit)} AS bit, '{word}' AS refers_to" for bit, word in WORDS.items())
+    found, words = " UNION ALL ".join(rows), " UNION ALL ".join(bits)
+    chosen = f"SELECT M.guid, M.kind, B.refers_to, count(*) AS rows FROM ({found}) AS M JOIN ({words}) AS B"  # noqa: S608
+    return f"{chosen} ON (M.missing & B.bit) <> 0 GROUP BY M.guid, M.kind, B.refers_to"
 
 
 OUR_VIEWS: Mapping[str, View] = {
