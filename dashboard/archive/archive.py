@@ -8,14 +8,13 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dashboard.archive.chain import Chain, load_chain
-from dashboard.archive.manifests import Entry, Folder, Manifest, StoredFile, write_manifest
+from dashboard.archive.chain import Chain, State, load_chain
+from dashboard.archive.manifests import Entry, Folder, Link, Manifest, StoredFile, write_manifest
 from dashboard.archive.objects import Objects
-from dashboard.archive.restore import lay_out
 from dashboard.archive.scan import Scan, scan, store
 from tvmdash import common
 from tvmdash.errors import DashboardError
-from tvmdash.files import lock
+from tvmdash.files import lock, trees
 from tvmdash.files.sync import sync_folder
 
 KEEP = 60
@@ -239,3 +238,34 @@ def _name_os_errors(path: Path) -> Iterator[None]:
         else:
             message = f"{where}: {error.strerror}. Earlier archives are intact."
         raise DashboardError(message) from error
+
+
+_FILE_MODE = 0o1777
+"""Who restores may be another than who made the file: setuid and setgid would mean something else."""
+
+
+def lay_out(state: State, objects: Objects, root: Path) -> None:
+    """Make all of `state` in the empty folder `root`; DashboardError where a content is broken.
+
+    Files come before links, so that no link can lead one of them out of `root`; the folders' modes come last,
+    so that a read-only folder can be filled.
+    """
+    folders = {"" if path == "." else path: entry for path, entry in state.items() if isinstance(entry, Folder)}
+    parents = {path.rpartition("/")[0] for path, entry in state.items() if not isinstance(entry, Folder)}
+    for path in sorted(folders.keys() | parents):
+        trees.make_folder(root, path)
+    for path, entry in state.items():
+        if isinstance(entry, StoredFile):
+            _write(root, path, entry, objects)
+    for path, entry in state.items():
+        if isinstance(entry, Link):
+            trees.make_link(root, path, entry.target)
+    for path in sorted(folders, reverse=True):
+        trees.change_mode(root, path, folders[path].mode)
+
+
+def _write(root: Path, path: str, entry: StoredFile, objects: Objects) -> None:
+    with trees.make_file(root, path) as file:
+        for piece in objects.content(entry.sha256, entry.size_bytes):
+            file.write(piece)
+        trees.finish_file(file, entry.mode & _FILE_MODE, entry.mtime_ns)

@@ -6,13 +6,14 @@ import contextlib
 import dataclasses
 import enum
 import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
 from dashboard.artifacts.artifact import ArtifactSpec, read_artifact
-from dashboard.night import engine, folders, publish, raw_data, recovery_text
+from dashboard.night import engine, folders, publish, raw_data
 from dashboard.night.context import Context, is_mark_of
-from dashboard.night.recovery_text import Saved
 from dashboard.plan.job import OF_THE_JOB, Job
 from dashboard.plan.night_plan import Plan
 from dashboard.process import orphans, watchdog
@@ -22,6 +23,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.files import removal, trees
 from tvmdash.measure.capture import CAPTURED
 from tvmdash.stages import pipeline, read_status
+from tvmdash.text import format_list
 
 _LONGEST_KEY = 1 << 10
 _log = logging.getLogger("night")
@@ -75,13 +77,13 @@ def _recover(plan: Plan, folder: Path) -> list[str]:
     try:
         with orphans.watch(context.mark):
             saved, told = _save_all(context, night)
-        note = recovery_text.describe_night(stamp, saved)
+        note = describe_night(stamp, saved)
         partial = tuple(kept.partial for kept in saved if kept.partial)
         closed = dataclasses.replace(night, state=INTERRUPTED, notes=(*night.notes, note, *told), partial=partial)
         common.write_json(plan.home.night_file(stamp), closed.to_json())
         plan.home.night_journal(stamp).unlink(missing_ok=True)
     except (DashboardError, OSError) as error:
-        note = recovery_text.describe_not_saved(stamp, error)
+        note = describe_not_saved(stamp, error)
         _log.warning("%s", note)
         return [note]
     _log.warning("%s", note)
@@ -196,3 +198,35 @@ def _read_config(folder: Path) -> tuple[dict[str, object], bool]:
             kept = {field: item for field, item in value.items() if field not in OF_THE_JOB}
             return kept, value.get("sandbox") is True
     return {}, False
+
+
+_NAMED = 20
+
+
+@dataclass(frozen=True)
+class Saved:
+    """An experiment of the night that had measured something; not `published` where its run was ended in the middle."""
+
+    name: str
+    published: bool
+    partial: PartialData | None = None
+
+
+def describe_night(stamp: str, saved: Sequence[Saved]) -> str:
+    """What the night's record and the next night say of it."""
+    whole = [experiment.name for experiment in saved if experiment.published and not experiment.partial]
+    halves = [f"{experiment.name} ({_count(experiment.partial)})" for experiment in saved if experiment.partial]
+    lost = [experiment.name for experiment in saved if not experiment.published]
+    parts = [f"saved its measurements of {format_list(whole, _NAMED)}"] if whole else []
+    parts += [f"saved partial measurements of {format_list(halves, _NAMED)}"] if halves else []
+    parts += [f"published nothing of {format_list(lost, _NAMED)}, interrupted during the run"] if lost else []
+    return f"Night {stamp} was interrupted; {'; '.join(parts) or 'nothing new was measured'}."
+
+
+def _count(partial: PartialData) -> str:
+    return f"{partial.measured} of {partial.planned} points"
+
+
+def describe_not_saved(stamp: str, error: Exception) -> str:
+    """What the next night says where saving failed."""
+    return f"Night {stamp} was interrupted, and its measurements are not saved yet: {error} The next night tries again."

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from dashboard.artifacts.artifact import ArtifactSpec
+from dashboard.artifacts.spec import WHEEL, provider_of
 from dashboard.artifacts.wheel.source import read_remote
-from dashboard.plan import devices, tvm_matrix
+from dashboard.plan import devices
 from dashboard.plan.home_config import find_env_faults, find_spec_faults, find_timeout_faults, read_home_config
 from dashboard.plan.hosts import Host, choose
 from dashboard.plan.hosts import find_faults as find_host_faults
@@ -53,10 +54,10 @@ def make_plan(home: Home, code: CodeFolders, *, seed: int | None = None, host: s
     found = _find_jobs(home, code, _Known(config.tvm, config.tvms, config.hosts, config.devices))
     retired = list_retired_experiments(home.root, stamp_of(utc_now()))
     jobs = _without(found, retired)
-    variants = tvm_matrix.add_variants(_spread([job for job in jobs if not job.faults and job.config["active"]]))
+    variants = add_variants(_spread([job for job in jobs if not job.faults and job.config["active"]]))
     taking_part = _without(variants, retired)
     ordered = _order_jobs(taking_part, "experiment", chosen if config.randomize else None)
-    measured = tvm_matrix.interleave(ordered, turn=len(home.night_stamps()))
+    measured = interleave(ordered, turn=len(home.night_stamps()))
     return Plan(
         home=home,
         config=config,
@@ -190,11 +191,11 @@ def _job(home: Home, known: _Known, code: CodeFolders, row: Pipeline, path: Path
     spec = ArtifactSpec.of(values["tvm_remote"] or tvm.remote, values["tvm_branch"] or tvm.branch, options)
     tvm_faults = [
         *find_spec_faults(spec, shown),
-        *(tvm_matrix.find_faults(values, tvms, shown) if tvms is not None else ()),
+        *(find_faults(values, tvms, shown) if tvms is not None else ()),
         *(find_host_faults(values["hosts"], known.hosts, shown) if known.hosts is not None else ()),
         *(devices.find_faults(folder, values, known.devices, shown) if known.devices is not None else ()),
     ]
-    others = tvm_matrix.read_wanted(values, tvms or {})
+    others = read_wanted(values, tvms or {})
     hosts = choose(values["hosts"], known.hosts or {})
     is_sandboxed = values["sandbox"]
     for name in OF_THE_JOB:
@@ -310,3 +311,57 @@ def _read_undeclared(file: Path, fields: config_util.Fields, shown: str) -> dict
         raise ConfigError([f"{shown}: $.{name}: Did you mean {right!r}? {remedy}" for name, right in near])
     known = {name: item for name, item in value.items() if name in fields}
     return {**own, **config_util.check(known, fields, shown)}
+
+
+# Its results lie under that name, so that no series of one TVM ever holds a value of another; its code, its config and
+# what its setup left are the experiment's.
+def read_wanted(config: Mapping[str, Any], tvms: Mapping[str, ArtifactSpec]) -> tuple[tuple[str, ArtifactSpec], ...]:
+    """Those of the home's `tvms` that an experiment with this config is measured on, in the home's order."""
+    asked = config["tvms"]
+    if asked is None:
+        asked = [] if config["tvm_remote"] or config["tvm_branch"] else list(tvms)
+    return tuple((name, add_options(spec, config)) for name, spec in tvms.items() if name in asked)
+
+
+def add_options(spec: ArtifactSpec, config: Mapping[str, Any]) -> ArtifactSpec:
+    """A source build for an experiment with options of its own has those."""
+    if config["tvm_options"] is None or provider_of(spec) == WHEEL:
+        return spec
+    return ArtifactSpec.of(spec.remote, spec.branch, config["tvm_options"])
+
+
+def find_faults(config: Mapping[str, Any], tvms: Mapping[str, ArtifactSpec], shown: str) -> list[str]:
+    """A sentence for each TVM that the config `shown` names and the home does not."""
+    there = f"TVMs in this home's `tvms`: {', '.join(tvms) or 'none'}."
+    return [
+        f"{shown}: $.tvms: this home has no TVM {name!r:.80}. {there}"
+        for name in config["tvms"] or ()
+        if name not in tvms
+    ]
+
+
+def add_variants(jobs: Sequence[Job]) -> list[Job]:
+    """The jobs; one that needs no TVM is measured on another TVM only beside an experiment that needs that one."""
+    needed = {name for job in jobs if job.needs_tvm for name, _ in job.others}
+    return [
+        job if job.needs_tvm else replace(job, others=tuple(item for item in job.others if item[0] in needed))
+        for job in jobs
+    ]
+
+
+def interleave(jobs: Sequence[Job], turn: int) -> tuple[Job, ...]:
+    """Each job followed by its variants, so that a slow hour hits all alike.
+
+    Which of them goes first takes turns: from one experiment to the next by name, and with `turn` from night to night.
+    """
+    names = sorted(job.name for job in jobs if job.others)
+    ordered: list[Job] = []
+    for job in jobs:
+        every = [job, *(_make_variant(job, name, spec) for name, spec in job.others)]
+        first = (turn + names.index(job.name)) % len(every) if job.others else 0
+        ordered += [*every[first:], *every[:first]]
+    return tuple(ordered)
+
+
+def _make_variant(job: Job, name: str, spec: ArtifactSpec) -> Job:
+    return replace(job, name=f"{job.name}{VARIANT_SIGN}{name}", tvm=spec, others=())

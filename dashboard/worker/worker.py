@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import platform
 import queue
@@ -18,11 +19,13 @@ import tarfile
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
-from dashboard.artifacts.artifact import ArtifactError, python_tag
+from dashboard.artifacts import artifact_store, proof
+from dashboard.artifacts.artifact import LAST_USED, MANIFEST, Artifact, ArtifactError, python_tag, read_artifact
+from dashboard.artifacts.locks import Deadline
 from dashboard.hosts import parcels
 from dashboard.hosts.channel import Channel, ChannelError
 from dashboard.hosts.messages import (
@@ -43,14 +46,13 @@ from dashboard.hosts.messages import (
     Ready,
     Refused,
     Tvm,
-)  # fmt: skip
+)
 from dashboard.night import folders, machine_lock, night
 from dashboard.night.order import NightOrder
 from dashboard.plan.home_config import code_folders
 from dashboard.plan.job import REPOSITORY, CodeFolders
 from dashboard.plan.night_plan import Plan
 from dashboard.plan.plan import make_plan
-from dashboard.worker import copied
 from dashboard.worker.unpacking import unpack
 from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, Home
@@ -140,12 +142,12 @@ class _Worker:
     def _get_copies(self, begin: Begin, plan: Plan) -> Iterator[str]:
         """Have the home's TVMs copied to here as far as they are not here yet; what went wrong, for people."""
         folder = plan.config.artifacts
-        for key, why in copied.list_lacking(begin.tvms, folder):
+        for key, why in list_lacking(begin.tvms, folder):
             try:
                 if why:
                     raise ArtifactError(why)
                 log = plan.config.tmp_data / "logs" / begin.stamp / f"health-{key}.log"
-                copied.take_in(key, self._fetch(key), folder, log)
+                take_in(key, self._fetch(key), folder, log)
             except (ArtifactError, OSError, tarfile.TarError) as error:
                 yield f"The home's TVM {key} could not be copied to this machine, so it is obtained again: {error}"
         self._channel.send(Ready())
@@ -155,7 +157,7 @@ class _Worker:
         message, content = self._inbox.take(_LONGEST_S)
         if not isinstance(message, Tvm) or message.key != key:
             raise ChannelError(f"protocol error: expected the TVM {key}, got {type(message).__name__}.")
-        if message.why or copied.hash_content(content) != message.id:
+        if message.why or hash_content(content) != message.id:
             raise ArtifactError(message.why or "it was damaged in transit.")
         return content
 
@@ -235,3 +237,50 @@ def _remove_old_codes(folder: Path) -> None:
     for path in codes[_KEPT_CODES:]:
         if path.resolve() not in REPOSITORY.parents and path.resolve() != REPOSITORY:
             trees.remove(path)
+
+
+_CHUNK = 1 << 20
+_WITHIN_S = 600.0
+_ROOM = 2.2
+"""What a copy takes while it is unpacked, in its own size."""
+
+
+def list_lacking(offered: Mapping[str, int], folder: Path) -> Iterator[tuple[str, str]]:
+    """Those that are not in the artifacts' `folder`, each with why it cannot be copied, which is mostly empty."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for key, size_bytes in offered.items():
+        with contextlib.suppress(ArtifactError):
+            read_artifact(folder / key)
+            continue
+        free, wanted = shutil.disk_usage(folder).free, round(size_bytes * _ROOM)
+        yield key, f"{folder} has {free >> 20} MB free, but the copy needs {wanted >> 20} MB." if free < wanted else ""
+
+
+def hash_content(content: IO[bytes]) -> str:
+    """The SHA-256 of all of it, in hexadecimal."""
+    digest = hashlib.sha256()
+    content.seek(0)
+    while chunk := content.read(_CHUNK):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def take_in(key: str, content: IO[bytes], folder: Path, log: Path) -> None:
+    """Unpack the copy, prove it and put it into the artifacts' `folder`; ArtifactError where it is not healthy here."""
+    deadline = Deadline(_WITHIN_S)
+    content.seek(0)
+    with artifact_store.claim(folder, key, deadline), artifact_store.workplace(folder, key) as place:
+        unpack(content, place)
+        if not (place / key / MANIFEST).is_file():
+            raise ArtifactError(f"{key}: the archive from the home does not contain this TVM.")
+        copy = read_artifact(place / key)
+        _prove(copy, place / "scratch", log, deadline)
+        (copy.path / LAST_USED).touch()
+        artifact_store.put(copy.path, folder, key, deadline)
+
+
+def _prove(copy: Artifact, scratch: Path, log: Path, deadline: Deadline) -> None:
+    log.parent.mkdir(parents=True, exist_ok=True)
+    healthy = proof.prove(copy.pythonpath, copy.library_path, scratch=scratch, log=log, deadline=deadline)
+    if healthy.commit and copy.commit and not copy.commit.startswith(healthy.commit):
+        raise ArtifactError(f"{copy.key}: was built from commit {healthy.commit}, but its manifest says {copy.commit}.")

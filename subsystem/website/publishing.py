@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import html
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from data import site as site_data
+from files.files import write_data, write_new
 from files.from_disk import write_scripts
-from files.incremental import IncrementalSite
+from files.incremental import IncrementalSite, code_version
 from files.static import copy_static
-from hiding import hide_secrets
 from pages import site as site_pages
 from render import page as pages
 from views.commits import Links
 from views.context import SiteContext
 
-from tvmdash import common
+from tvmdash import common, config_util
 from tvmdash.dashboard_info import Home, Night
+from tvmdash.errors import DashboardError
+from tvmdash.files import trees
+from tvmdash.home_secrets import find_secrets_of_home
+from tvmdash.redaction import blank_out, redact
 
 CACHE_TAG = (
     "Signature: 8a477f597d28d172789f06886806bc55\n"
@@ -61,3 +69,66 @@ def publish(
         carrier.close(counted)
         hide_secrets(home, target, new)
     return Published((output / "index.html").as_uri(), written.nights, len(written.rendered))
+
+
+_MARK_FILE = "hidden.json"
+"""In a site whose secrets are hidden: by which code."""
+
+_COUNTED_BYTES = frozenset((".pftrace", ".png", ".gz", ".zip"))
+"""Endings of files whose parts must keep their lengths."""
+
+
+def hide_secrets(home: Home, old: Path, new: Path) -> int:
+    """Hide what looks like a secret, and those that the home's configs name, in all files of a new site; how many.
+
+    Files that were carried over from the `old` site are clean where that was made by this code and no config has
+    changed since. A changed file is written anew: one that was carried over is the old site's as well.
+    """
+    forms = tuple(
+        sorted(
+            {form for value in find_secrets_of_home(home) for form in _forms(value)},
+            key=lambda form: (-len(form), form),
+        )
+    )
+    is_clean = _is_clean(old, home)
+    changed = 0
+    for path in _files(new):
+        if is_clean and _is_carried(path, old / path.relative_to(new)):
+            continue
+        content = path.read_bytes()
+        text = content.decode("utf-8", errors="surrogateescape")
+        clean = (blank_out if path.suffix in _COUNTED_BYTES else redact)(text, forms)
+        if clean != text:
+            write_new(str(path), clean.encode("utf-8", errors="surrogateescape"))
+            changed += 1
+    write_data(f"{new}/{_MARK_FILE}", {"schema_version": 1, "version": code_version()})
+    return changed
+
+
+def _is_clean(old: Path, home: Home) -> bool:
+    """Whether this code hid in the old site all that the configs name today."""
+    mark = old / _MARK_FILE
+    with contextlib.suppress(DashboardError, OSError, AttributeError):
+        entries = trees.walk(home.config_file.parent).files
+        configs = [entry for entry in entries if entry.name == config_util.CONFIG_FILE]
+        newest = max((entry.status.st_mtime_ns for entry in configs), default=0)
+        return common.read_json(mark).get("version") == code_version() and newest < mark.stat().st_mtime_ns
+    return False
+
+
+def _is_carried(path: Path, source: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return path.samefile(source)
+    return False
+
+
+def _forms(value: str) -> Iterator[str]:
+    """A value as it stands in text, in HTML and in JSON."""
+    yield from (value, html.escape(value), html.escape(value).replace("&#x27;", "&#39;").replace("&quot;", "&#34;"))
+    yield from (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
+
+
+def _files(new: Path) -> Iterator[Path]:
+    for entry in trees.walk(new).files:
+        if not (pages.STATIC / entry.path).is_file():
+            yield new / entry.path

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +13,7 @@ import pytest
 from tests.slack import server
 from tests.slack.server import CHANNEL, TOKEN, State
 from tests.subsystem import slack_homes
+from tests.subsystem.scripts import load
 from tests.subsystem.slack_homes import SlackHome, night
 from tvmdash.errors import DashboardError
 
@@ -37,24 +36,14 @@ def run(home: SlackHome, deadlines: dict[str, Any], stamp: str = slack_homes.STA
     return home.run(NAME, night(stamp=stamp), deadlines=deadlines, **more)
 
 
-def load_dates() -> ModuleType:
-    """subsystem/deadline/dates.py, which is no package's module."""
-    spec = importlib.util.spec_from_file_location("deadline_dates", slack_homes.REPO / "subsystem" / NAME / "dates.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-dates = load_dates()
+deadline = load(NAME)
 NOW = slack_homes.common.parse_stamp(slack_homes.STAMP)
 
 
 def read(given: Any, time_zone: str = "UTC") -> Any:
     """The one deadline of a config."""
-    config = dates.DatesConfig(deadlines={"x": given}, time_zone=time_zone, ping_days=7)
-    (found,) = dates.read(config, "config.json")
+    config = SimpleNamespace(deadlines={"x": given}, time_zone=time_zone, ping_days=7)
+    (found,) = deadline.read_deadlines(config, "config.json")
     return found
 
 

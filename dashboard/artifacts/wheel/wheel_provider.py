@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import platform
+import sys
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.locks import Deadline
 from dashboard.artifacts.proof import Health, prove
 from dashboard.artifacts.spec import LATEST, VERSION, WHEEL, source_of
-from dashboard.artifacts.wheel import needs, package_index
+from dashboard.artifacts.wheel import package_index
 from dashboard.artifacts.wheel.source import PYPI, TVM, WheelSource
 from tvmdash.files import trees
 
@@ -160,8 +161,8 @@ def build(exact: ArtifactSpec, folder: Path, context: BuildContext) -> Artifact:
     source = source_of(exact)
     this = _Build(source, exact.branch, folder, context.log_folder, context.deadline)
     of_file = this.install_tvm()
-    wheel = needs.read_distribution(this.site, source.package)
-    needs.check(wheel, provided=frozenset((FFI,)))
+    wheel = read_distribution(this.site, source.package)
+    check(wheel, provided=frozenset((FFI,)))
     for ffi_version in _list_ffi_candidates(this, wheel):
         healthy = _try_pair(this, ffi_version)
         if healthy is not None:
@@ -179,7 +180,7 @@ def _try_pair(this: _Build, ffi_version: str) -> Health | None:
     trees.remove(this.ffi)
     try:
         this.install_ffi(ffi_version)
-        needs.check(needs.read_distribution(this.ffi, FFI), provided=frozenset())
+        check(read_distribution(this.ffi, FFI), provided=frozenset())
         log = this.log_folder / f"health-{this.version}-ffi-{ffi_version}.log"
         pythonpath, library_path = (this.site, this.ffi), _library_path(this)
         return prove(pythonpath, library_path, scratch=this.scratch, log=log, deadline=this.deadline)
@@ -201,9 +202,7 @@ def _list_ffi_candidates(this: _Build, wheel: Distribution) -> Iterator[str]:
     except ArtifactError as error:
         this.refused[f"other versions of {FFI}"] = str(error)
         return
-    allowed = next(
-        (need.specifier for need in needs.read_requirements(wheel) if canonicalize_name(need.name) == FFI), None
-    )
+    allowed = next((need.specifier for need in read_requirements(wheel) if canonicalize_name(need.name) == FFI), None)
     for version in versions:
         if version in known or (allowed is not None and not _allows(allowed, version)):
             continue
@@ -254,3 +253,60 @@ def _artifact(this: _Build, version: str, healthy: Health, of_file: Mapping[str,
 
 def _library_path(this: _Build) -> tuple[Path, ...]:
     return this.site / "tvm" / "lib", this.ffi / "tvm_ffi" / "lib"
+
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
+
+    from packaging.requirements import Requirement
+
+
+_OF_DEVICES = ("nvidia-", "cuda-")
+"""Packages that `artifacts.runtimes` brings where a home has such a device; without one, nothing loads them."""
+
+
+def read_distribution(folder: Path, name: str) -> Distribution:
+    """The package `name` as installed in `folder`."""
+    import importlib.metadata  # in each function that needs it: a tenth of what the command line takes to start
+
+    distributions = list(importlib.metadata.distributions(name=name, path=[str(folder)]))
+    if len(distributions) != 1:
+        raise ArtifactError(
+            f"{folder}: contains {len(distributions)} installations of {name}, expected one. Delete the folder."
+        )
+    return distributions[0]
+
+
+def read_requirements(wheel: Distribution) -> list[Requirement]:
+    """The requirements of `wheel` that hold for this Python and machine, those of its extras left out."""
+    from packaging.requirements import Requirement
+
+    needs = [Requirement(text) for text in wheel.requires or ()]
+    return [need for need in needs if need.marker is None or need.marker.evaluate({"extra": ""})]
+
+
+def check(wheel: Distribution, *, provided: frozenset[str]) -> None:
+    """Raise ArtifactError where a requirement, other than those `provided`, is not met by the running Python."""
+    from packaging.utils import canonicalize_name
+
+    needs = [
+        need
+        for need in read_requirements(wheel)
+        if (name := canonicalize_name(need.name)) not in provided and not name.startswith(_OF_DEVICES)
+    ]
+    lacking = [f"{need}: {fault}" for need in needs if (fault := _find_lack(need))]
+    if lacking:
+        raise ArtifactError(
+            f"{wheel.metadata['Name']} {wheel.version} needs {'; '.join(lacking)}. "
+            f"Add it to requirements.txt, or run {sys.executable} -m pip install it."
+        )
+
+
+def _find_lack(need: Requirement) -> str | None:
+    import importlib.metadata
+
+    try:
+        version = importlib.metadata.version(need.name)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+    return None if need.specifier.contains(version, prereleases=True) else f"{version} is installed"

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
-from files.incremental import IncrementalSite
+from files import forked
+from files.incremental import IncrementalSite, fingerprint
 from views.context import SiteContext
 
-from data import code_changes, feed, night_columns, receipts, shards
+from data import code_changes, receipts, shards
 from data import index as api_index
-from data.catalogue import Stores, read_catalogue
+from data.catalogue import Catalogue, Entry, Experiment, Stores, read_catalogue
+from data.shards import format_column
+from tvmdash import common
+from tvmdash.incidents.headline import format_headline
+from tvmdash.incidents.ledger import Incident, iso_of
+from tvmdash.incidents.text import describe
+from tvmdash.series.store import NightPoints, Store
+from tvmdash.text import clean_lines, elide
 
 
 def write(site: SiteContext, new: Path, carrier: IncrementalSite, receipt_nights: int) -> Mapping[str, Any]:
@@ -22,10 +35,195 @@ def write(site: SiteContext, new: Path, carrier: IncrementalSite, receipt_nights
     with Stores(site.home) as stores:
         catalogue = read_catalogue(site, stores, carrier.counted)
         shards.write_shards(catalogue, stores, carrier)
-        night_columns.write_night_columns(catalogue, stores, carrier)
+        write_night_columns(catalogue, stores, carrier)
     receipts.write_receipts(site, catalogue, carrier, receipt_nights)
     code_changes.write_code_changes(site, carrier)
-    (new / "incidents.json").write_bytes(feed.incidents_of(site, catalogue))
-    (new / "feed.xml").write_bytes(feed.feed_of(site, receipts.top_config(site.home, "website_url")))
+    (new / "incidents.json").write_bytes(incidents_of(site, catalogue))
+    (new / "feed.xml").write_bytes(feed_of(site, receipts.top_config(site.home, "website_url")))
     (new / "index.json").write_bytes(api_index.index_of(site, catalogue))
     return catalogue.counted
+
+
+SCHEMA_VERSION = 1
+TITLE = "TVM nightly benchmarks: incidents"
+MOST_ENTRIES = 100
+_ATOM = "http://www.w3.org/2005/Atom"
+_TITLE_CHARS = 300
+_TEXT_CHARS = 4000
+
+
+def incidents_of(site: SiteContext, catalogue: Catalogue) -> bytes:
+    """All incidents that ever were, newest first, with their words; `files` are the IDs of the series that moved."""
+    ids = {entry.key: entry.id for entry in catalogue.entries}
+    value = {
+        "schema_version": SCHEMA_VERSION,
+        "written": f"{site.now:%Y-%m-%dT%H:%M:%SZ}",
+        "night": site.tonight.stamp,
+        "incidents": [_make_incident_json(incident, site, ids) for incident in site.alerts.incidents],
+    }
+    return (json.dumps(value, separators=(",", ":"), allow_nan=False) + "\n").encode("ascii")
+
+
+def _make_incident_json(incident: Incident, site: SiteContext, ids: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        **incident.to_json(),
+        "headline": elide(format_headline(incident), _TITLE_CHARS),
+        "words": describe(incident),
+        "silent": incident.id in site.alerts.silent,
+        "files": [ids.get(moved.series) for moved in incident.moved],
+    }
+
+
+def feed_of(site: SiteContext, website_url: str) -> bytes:
+    """The feed of the last incidents that changed, newest first, without what was silenced.
+
+    Its addresses are those below `website_url`; without one they are relative to the feed's own.
+    """
+    base = f"{website_url.rstrip('/')}/" if website_url else ""
+    reported = [incident for incident in site.alerts.incidents if incident.id not in site.alerts.silent]
+    reported = sorted(reported, key=_updated, reverse=True)[:MOST_ENTRIES]
+    name = uuid.uuid5(uuid.NAMESPACE_URL, base or "tvmdash")
+    feed = ElementTree.Element("feed", {"xmlns": _ATOM})
+    _add(feed, "id", name.urn)
+    _add(feed, "title", TITLE)
+    _add(feed, "updated", _updated(reported[0]) if reported else iso_of(site.tonight.stamp))
+    _add(_add(feed, "author"), "name", "TVM nightly benchmarks")
+    _add(feed, "link", rel="alternate", type="text/html", href=f"{base}alerts.html")
+    _add(feed, "link", rel="self", type="application/atom+xml", href=f"{base}feed.xml")
+    for incident in reported:
+        _add_entry(feed, incident, name, base)
+    text = ElementTree.tostring(feed, encoding="unicode")
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'.encode()
+
+
+def _add_entry(feed: ElementTree.Element, incident: Incident, name: uuid.UUID, base: str) -> None:
+    entry = _add(feed, "entry")
+    _add(entry, "id", uuid.uuid5(name, incident.id).urn)
+    _add(entry, "title", elide(f"{format_headline(incident)} ({incident.state.replace('_', ' ')})", _TITLE_CHARS))
+    _add(entry, "published", iso_of(incident.found))
+    _add(entry, "updated", _updated(incident))
+    _add(entry, "link", rel="alternate", type="text/html", href=f"{base}alerts.html#incident-{incident.id}")
+    _add(entry, "category", term=incident.state)
+    _add(entry, "content", elide(describe(incident), _TEXT_CHARS), type="text")
+
+
+def _updated(incident: Incident) -> str:
+    """When it was last changed, by the detector or by a person."""
+    known = [change.at for change in incident.changes if _is_moment(change.at)]
+    return max([iso_of(incident.found), *known])
+
+
+def _is_moment(text: str) -> bool:
+    return len(text) == 20 and common.is_stamp(text.replace("-", "").replace(":", ""))
+
+
+def _add(parent: ElementTree.Element, tag: str, text: str = "", **attributes: str) -> ElementTree.Element:
+    child = ElementTree.SubElement(parent, tag, {key: clean_lines(value) for key, value in attributes.items()})
+    child.text = clean_lines(text) or None
+    return child
+
+
+FOLDER = "columns"
+_LEAST_IN_PROCESS = 50
+"""Fewer nights are written sooner than a process is forked."""
+_CODE_BITS = 2**32
+"""So much of a module's hash tells it apart, and a script reads it as a number."""
+
+
+@dataclass(frozen=True)
+class _Night:
+    """The file of a night, and the experiments that have data of it."""
+
+    stamp: str
+    experiments: tuple[Experiment, ...]
+    made_from: str
+
+    @property
+    def file(self) -> str:
+        return f"{FOLDER}/{self.stamp}.json"
+
+
+def write_night_columns(catalogue: Catalogue, stores: Stores, carrier: IncrementalSite) -> None:
+    """Bring columns/ up to date: only nights with new data are written."""
+    carrier.folder(FOLDER)
+    missing = [night for night in _nights(catalogue) if not carrier.carry(night.file, night.made_from)]
+    ids: dict[str, dict[int, Entry]] = {}
+    for entry in catalogue.entries:
+        ids.setdefault(entry.outline.experiment, {})[entry.outline.number] = entry
+    work = functools.partial(_write, stores=stores, entries=ids, carrier=carrier)
+    for part in forked.in_parts(work, missing, least=_LEAST_IN_PROCESS):
+        carrier.take_in(part)
+
+
+def _nights(catalogue: Catalogue) -> list[_Night]:
+    measured: dict[str, list[Experiment]] = {}
+    for experiment in catalogue.experiments.values():
+        for stamp in experiment.nights.stamps:
+            measured.setdefault(stamp, []).append(experiment)
+    return [_Night(stamp, tuple(known), _made_from(stamp, known)) for stamp, known in sorted(measured.items())]
+
+
+def _made_from(stamp: str, experiments: Sequence[Experiment]) -> str:
+    facts = []
+    for experiment in experiments:
+        nights = experiment.nights
+        facts += [experiment.name, nights.born, nights.versions[stamp], nights.machines.get(stamp, "")]
+    return fingerprint(*facts)
+
+
+def _write(
+    nights: Sequence[_Night],
+    *,
+    stores: Stores,
+    entries: Mapping[str, Mapping[int, Entry]],
+    carrier: IncrementalSite,
+) -> IncrementalSite:
+    written = carrier.part()
+    with stores.for_fork() as opened:
+        references: dict[str, Mapping[str, str]] = {}
+        for night in nights:
+            columns = _Columns({}, [], [], [], [], [])
+            for experiment in night.experiments:
+                store = opened.of(experiment.name)
+                if experiment.name not in references:
+                    references[experiment.name] = _references(store, experiment.name)
+                columns.experiments[experiment.name] = {
+                    "tvm": experiment.nights.versions[night.stamp],
+                    "machine": experiment.nights.machines.get(night.stamp, ""),
+                    "reference": references[experiment.name].get(night.stamp, ""),
+                }
+                columns.add(entries.get(experiment.name, {}), store.points_of_night(experiment.name, night.stamp))
+            written.write(night.file, columns.to_json(night.stamp).encode("ascii"), night.made_from)
+    return written
+
+
+def _references(store: Store, experiment: str) -> Mapping[str, str]:
+    return {stamp: build.reference or "" for stamp, build in store.builds(experiment).items()}
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The points of one night, numbers as JSON writes them."""
+
+    experiments: dict[str, dict[str, str]]
+    ids: list[str]
+    values: list[str]
+    low: list[str]
+    high: list[str]
+    code: list[str]
+
+    def add(self, entries: Mapping[int, Entry], points: NightPoints) -> None:
+        """Take in the points of one experiment, as far as the catalogue knows their series."""
+        kept = [at for at, number in enumerate(points.numbers) if number in entries]
+        self.ids.extend(entries[points.numbers[at]].id for at in kept)
+        for texts, column in ((self.values, points.values), (self.low, points.low), (self.high, points.high)):
+            texts.extend(format_column([column[at] for at in kept], digits=7))
+        self.code.extend("null" if (code := points.code[at]) is None else str(code % _CODE_BITS) for at in kept)
+
+    def to_json(self, stamp: str) -> str:
+        """The file's content."""
+        head = json.dumps({"schema_version": SCHEMA_VERSION, "stamp": stamp, "experiments": self.experiments})
+        ids = ",".join(f'"{name}"' for name in self.ids)
+        columns = {"value": self.values, "low": self.low, "high": self.high, "code": self.code}
+        parts = [f'"{name}":[{",".join(column)}]' for name, column in columns.items()]
+        return f'{head[:-1]},"id":[{ids}],{",".join(parts)}}}\n'

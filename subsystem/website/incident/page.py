@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlencode
 
 from files.incremental import IncrementalSite, fingerprint
-from markupsafe import Markup
+from markup.escaping import clean
+from markup.night_chart import Curve, Mark, NightChart
+from markup.sparks import svg
+from markupsafe import Markup, escape
 from render import page as pages
 from render.formats import anchor
 from views import incidents as incident_views
@@ -16,15 +19,15 @@ from views.code_links import find_code_pages
 from views.context import SiteContext
 from views.night import format_day
 
-from incident import icicle
-from incident.courses import Courses, experiment_of, rank_moves, read_courses, shown_stamps
-from incident.differences import Difference, Night, compare_records, read_night
+from incident.differences import Difference, Night, Part, compare_records, read_night
 from tvmdash import common
 from tvmdash.contracts.routes import read_states
 from tvmdash.http_util import is_link
+from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import Incident
 from tvmdash.incidents.text import format_bisection
-from tvmdash.series import naming
+from tvmdash.series import naming, store
+from tvmdash.text import format_percent, format_quantity
 
 FOLDER = "incidents"
 _MOST_DIFFERENCES = 4
@@ -161,7 +164,7 @@ def _gather_evidence(context: SiteContext, incident: Incident, site: Path) -> Ev
         found = list(_compare(context, incident, experiment, nights))
         if not found:
             lacking.append(f"{experiment}, whose operators were not profiled on both nights")
-        differences += [DifferenceView(difference, icicle.draw(difference)) for difference in found]
+        differences += [DifferenceView(difference, draw(difference)) for difference in found]
     return Evidence(tuple(differences[:_MOST_DIFFERENCES]), tuple(traces), tuple(lacking))
 
 
@@ -176,3 +179,140 @@ def _compare(
         difference = compare_records(item.name, item.metric, good, bad) if good and bad else None
         if difference is not None:
             yield difference
+
+
+WIDTH, _ROW = 960, 26
+_LETTER = 7.0
+_STRONG, _WEAK = 0.2, 0.02
+"""A change beyond these is drawn in the strong colour, in the weak one."""
+
+
+def draw(difference: Difference) -> Markup:
+    """The parts side by side below the whole, each as wide as its longer side; empty where nothing takes time."""
+    widths = [max(part.good_ms or 0.0, part.bad_ms or 0.0) for part in difference.parts]
+    total = max(sum(widths), difference.good_ms, difference.bad_ms)
+    if total <= 0:
+        return Markup("")
+    whole = f"{format_quantity(difference.good_ms, 'ms')} → {format_quantity(difference.bad_ms, 'ms')}"
+    text = f"{difference.kind} of {difference.name}: {whole}"
+    boxes = [_box(0, WIDTH, 0, _kind(difference.change), f"all {difference.kind}, {whole}")]
+    boxes += _parts(difference, widths, total)
+    return svg("difference", (WIDTH, 2 * _ROW), str(clean(text)), boxes)
+
+
+def _parts(difference: Difference, widths: list[float], total: float) -> Iterator[str]:
+    left = 0.0
+    for part, duration in zip(difference.parts, widths, strict=True):
+        width = duration / total * WIDTH
+        yield _box(left, width, 1, _kind(_change(part)), f"{part.name}, {format_sides(part)}")
+        left += width
+
+
+def _change(part: Part) -> float:
+    """As a fraction; all of it where one side has none."""
+    if not part.good_ms or not part.bad_ms:
+        return 1.0 if part.bad_ms else -1.0
+    return part.bad_ms / part.good_ms - 1
+
+
+def _kind(change: float) -> str:
+    strength = "strong" if abs(change) >= _STRONG else "weak" if abs(change) >= _WEAK else "none"
+    return f"{'slower' if change > 0 else 'faster'} {strength}"
+
+
+def format_sides(part: Part) -> str:
+    """As in "4.10 ms → 5.60 ms, +36.6 %"."""
+    if part.good_ms is None or part.bad_ms is None:
+        there = part.good_ms if part.bad_ms is None else part.bad_ms
+        return f"{'gone' if part.bad_ms is None else 'new'}, {format_quantity(there or 0.0, 'ms')}"
+    return (
+        f"{format_quantity(part.good_ms, 'ms')} → {format_quantity(part.bad_ms, 'ms')}, {format_percent(_change(part))}"
+    )
+
+
+def _box(left: float, width: float, row: int, kind: str, text: str) -> str:
+    shown, room = text.split(",", maxsplit=1)[0], max(0, int((width - 8) / _LETTER))
+    shown = shown if len(shown) <= room else f"{shown[: room - 1]}\u2026" if room > 1 else ""
+    label = f'<text x="{left + 4:.1f}" y="{row * _ROW + 17}">{escape(clean(shown))}</text>' if len(shown) > 2 else ""
+    return (
+        f'<g class="box {kind}"><title>{escape(clean(text))}</title>'
+        f'<rect x="{left:.1f}" y="{row * _ROW}" width="{max(0.5, width):.1f}" height="{_ROW - 1}"/>{label}</g>'
+    )
+
+
+MOST_SERIES = 6
+"""As many can be told apart on one chart."""
+_BEFORE, _AFTER = 30, 60
+"""Nights of the chart before the incident's first one, and from it on."""
+
+
+@dataclass(frozen=True)
+class Courses:
+    """What the chart shows: the nights, oldest first, with the TVM of each ("" where unknown), and the series."""
+
+    stamps: tuple[str, ...]
+    versions: tuple[str, ...]
+    begin: int
+    curves: tuple[Curve, ...]
+    more: int
+
+    def draw(self, text: str) -> Markup:
+        """The chart; empty where no series has a value on any of its nights."""
+        days = tuple(map(format_day, self.stamps))
+        return NightChart(days, self.versions, self.curves, (Mark(self.begin, "", ""),)).draw(text)
+
+
+def shown_stamps(context: SiteContext, incident: Incident) -> tuple[str, ...]:
+    """The nights of the incident's chart."""
+    before = [stamp for stamp in context.stamps if stamp < incident.begin][-_BEFORE:]
+    return (*before, *[stamp for stamp in context.stamps if stamp >= incident.begin][:_AFTER])
+
+
+def read_courses(context: SiteContext, incident: Incident) -> Courses:
+    """The incident's series, those that moved farthest for the worse first."""
+    stamps = shown_stamps(context, incident)
+    moved = [item for item in rank_moves(incident) if item.relative and item.before]
+    wanted = {item.series: item for item in moved[:MOST_SERIES]}
+    found: dict[str, Curve] = {}
+    versions: dict[str, str] = {}
+    for experiment in sorted({experiment_of(item, context) for item in wanted.values()} - {""}):
+        read, measured = _read(context, experiment, wanted, stamps)
+        found.update(read)
+        versions.update(measured)
+    curves = tuple(found[key] for key in wanted if key in found)
+    begin = sum(stamp < incident.begin for stamp in stamps)
+    return Courses(
+        stamps, tuple(versions.get(stamp, "") for stamp in stamps), begin, curves, len(incident.moved) - len(curves)
+    )
+
+
+def rank_moves(incident: Incident) -> list[Moved]:
+    """What moved, the worst first."""
+    return sorted(incident.moved, key=lambda item: (not item.worse, -abs(item.effect)))
+
+
+def experiment_of(item: Moved, context: SiteContext) -> str:
+    """The experiment of a series that moved; empty where the home has none of that name any more."""
+    view = context.series_by_id.get(item.series)
+    if view is not None:
+        return view.experiment
+    names = context.home.experiments_with_data()
+    return next((name for name in sorted(names, key=len, reverse=True) if item.name.startswith(f"{name} ")), "")
+
+
+def _read(
+    context: SiteContext, experiment: str, wanted: Mapping[str, Moved], stamps: Sequence[str]
+) -> tuple[dict[str, Curve], dict[str, str]]:
+    home = context.home
+    with store.open_for_reading(home.store_file, home.data(experiment), experiment) as opened:
+        outlines = opened.outlines(experiment)
+        found = {}
+        for outline, key in zip(outlines, naming.keys(outlines), strict=True):
+            item = wanted.get(key)
+            if item is None:
+                continue
+            series = opened.points_of(outline, since=stamps[0])
+            values = dict(zip(series.stamps, series.values, strict=True))
+            changes = [values[stamp] / item.before - 1 if stamp in values else None for stamp in stamps]
+            found[key] = Curve(item.name, tuple(changes))
+        return found, opened.versions(experiment)

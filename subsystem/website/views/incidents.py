@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from tvmdash.dashboard_info import Home
 from tvmdash.incidents.cause_text import format_cause_in_short
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.headline import format_headline, format_size, shorten
 from tvmdash.incidents.ledger import CHANGE, CREEP, DETECTOR, MACHINE, Incident
+from tvmdash.incidents.next_step import PROGRAM, name_tvms
 from tvmdash.incidents.text import format_errors, format_incident, format_level, format_night, format_nights
 from tvmdash.records.metrics import BETTER, CHANGED, WORSE, Way
 from tvmdash.text import format_percent, format_percent_range
 from views.code_links import CodeLink, find_code_pages
 from views.commits import NewCommits
 from views.context import SiteContext
-from views.next_steps import Step, list_steps
+from views.series import SeriesView
 
 
 @dataclass(frozen=True)
@@ -143,3 +147,33 @@ def _move(item: Moved) -> MoveView:
         interval = format_percent_range(item.low, item.high)
     before, after = (format_level(value, item) for value in (item.before, item.after))
     return MoveView(item.series, item.name, item.way, before, after, format_size(item), interval, item.recovered)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command, and what it is for."""
+
+    purpose: str
+    command: str
+
+
+def list_steps(incident: Incident, series: SeriesView | None, home: Home) -> tuple[Step, ...]:
+    """What can be asked about the incident; `series` is its worst that is still measured."""
+    return tuple(_list_steps(incident, series, home))
+
+
+def _list_steps(incident: Incident, series: SeriesView | None, home: Home) -> Iterator[Step]:
+    before, after = name_tvms(incident, home)
+    if series is not None and before and after and before != after and incident.kind == CHANGE:
+        words = f"HOME {shlex.quote(series.experiment)} {shlex.quote(series.id)} --good {before} --bad {after}"
+        yield Step("Find the commit", f"{PROGRAM} bisect {words} --incident {incident.id}")
+        experiment = f"--experiments {shlex.quote(series.experiment)}"
+        yield Step("Remeasure both now", f"{PROGRAM} compare HOME {before} {after} {experiment}")
+        if after.startswith("git:"):
+            yield Step("Try a fix", f"{PROGRAM} try HOME git:BRANCH --against {after} {experiment}")
+    yield Step("See the evidence", f"{PROGRAM} explain HOME {incident.id}")
+    if series is not None:
+        receipt = shlex.quote(f"{series.experiment}/{series.last_stamp}")
+        yield Step("Remeasure its last value", f"{PROGRAM} reproduce HOME {receipt} {shlex.quote(series.id)}")
+    yield Step("Acknowledge it", f"{PROGRAM} incidents HOME ack {incident.id}")
+    yield Step("Silence it for a week", f"{PROGRAM} incidents HOME silence {incident.id} --days 7")

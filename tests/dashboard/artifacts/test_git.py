@@ -18,7 +18,7 @@ import pytest
 from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
 from dashboard.artifacts.build_context import BuildContext
-from dashboard.artifacts.git import build_tools, cmake, git_provider, tree
+from dashboard.artifacts.git import build_tools, cmake, git_provider
 from dashboard.artifacts.git import names as git_names
 from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import Deadline
@@ -397,13 +397,13 @@ def test_a_mirror_is_never_lost_when_its_remote_is(remotes: standin.Remotes, con
     ],
 )
 def test_a_submodules_relative_url_is_meant_from_its_remote(url: str, remote: str, meant: str) -> None:
-    assert tree.make_absolute_url(url, remote) == meant
+    assert git_provider.make_absolute_url(url, remote) == meant
 
 
 @pytest.mark.parametrize("url", ["ext::sh -c id", "-x", "file:///etc", "/etc/secret"])
 def test_a_submodule_that_points_where_it_must_not_is_refused(url: str) -> None:
     with pytest.raises(ArtifactError, match="a submodule's remote"):
-        tree.make_absolute_url(url, "https://host/tvm")
+        git_provider.make_absolute_url(url, "https://host/tvm")
 
 
 def test_the_doctor_names_what_is_missing_with_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

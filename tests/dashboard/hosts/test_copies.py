@@ -11,7 +11,7 @@ import pytest
 
 from dashboard.artifacts.artifact import Artifact, ArtifactError, python_tag
 from dashboard.hosts.copies import Copies
-from dashboard.worker import copied
+from dashboard.worker import worker
 from tests.dashboard import homes, host_homes
 from tests.dashboard import remeasure_homes as labs
 from tests.dashboard.homes import HomeForTests
@@ -97,8 +97,8 @@ def test_only_what_was_built_for_the_hosts_python_and_machine_is_offered(tmp_pat
 
 def test_what_there_is_no_room_for_is_not_asked_for(tmp_path: Path) -> None:
     artifact = put_tvm(tmp_path)
-    assert not list(copied.list_lacking({artifact.key: 1 << 60}, tmp_path)), "it is here"
-    ((key, why), (other, no_why)) = copied.list_lacking({"large": 1 << 60, "small": 1}, tmp_path)
+    assert not list(worker.list_lacking({artifact.key: 1 << 60}, tmp_path)), "it is here"
+    ((key, why), (other, no_why)) = worker.list_lacking({"large": 1 << 60, "small": 1}, tmp_path)
     assert (key, other, no_why) == ("large", "small", "")
     assert "MB free, but the copy needs" in why
 
@@ -108,5 +108,5 @@ def test_a_copy_that_is_not_what_it_says_is_not_taken_in(tmp_path: Path) -> None
     with tarfile.open(fileobj=content, mode="w") as archive:
         archive.addfile(tarfile.TarInfo("other"), io.BytesIO())
     with pytest.raises(ArtifactError, match="does not contain this TVM"):
-        copied.take_in("wheel-1", content, tmp_path / "shelf", tmp_path / "log")
+        worker.take_in("wheel-1", content, tmp_path / "shelf", tmp_path / "log")
     assert not list((tmp_path / "shelf").glob("[!.]*"))

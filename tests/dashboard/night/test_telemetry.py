@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.night import sensors, telemetry
-from dashboard.night.sensors import BusyCores, Sensor
-from dashboard.night.telemetry import Recorder
+from dashboard.night import telemetry
+from dashboard.night.telemetry import BusyCores, Recorder, Sensor
 from tests.cards.stand_in import make_driver
 from tests.dashboard.homes import BEGIN, HomeForTests, good, make_home, says, wait_for
 from tvmdash.errors import DashboardError
@@ -64,28 +63,28 @@ def test_temperatures_and_clocks_are_read_with_their_names_and_units(tmp_path: P
         "sys/class/hwmon/hwmon1/temp1_input": "48250\n",
         "sys/class/hwmon/hwmon1/temp1_label": "Tctl\n",
     }
-    read = read_all(sensors.host_sensors(put(tmp_path, {**MACHINE, **clocks, **hot})))
+    read = read_all(telemetry.host_sensors(put(tmp_path, {**MACHINE, **clocks, **hot})))
     assert read["temperature_c.x86_pkg_temp 0"] == 61.5
     assert read["temperature_c.k10temp Tctl"] == 48.25
     assert read["cpu_mhz_max"] == 2000 + cores[-1]
     assert read[f"cpu_mhz.{cores[0]}"] == 2000 + cores[0]
     assert read["load_1_min"] == 1.37
     assert read["memory_available_bytes"] == 4096 * 1024
-    assert sensors.memory_total_bytes(tmp_path) == 8192 * 1024
+    assert telemetry.memory_total_bytes(tmp_path) == 8192 * 1024
 
 
 def test_a_virtual_machine_without_sensors_gives_what_it_has(tmp_path: Path) -> None:
     cpuinfo = "processor\t: 0\ncpu MHz\t\t: 2596.102\n\nprocessor\t: 1\ncpu MHz\t\t: 2000.0\n"
-    read = read_all(sensors.host_sensors(put(tmp_path, {**MACHINE, "proc/cpuinfo": cpuinfo})))
+    read = read_all(telemetry.host_sensors(put(tmp_path, {**MACHINE, "proc/cpuinfo": cpuinfo})))
     assert (read["cpu_mhz_min"], read["cpu_mhz.0"]) == (2000.0, 2596.102)
     assert not [name for name in read if name.startswith("temperature")]
     put(tmp_path, {"proc/cpuinfo": "processor\t: 0\nCPU implementer\t: 0x41\n"})
-    assert not [name for name in read_all(sensors.host_sensors(tmp_path)) if name.startswith("cpu_mhz")]
+    assert not [name for name in read_all(telemetry.host_sensors(tmp_path)) if name.startswith("cpu_mhz")]
 
 
 def test_a_sensor_that_is_silent_for_a_moment_gives_no_value_for_it(tmp_path: Path) -> None:
     zone = {"sys/class/thermal/thermal_zone0/type": "cpu", "sys/class/thermal/thermal_zone0/temp": "50000"}
-    found = sensors.host_sensors(put(tmp_path, {**MACHINE, **zone}))
+    found = telemetry.host_sensors(put(tmp_path, {**MACHINE, **zone}))
     put(tmp_path, {"sys/class/thermal/thermal_zone0/temp": ""})
     assert read_all(found)["temperature_c.cpu 0"] is None
 
@@ -197,7 +196,7 @@ def test_a_long_recording_is_thinned_and_still_spans_the_run() -> None:
 
 
 def test_a_reading_of_this_machine_costs_less_than_what_would_make_readings_rarer() -> None:
-    found = sensors.host_sensors()
+    found = telemetry.host_sensors()
     begun = time.thread_time()
     for _ in range(20):
         read_all(found)

@@ -14,12 +14,12 @@ from tvmdash.dashboard_info import BLOCKED, FAILED, OK, JobResult, StepResult
 
 
 @pytest.fixture
-def job_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+def page(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     before = set(sys.modules)
     monkeypatch.syspath_prepend(str(REPO / "subsystem" / "website"))
-    from render import job_rows  # type: ignore[import-not-found]
+    from render import page  # type: ignore[import-not-found]
 
-    yield job_rows
+    yield page
     for name in set(sys.modules) - before:
         if str(getattr(sys.modules[name], "__file__", "")).startswith(str(REPO / "subsystem")):
             del sys.modules[name]
@@ -29,13 +29,13 @@ def job(*steps: StepResult, title: str = "CNN") -> JobResult:
     return JobResult("experiment", "cnn", title, "", steps)
 
 
-def test_a_row_tells_state_title_time_and_each_stage(job_rows: ModuleType) -> None:
+def test_a_row_tells_state_title_time_and_each_stage(page: ModuleType) -> None:
     steps = (
         StepResult("precheck", OK, "good", STAMP, 1),
         StepResult("run", FAILED, "killed", STAMP, 62),
         StepResult("analyze", BLOCKED, "run failed", STAMP),
     )
-    assert job_rows.rows([job(*steps)]) == (
+    assert page.rows([job(*steps)]) == (
         '<tr><th scope="row"><span class="icon is-failed" aria-hidden="true">✗</span><bdi>CNN</bdi>'
         ' <span class="quiet">experiment</span></th><td class="time">1 min 3 s</td><td>'
         '<ul class="steps" aria-label="Stages">\n'
@@ -47,13 +47,13 @@ def test_a_row_tells_state_title_time_and_each_stage(job_rows: ModuleType) -> No
     )
 
 
-def test_a_job_of_which_nothing_began_says_so(job_rows: ModuleType) -> None:
-    assert "no stage was completed" in job_rows.steps_list(job())
+def test_a_job_of_which_nothing_began_says_so(page: ModuleType) -> None:
+    assert "no stage was completed" in page.steps_list(job())
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_names_from_strangers_stay_text(job_rows: ModuleType, name: str) -> None:
+def test_names_from_strangers_stay_text(page: ModuleType, name: str) -> None:
     shown = html.escape(as_shown(name)).replace("&quot;", "&#34;").replace("&#x27;", "&#39;")
-    told = job_rows.rows([job(StepResult(name, OK, "", STAMP, 1), title=name)])
+    told = page.rows([job(StepResult(name, OK, "", STAMP, 1), title=name)])
     assert told.count(shown) == 2
-    assert told.count("<") == job_rows.rows([job(StepResult("run", OK, "", STAMP, 1))]).count("<")
+    assert told.count("<") == page.rows([job(StepResult("run", OK, "", STAMP, 1))]).count("<")

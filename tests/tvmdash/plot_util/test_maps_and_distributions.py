@@ -10,7 +10,7 @@ import pytest
 
 from tvmdash import plot_util
 from tvmdash.errors import DashboardError
-from tvmdash.plot_util import Distribution, HeatMap, Plot, distributions, heat_maps
+from tvmdash.plot_util import Distribution, HeatMap, Plot, drawing
 
 SVG = "{http://www.w3.org/2000/svg}"
 MAP = HeatMap("Ratios", "times", ("mlp", "vgg"), ("a", "b", "c"), ((1.0, 2.5, None), (1.25, math.nan, 1.0)), True)
@@ -70,9 +70,9 @@ def test_without_values_both_say_no_data(plot: Plot) -> None:
 
 
 def test_what_is_not_drawn_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(distributions, "MAX_GROUPS", 2)
-    monkeypatch.setattr(heat_maps, "MAX_ROWS", 2)
-    monkeypatch.setattr(heat_maps, "MAX_COLUMNS", 2)
+    monkeypatch.setattr(drawing, "MAX_GROUPS", 2)
+    monkeypatch.setattr(drawing, "MAX_ROWS", 2)
+    monkeypatch.setattr(drawing, "MAX_COLUMNS", 2)
     names = ("a", "b", "c", "d", "e")
     assert "3 more rows are not drawn" in texts(Distribution("Many", "", names, ((1.0,),) * 5))
     told = texts(HeatMap("Many", "", names, names, ((1.0,) * 5,) * 5))

@@ -9,26 +9,22 @@ import contextlib
 import html
 import io
 import re
+import statistics
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
-from tvmdash.plot_util.canvas import INK, Canvas
+from tvmdash.plot_util.canvas import INK, LABEL_COLUMNS, MUTED, POINTS_PER_COLUMN, Canvas, draw_nothing, plain_numbers
 from tvmdash.plot_util.courses import Course, draw_course, format_course
-from tvmdash.plot_util.distributions import draw_distribution, format_distribution
-from tvmdash.plot_util.heat_maps import draw_heat_map, format_heat_map
+from tvmdash.plot_util.layout import choose_linear_limits, choose_scale
 from tvmdash.plot_util.lines import draw_lines
-from tvmdash.plot_util.rows import draw_rows
-from tvmdash.plot_util.specs import (
-    Distribution,
-    HeatMap,
-    Longitudinal,
-    Plot,
-)
+from tvmdash.plot_util.rows import ROW_POINTS, draw_rows, format_value, label_rows
+from tvmdash.plot_util.specs import NO_VALUE, Distribution, HeatMap, Longitudinal, Plot, Row, finite, format_axis
 from tvmdash.plot_util.specs import alt_text as alt_text_of_values
-from tvmdash.text import elide
+from tvmdash.text import clean, elide, format_list, three_digits, width_of
 
 _PALETTE = ("#0173b2", "#de8f05", "#029e73", "#d55e00", "#cc78bc", "#ca9161", "#56b4e9", "#949494")
 """Those colours of seaborn's "colorblind" palette that also stand out from white, here because importing seaborn takes
@@ -137,3 +133,161 @@ def _settings() -> Iterator[None]:
         warnings.simplefilter("ignore", matplotlib.MatplotlibDeprecationWarning)
         matplotlib.rcParams.update({**defaults, **ours})
         yield
+
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MAX_GROUPS = 100
+
+
+def format_distribution(plot: Distribution) -> str:
+    """For whoever cannot see the picture: the groups whose values lie furthest apart."""
+    axis = format_axis(plot.unit, lower_is_better=plot.lower_is_better)
+    start = f"{plot.title} ({axis})" if axis else plot.title
+    rows = [row for row in map(_row, plot.groups, plot.values) if row.value is not None]
+    if not rows:
+        return clean(f"{start}: no data.")
+    widest = sorted(rows, key=lambda row: (row.low or 0.0) - (row.high or 0.0))[:3]
+    texts = "; ".join(f"{row.label} {format_value(row)}" for row in widest)
+    without = [name for name, values in zip(plot.groups, plot.values, strict=True) if not _numbers(values)]
+    lacking = f"; {NO_VALUE} for {format_list(without, 4)}" if without else ""
+    return clean(f"{start}: median (lowest to highest) of {len(rows)} groups, the widest first: {texts}{lacking}.")
+
+
+def draw_distribution(canvas: Canvas, plot: Distribution) -> None:
+    """One row for each group; its median, lowest and highest value are written at the right."""
+    rows = tuple(map(_row, plot.groups, plot.values))[:MAX_GROUPS]
+    shown = [_numbers(values) for values in plot.values[:MAX_GROUPS]]
+    more = len(plot.groups) - len(rows)
+    notes = [f"{more} more rows are not drawn"] if more else []
+    if not any(shown):
+        draw_nothing(canvas, plot.title, notes)
+        return
+    texts = [format_value(row) for row in rows]
+    left = 24 + max(width_of(elide(row.label, LABEL_COLUMNS)) for row in rows) * POINTS_PER_COLUMN
+    right = 16 + max(map(len, texts)) * POINTS_PER_COLUMN
+    axes = canvas.sized(plot.title, len(rows) * ROW_POINTS, left, right, notes, 0).axes()
+    every = [number for numbers in shown for number in numbers]
+    scale, note = choose_scale(every)
+    if scale == "log":
+        axes.set_xscale("log")
+    _draw_rows(axes, shown, canvas)
+    axes.set_xlim(
+        *((min(every) / 1.2, max(every) * 1.2) if scale == "log" else choose_linear_limits(min(every), max(every)))
+    )
+    plain_numbers(axes.xaxis, "log" if scale == "log" else "linear", max(every))
+    axis = format_axis(plot.unit, lower_is_better=plot.lower_is_better)
+    axes.set_xlabel(", ".join(part for part in (axis, note if scale == "log" else "") if part))
+    axes.set_ylabel("")
+    label_rows(axes, rows, texts)
+
+
+def _draw_rows(axes: Axes, shown: Sequence[Sequence[float]], canvas: Canvas) -> None:
+    import seaborn
+
+    values = [number for numbers in shown for number in numbers]
+    places = [index for index, numbers in enumerate(shown) for _ in numbers]
+    seaborn.boxplot(
+        x=values, y=places, orient="h", native_scale=True, ax=axes, width=0.6, color="#e9e9e9", linecolor=INK,
+        linewidth=0.8, fliersize=0, whis=(0, 100),
+    )  # fmt: skip
+    seaborn.stripplot(
+        x=values, y=places, orient="h", native_scale=True, ax=axes, jitter=False, size=4.2, alpha=0.55,
+        color=canvas.colours[0], zorder=5,
+    )  # fmt: skip
+
+
+def _row(label: str, values: Sequence[float | None]) -> Row:
+    numbers = _numbers(values)
+    return Row(label, statistics.median(numbers), min(numbers), max(numbers)) if numbers else Row(label)
+
+
+def _numbers(values: Sequence[float | None]) -> list[float]:
+    return [number for value in values if (number := finite(value)) is not None]
+
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MAX_ROWS, MAX_COLUMNS = 100, 16
+_ROW_POINTS, _SLANT_DEGREES, _SLANT_POINTS = 20.0, 28, 2.6
+
+
+def format_heat_map(plot: HeatMap) -> str:
+    """For whoever cannot see the picture: its size and its extremes."""
+    axis = format_axis(plot.unit, lower_is_better=plot.lower_is_better)
+    start = f"{plot.title} ({axis})" if axis else plot.title
+    cells = [
+        (finite(value), f"{row}, {column}")
+        for row, values in zip(plot.rows, plot.values, strict=True)
+        for column, value in zip(plot.columns, values, strict=True)
+    ]
+    known = [(value, name) for value, name in cells if value is not None]
+    if not known:
+        return clean(f"{start}: no data.")
+    low, high = min(known), max(known)
+    size = f"{len(plot.rows)} by {len(plot.columns)} values"
+    without = [name for value, name in cells if value is None]
+    lacking = f"; {NO_VALUE} for {format_list(without, 4)}" if without else ""
+    text = f"{size}, from {three_digits(low[0])} ({low[1]}) to {three_digits(high[0])} ({high[1]})"
+    return clean(f"{start}: {text}{lacking}.")
+
+
+def draw_heat_map(canvas: Canvas, plot: HeatMap) -> None:
+    """Rows by columns, with the scale of the shades at the right."""
+    rows = [elide(name, LABEL_COLUMNS) for name in plot.rows[:MAX_ROWS]]
+    columns = [elide(name, LABEL_COLUMNS) for name in plot.columns[:MAX_COLUMNS]]
+    table = [[finite(value) for value in values[:MAX_COLUMNS]] for values in plot.values[:MAX_ROWS]]
+    numbers = [value for values in table for value in values if value is not None]
+    notes = [
+        f"{more} more {what} are not drawn"
+        for what, more in (("rows", len(plot.rows) - len(rows)), ("columns", len(plot.columns) - len(columns)))
+        if more
+    ]
+    if not numbers:
+        draw_nothing(canvas, plot.title, notes)
+        return
+    left = 24 + max(map(width_of, rows)) * POINTS_PER_COLUMN
+    above = 12 + max(map(width_of, columns)) * _SLANT_POINTS
+    right = max(90.0, 20 + width_of(columns[-1]) * POINTS_PER_COLUMN)
+    axes = canvas.sized(plot.title, len(rows) * _ROW_POINTS, left, right, notes, above).axes()
+    note = _draw_cells(axes, table, numbers)
+    axis = format_axis(plot.unit, lower_is_better=plot.lower_is_better)
+    axes.set_xlabel(", ".join(part for part in (axis, note) if part))
+    axes.set_xticks([index + 0.5 for index in range(len(columns))], columns)
+    axes.xaxis.tick_top()
+    axes.xaxis.set_label_position("bottom")
+    axes.tick_params(axis="x", length=0, pad=2)
+    for label in axes.get_xticklabels():
+        label.set(rotation=_SLANT_DEGREES, ha="left", va="bottom", rotation_mode="anchor")
+    axes.set_yticks([index + 0.5 for index in range(len(rows))], rows, rotation=0)
+    axes.tick_params(axis="y", length=0)
+
+
+def _draw_cells(axes: Axes, table: Sequence[Sequence[float | None]], numbers: Sequence[float]) -> str:
+    """Shade and number the cells; what is to be said about the scale of the shades."""
+    import numpy
+    import seaborn
+    from matplotlib.colors import LogNorm, Normalize
+    from matplotlib.ticker import MaxNLocator
+
+    cells = numpy.array([[numpy.nan if value is None else value for value in values] for values in table])
+    texts = numpy.array([["" if value is None else three_digits(value) for value in values] for values in table])
+    scale, note = choose_scale(numbers)
+    axes.grid(visible=False)
+    axes.set_facecolor("#f3f3f3")
+    norm = (LogNorm if scale == "log" else Normalize)(min(numbers), max(numbers))
+    beside = axes.inset_axes((1.03, 0.0, 0.02, 1.0))
+    seaborn.heatmap(
+        cells, mask=numpy.isnan(cells), annot=texts, fmt="", norm=norm, cmap="crest", linewidths=0.8, ax=axes,
+        cbar_ax=beside, annot_kws={"fontsize": 7.5}, xticklabels=False, yticklabels=False,
+    )  # fmt: skip
+    for row, column in zip(*numpy.nonzero(numpy.isnan(cells)), strict=True):
+        axes.text(column + 0.5, row + 0.5, NO_VALUE, ha="center", va="center", fontsize=7, color=MUTED)
+    beside.tick_params(labelsize=7.5, length=2)
+    beside.minorticks_off()
+    if scale != "log":
+        beside.yaxis.set_major_locator(MaxNLocator(max(1, len(table))))
+    beside.yaxis.set_major_formatter(lambda number, _: f"{number:.3g}")
+    return note if scale == "log" else ""

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+import math
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tvmdash.contracts.signoff import (
     Signoff,
     SignoffBisection,
+    SignoffDoubt,
     SignoffIncident,
     SignoffSeries,
     SignoffState,
     SignoffTvm,
 )
-from tvmdash.dashboard_info import Home
+from tvmdash.dashboard_info import Home, experiment_of
 from tvmdash.errors import DashboardError
+from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import Incident
-from tvmdash.records.metrics import RATIOS
+from tvmdash.records.metrics import RATIOS, is_worse
 from tvmdash.signoff import waivers
-from tvmdash.signoff.attribution import Attribution, find_log
 from tvmdash.signoff.between import ToldBetween, read_told
-from tvmdash.signoff.commands import list_commands
 from tvmdash.signoff.judging import TwoTvms, judge_series
 from tvmdash.signoff.measured import MeasuredSeries, read_series
+from tvmdash.signoff.ratios import compare_ratios
 from tvmdash.signoff.sources import Sources, read_sources
-from tvmdash.signoff.tvms import HomeTvm
+from tvmdash.signoff.tvms import HomeTvm, HomeTvms
+from tvmdash.verdict import TELL
 
 _MOVED = frozenset({SignoffState.WORSE, SignoffState.BETTER, SignoffState.CHANGED})
 
@@ -107,3 +111,97 @@ def _list_pairable(series: Sequence[MeasuredSeries]) -> frozenset[str]:
     return frozenset(
         each.key for each in series if each.experiment in having and each.outline.metric in RATIOS.values()
     )
+
+
+_ON_THE_OTHER_SIDE = 0.5
+"""A is past a step where it lies farther from the last good TVM than this share of the step."""
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """What is needed to find it. series: by key."""
+
+    told: ToldBetween
+    tvms: HomeTvms
+    a: HomeTvm
+    series: Mapping[str, MeasuredSeries]
+
+    def find_incident(self, item: SignoffSeries) -> Incident | None:
+        """The last incident in which the series moved that way, between A and B."""
+        log = find_log(item)
+        for incident, moved in reversed(self.told.moved.get(item.id, ())):
+            if moved.effect * log > 0 and (self.told.window.is_whole or self._comes_after_a(item.id, incident, moved)):
+                return incident
+        return None
+
+    def _comes_after_a(self, key: str, incident: Incident, moved: Moved) -> bool:
+        """Whether A, never the home's own TVM, is as the last good one was; else whether it was known before."""
+        good = self.tvms.find_id(incident.versions[0])
+        if good == self.a.id:
+            return True
+        known = compare_ratios([self.series[key]], good, self.a.id).get(key) if good else None
+        if known is None or known.log is None or not moved.relative:
+            return incident.begin >= min(self.a.beside, default="~")
+        return known.log / math.log1p(moved.effect) < _ON_THE_OTHER_SIDE
+
+
+def find_log(item: SignoffSeries) -> float:
+    """Which way a series moved."""
+    if item.before is not None and item.after is not None:
+        return item.after - item.before
+    return math.log1p(item.effect or 0.0)
+
+
+_MOST_BISECTIONS = 3
+
+
+def list_commands(home: Home, done: Signoff, tvms: HomeTvms, pairable: Collection[str]) -> Iterator[str]:
+    """What to call: `try` and `compare` for what cannot be said, `bisect` for regressions that are open.
+
+    pairable: the keys of the series that can be measured in turn; `compare` measures the others.
+    """
+    unclear = [item for item in done.series if item.state is SignoffState.UNCLEAR and _is_open(item)]
+    lucky = [item for item in unclear if item.doubt is SignoffDoubt.LUCK]
+    unclear = [item for item in unclear if item not in lucky]
+    in_turn = [item for item in unclear if item.id in pairable]
+    ends = [done.b.spec, "--against", done.a.spec]
+    if in_turn or not done.series:
+        yield _format(home, "try", *ends, *_format_experiments(in_turn))
+    others = [item for item in unclear if item.id not in pairable]
+    if others:
+        yield _format(home, "compare", done.a.spec, done.b.spec, *_format_experiments(others))
+    answered = {found.series for found in done.bisections}
+    worse = [item for item in done.series if item.state is SignoffState.WORSE and _is_open(item)]
+    worse += [
+        item for item in lucky if abs(item.effect or 0.0) >= TELL and is_worse(item.effect or 0.0, item.direction)
+    ]
+    first: dict[str, SignoffSeries] = {}
+    for item in sorted(worse, key=lambda item: -abs(item.effect or 0.0)):
+        if item.id not in answered and item.before is None:
+            first.setdefault(item.incident or item.experiment, item)
+    for item in list(first.values())[:_MOST_BISECTIONS]:
+        good, bad = _find_range(done, item, tvms)
+        if good.partition(":")[0] == bad.partition(":")[0]:
+            incident = ["--incident", item.incident] if item.incident else []
+            yield _format(home, "bisect", item.experiment, item.id, "--good", good, "--bad", bad, *incident)
+
+
+def _find_range(done: Signoff, item: SignoffSeries, tvms: HomeTvms) -> tuple[str, str]:
+    """The TVMs that its incident lies between, as commands take them, else A and B."""
+    incident = next((each for each in done.incidents if each.id == item.incident), None)
+    ids = [tvms.find_id(version) for version in incident.versions] if incident is not None else []
+    known = [tvms.tvms[name].spec for name in ids if name]
+    return (known[0], known[1]) if len(known) == 2 else (done.a.spec, done.b.spec)
+
+
+def _is_open(item: SignoffSeries) -> bool:
+    return item.is_in_the_way and item.waiver is None
+
+
+def _format_experiments(series: Sequence[SignoffSeries]) -> list[str]:
+    names = sorted({experiment_of(item.experiment) for item in series})
+    return ["--experiments", *names] if names else []
+
+
+def _format(home: Home, verb: str, *words: str) -> str:
+    return f"python3 -m dashboard {verb} {shlex.join([str(home.root), *words])}"

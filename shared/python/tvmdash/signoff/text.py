@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from tvmdash.contracts.signoff import (
     Signoff,
@@ -16,14 +17,7 @@ from tvmdash.contracts.signoff import (
 from tvmdash.incidents.headline import format_range, shorten
 from tvmdash.incidents.ledger import ACKNOWLEDGED, EXPECTED
 from tvmdash.records.metrics import is_worse
-from tvmdash.signoff.groups import SignoffGroup, group_series
-from tvmdash.text import (
-    elide,
-    format_exact,
-    format_list,
-    format_percent,
-    format_percent_range,
-)
+from tvmdash.text import elide, format_exact, format_list, format_percent, format_percent_range
 
 HEAD = ("", "series", "change", "95 %", "since", "")
 _NAME, _REASON, _ERROR, _ASKED = 60, 80, 100, 40
@@ -222,3 +216,50 @@ def _format_line(row: Sequence[str], widths: Sequence[int]) -> str:
         cell.rjust(width) if at in (2, 3) else cell.ljust(width)
         for at, (cell, width) in enumerate(zip(row, widths, strict=True))
     ).rstrip()
+
+
+_ORDER = tuple(SignoffState)
+
+
+@dataclass(frozen=True)
+class SignoffGroup:
+    """One row of the table; the series that went the furthest is the first."""
+
+    series: tuple[SignoffSeries, ...]
+
+
+def group_series(done: Signoff) -> list[SignoffGroup]:
+    """All that is not the same on both, what is in the way first, and what is waived behind it."""
+    groups: dict[tuple[object, ...], list[SignoffSeries]] = {}
+    for item in done.series:
+        if item.state is not SignoffState.SAME:
+            groups.setdefault(tuple(_find_place(item)), []).append(item)
+    made = [SignoffGroup(tuple(sorted(members, key=_measure_size))) for members in groups.values()]
+    return sorted(made, key=_rank)
+
+
+def _find_place(item: SignoffSeries) -> Iterator[object]:
+    """Equal for series of one row."""
+    yield item.state
+    yield (item.waiver or item.outgrown, item.waiver is None)
+    if item.incident:
+        yield item.incident
+        return
+    yield item.experiment
+    if item.state in (SignoffState.UNCLEAR, SignoffState.NEW):
+        yield (item.doubt, item.lacks, item.is_in_the_way)
+    elif item.before is not None:
+        yield item.metric
+    else:
+        yield (str(item.labels.get("workload") or item.labels.get("path") or ""), item.error)
+
+
+def _measure_size(item: SignoffSeries) -> tuple[float, str]:
+    return -abs(item.effect or 0.0), item.name
+
+
+def _rank(group: SignoffGroup) -> tuple[int, int, tuple[float, str]]:
+    first = group.series[0]
+    is_open = first.is_in_the_way and first.waiver is None
+    place = 0 if is_open else 1 if first.waiver is not None else 2
+    return place, _ORDER.index(first.state), _measure_size(first)
