@@ -34,7 +34,7 @@ from tvmdash.measure.capture import Capture, OperatorSpan, Region, Sample  # noq
 from tvmdash.records import record  # noqa: E402
 from tvmdash.series import packed, store  # noqa: E402
 from tvmdash.series.store import Store  # noqa: E402
-from tvmdash.stats.pooled import Change  # noqa: E402 - from the repository
+from tvmdash.stats.pooled import PooledChange  # noqa: E402 - from the repository
 from tvmdash.traces import sealing  # noqa: E402
 
 SUBSYSTEMS = {"stat_alerts": 85, "score": 80, "deadline": 60, "website": -10}
@@ -174,7 +174,9 @@ def _fill_store(home: Home, truth: Truth, stop: int) -> None:
                 opened._put(name, stamp, _points(opened, numbers, name, value))
 
 
-def _points(opened: Store, numbers: dict[tuple[str, str], int], name: str, value: dict[str, Any]) -> list[packed.Point]:
+def _points(
+    opened: Store, numbers: dict[tuple[str, str], int], name: str, value: dict[str, Any]
+) -> list[packed.PackedPoint]:
     points = []
     for item in value["records"]:
         record = records.Record.from_json(item)
@@ -189,9 +191,9 @@ def _points(opened: Store, numbers: dict[tuple[str, str], int], name: str, value
             if metric.name == "run_time":
                 low, high = info["execution_elapsed_ms_low"], info["execution_elapsed_ms_high"]
                 std, code = record.execution_elapsed_ms_std, store.code_number(info["module_hash"])
-                points.append(packed.Point(place, number, low, high, std, 10, code))
+                points.append(packed.PackedPoint(place, number, low, high, std, 10, code))
             else:
-                points.append(packed.Point(place, number, None, None, None, None, None))
+                points.append(packed.PackedPoint(place, number, None, None, None, None, None))
     return points
 
 
@@ -267,7 +269,9 @@ def _backfill(home: Home, truth: Truth) -> None:
 def _try(home: Home, truth: Truth) -> None:
     """One TVM tried against another: every second series changed."""
     sides = (TriedTvm(f"git:pull/7 {HOSTILE}", "git-x", "0.28.dev0", "a" * 40), TriedTvm("pypi:0.27.0", "w", "0.27.0"))
-    changes = [Change(size, size - 0.003, size + 0.003, 0.003, 0.005, 12, real=size > 0.01) for size in (0.1, 0.001)]
+    changes = [
+        PooledChange(size, size - 0.003, size + 0.003, 0.003, 0.005, 12, real=size > 0.01) for size in (0.1, 0.001)
+    ]
     name = truth.experiments()[0]
     series = tuple(
         TriedSeries(str(at), name, "run_time", {}, name=f"{name} net{at} {HOSTILE}", change=changes[at % 2])

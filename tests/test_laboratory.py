@@ -88,7 +88,7 @@ def test_the_world_answers_what_is_measured_again_as_the_command_does(tmp_path: 
     keys = [key for key, at in home.rows.items() if at == row]
     assert len(keys) == 2, "the time and its ratio to the reference"
     with home.measuring_again():
-        again = stat_alerts().judge_pending.__globals__["confirming"].calling.measured(home.home, request, 600.0)
+        again = stat_alerts().judge_pending.__globals__["confirming"].measured(home.home, request, 600.0)
     assert [answer["state"] for answer in again] == ["measured", "measured", "gone", "measured"]
     (value,) = (again[0]["values"][key] for key in keys if key in again[0]["values"])
     assert value == pytest.approx(2 * world.rows[row].base, rel=0.2)

@@ -326,11 +326,11 @@ def test_the_walk_reads_the_code_that_runs() -> None:
 
 
 CEILINGS = {
-    "import chain": 23,
-    "class names used twice": 110,
+    "import chain": 21,
+    "class names used twice": 45,
     "entries of a folder": 29,
     "modules outside stats that import it": 40,
-    "lines of product Python": 89_000,
+    "lines of product Python": 88_700,
 }
 """What may only fall: how much of the tree one must hold in mind. Lower a number when it has fallen."""
 PRODUCT = ("dashboard", "experiments", "shared", "subsystem")

@@ -13,7 +13,7 @@ from dashboard.archive.chain import State
 from dashboard.archive.manifests import Folder, Link, StoredFile
 from dashboard.archive.objects import Objects, UnreadableSourceError
 from tvmdash.files import trees
-from tvmdash.files.trees import Bounds, Entry, Fault, Problem
+from tvmdash.files.trees import Bounds, Fault, Problem, TreeEntry
 
 CACHE_TAG = "CACHEDIR.TAG"
 CACHE_SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55"
@@ -49,7 +49,7 @@ class Scan:
         outside = ((folder, path[len(place) + 1 :]) for place, folder in self.beside.items() if _is_in(path, place))
         return next(outside, (home, path))
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: TreeEntry) -> None:
         """Note what belongs into the archive."""
         if entry.is_link:
             self.links[entry.path] = entry.target
@@ -124,7 +124,7 @@ def _is_derived(path: str, name: str) -> bool:
     return path == _GRAPHS or (path.startswith(_STORE) and path == f"results/{name}")
 
 
-def _is_cache_tag(root: Path, entry: Entry) -> bool:
+def _is_cache_tag(root: Path, entry: TreeEntry) -> bool:
     """Whether the folder that this file lies in is a cache; the home itself is none."""
     if not entry.folder:
         return False

@@ -51,7 +51,7 @@ def _list_stored(folder: Path) -> list[Path]:
     return sorted(path.parent for path in folder.glob(f"[!.]*/{MANIFEST}"))
 
 
-def use(artifact: Artifact, deadline: locks.Deadline) -> Lock | None:
+def use(artifact: Artifact, deadline: locks.LockDeadline) -> Lock | None:
     """Keep `artifact` from being removed until the lock is released; None where it is already gone."""
     lease = locks.shared(_lock_path(artifact.path.parent, artifact.key), deadline)
     try:
@@ -66,7 +66,7 @@ def use(artifact: Artifact, deadline: locks.Deadline) -> Lock | None:
     return lease
 
 
-def claim(folder: Path, base: str, deadline: locks.Deadline) -> Lock:
+def claim(folder: Path, base: str, deadline: locks.LockDeadline) -> Lock:
     """Be the only one who builds `base` in `folder`."""
     return locks.exclusive(_lock_path(folder, _name_build_lock(base)), f"building {base}", deadline)
 
@@ -86,7 +86,7 @@ def workplace(folder: Path, base: str) -> Iterator[Path]:
         trees.remove(parent)
 
 
-def put(new: Path, folder: Path, key: str, deadline: locks.Deadline) -> None:
+def put(new: Path, folder: Path, key: str, deadline: locks.LockDeadline) -> None:
     """Make the proven build in `new` be the artifact `key`, in one step; a broken one there is first let go of."""
     with locks.exclusive(_lock_path(folder, key), f"replacing {key}", deadline):
         common.swap_in(new, folder / key)

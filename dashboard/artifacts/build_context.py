@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.locks import LockDeadline
 from dashboard.process.sandbox import Guest
 
 
@@ -19,5 +19,5 @@ class BuildContext:
 
     folder: Path
     log_folder: Path
-    deadline: Deadline
+    deadline: LockDeadline
     guest: Guest | None = None

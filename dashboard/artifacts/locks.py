@@ -13,7 +13,7 @@ from tvmdash.files import lock
 from tvmdash.files.lock import Lock
 
 
-class Deadline:
+class LockDeadline:
     """A moment on the monotonic clock by which a piece of work has to be done."""
 
     def __init__(self, timeout_s: float) -> None:
@@ -31,19 +31,19 @@ def try_exclusive(path: Path, purpose: str) -> Lock | None:
     return lock.take(path, purpose)
 
 
-def exclusive(path: Path, purpose: str, deadline: Deadline) -> Lock:
+def exclusive(path: Path, purpose: str, deadline: LockDeadline) -> Lock:
     """The lock, waited for until `deadline`; then ArtifactError says who holds it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return lock.take(path, purpose, within_s=deadline.left_s()) or _refuse(path, deadline)
 
 
-def shared(path: Path, deadline: Deadline) -> Lock:
+def shared(path: Path, deadline: LockDeadline) -> Lock:
     """A lock that any number of nights hold together while nobody holds it exclusively."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return lock.take(path, shared=True, within_s=deadline.left_s()) or _refuse(path, deadline)
 
 
-def _refuse(path: Path, deadline: Deadline) -> NoReturn:
+def _refuse(path: Path, deadline: LockDeadline) -> NoReturn:
     raise ArtifactError(
         f"{path}: gave up after waiting {deadline.timeout_s:.0f} s for {holder_of(path)}. Let it finish, or allow "
         "more time."

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dashboard.artifacts.artifact import ArtifactError, ArtifactSpec
 from dashboard.artifacts.git.mirror import Mirror
-from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.locks import LockDeadline
 from dashboard.artifacts.provide import PROVIDERS, list_here
 from dashboard.artifacts.spec import GIT, LATEST, Fallback, provider_of, source_of
 from dashboard.artifacts.wheel import package_index
@@ -28,7 +28,12 @@ class Lookup:
 
 
 def look_up(
-    spec: ArtifactSpec, folder: Path, deadline: Deadline, *, rebuild: bool, fallback: Fallback = Fallback.UNREACHABLE
+    spec: ArtifactSpec,
+    folder: Path,
+    deadline: LockDeadline,
+    *,
+    rebuild: bool,
+    fallback: Fallback = Fallback.UNREACHABLE,
 ) -> Lookup:
     """As `provide` would choose: of the artifacts in `folder` and, where `rebuild` allows it, of what is offered."""
     here = [artifact.version for artifact in list_here(spec, folder)]
@@ -45,7 +50,7 @@ def look_up(
     return Lookup(version, version in here, is_asked=True)
 
 
-def _ask(spec: ArtifactSpec, folder: Path, deadline: Deadline) -> str:
+def _ask(spec: ArtifactSpec, folder: Path, deadline: LockDeadline) -> str:
     """The version that the source has for `spec` now; ArtifactError where it has none, or does not answer."""
     if provider_of(spec) == GIT:
         Mirror.of(folder, spec.remote).check_offered(spec.branch, deadline)

@@ -13,7 +13,7 @@ from typing import Any
 
 from dashboard.artifacts import health
 from dashboard.artifacts.artifact import ArtifactError
-from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.locks import LockDeadline
 from dashboard.process import process
 from dashboard.process.sandbox import Guest
 from tvmdash import common
@@ -48,7 +48,7 @@ def prove(
     *,
     scratch: Path,
     log: Path,
-    deadline: Deadline,
+    deadline: LockDeadline,
     guest: Guest | None = None,
 ) -> Health:
     """The health of the build at `pythonpath`; ArtifactError says at which step and how it failed.
@@ -67,7 +67,7 @@ class Check:
     library_path: Sequence[Path]
     scratch: Path
     log: Path
-    deadline: Deadline
+    deadline: LockDeadline
     variables: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, argv: Sequence[str], guest: Guest | None = None) -> str:

@@ -23,7 +23,7 @@ from dashboard.artifacts.artifact import (
 )
 from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git import git_provider
-from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.locks import LockDeadline
 from dashboard.artifacts.spec import GIT, WHEEL, Fallback, check_spec, provider_of
 from dashboard.artifacts.wheel import wheel_provider
 from dashboard.process.sandbox import Guest
@@ -117,7 +117,7 @@ def provide(
         raise ArtifactError(
             f"{folder}: a path that contains {os.pathsep!r} cannot be on PYTHONPATH. Choose another folder."
         )
-    context = BuildContext(folder.absolute(), log_folder.absolute(), Deadline(timeout_s))
+    context = BuildContext(folder.absolute(), log_folder.absolute(), LockDeadline(timeout_s))
     request = _Request(spec, provider, context, guest_of, fallback)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -134,7 +134,7 @@ def provide(
 def take(path: Path) -> Provided:
     """The artifact in the folder `path`, leased; ArtifactError where it is not there. The network is left alone."""
     artifact = read_artifact(path)
-    lease = artifact_store.use(artifact, Deadline(_LEASE_S))
+    lease = artifact_store.use(artifact, LockDeadline(_LEASE_S))
     if lease is None:
         raise ArtifactError(f"{path.name}: was removed from {path.parent} by another process.")
     return Provided(artifact, "", lease)

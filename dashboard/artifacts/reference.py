@@ -15,7 +15,7 @@ from typing import Any
 
 from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec, runs_here
-from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.locks import LockDeadline
 from dashboard.artifacts.provide import Provided, list_here, provide, take
 from dashboard.artifacts.spec import GIT, LATEST, WHEEL, source_of
 from dashboard.artifacts.wheel import package_index, wheel_provider
@@ -29,7 +29,7 @@ _BUILT_ALIKE = ("remote", "options", "toolchain", "source", "python", "machine")
 
 
 @dataclass(frozen=True)
-class Tonight:
+class TonightsBuild:
     """One of tonight's TVMs, got for `spec`; `others`: what else is got tonight. `nights`: earlier ones, newest first.
 
     The reference is looked for in `folder`, and in the package index where `rebuild` allows the network.
@@ -46,29 +46,29 @@ class Tonight:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundReference:
     """The reference, None where there is none, and what people should know of how it was found."""
 
     provided: Provided | None
     notes: tuple[str, ...] = ()
 
 
-def find(tonight: Tonight) -> Found:
+def find(tonight: TonightsBuild) -> FoundReference:
     """The reference of one of tonight's TVMs; nothing is raised where it cannot be had, a note says so."""
     if tonight.artifact.provider == GIT:
         return _find_build(tonight)
-    found = _find_build(tonight) if source_of(tonight.spec).pre else Found(None)
+    found = _find_build(tonight) if source_of(tonight.spec).pre else FoundReference(None)
     return found if found.provided else _find_release(tonight)
 
 
-def _find_build(tonight: Tonight) -> Found:
+def _find_build(tonight: TonightsBuild) -> FoundReference:
     """Nothing is built for it, so one that was removed is passed over."""
     there = {artifact.key: artifact for artifact in artifact_store.artifacts_in(tonight.folder)}
     for key in list_builds_before(tonight.artifact, tonight.spec, tonight.others, tonight.nights):
         if key in there and runs_here(there[key]):
             with contextlib.suppress(ArtifactError):  # it was removed just now
-                return Found(take(there[key].path))
-    return Found(None)
+                return FoundReference(take(there[key].path))
+    return FoundReference(None)
 
 
 def list_builds_before(
@@ -122,8 +122,8 @@ def find_kept_release(version: str, tvm: ArtifactSpec, nights: Sequence[Night]) 
     return None
 
 
-def _find_release(tonight: Tonight) -> Found:
-    deadline = Deadline(tonight.timeout_s)
+def _find_release(tonight: TonightsBuild) -> FoundReference:
+    deadline = LockDeadline(tonight.timeout_s)
     kept = find_kept_release(tonight.artifact.version, tonight.spec, tonight.nights)
     if kept is not None:
         return _provide_first([kept.version], tonight, deadline)
@@ -141,18 +141,20 @@ def _find_release(tonight: Tonight) -> Found:
     return _provide_first(before, tonight, deadline)
 
 
-def _find_without_index(here: Sequence[str], tonight: Tonight, deadline: Deadline, error: ArtifactError) -> Found:
+def _find_without_index(
+    here: Sequence[str], tonight: TonightsBuild, deadline: LockDeadline, error: ArtifactError
+) -> FoundReference:
     unknown = f"Could not determine the release before TVM {tonight.artifact.version}"
     if not here:
-        return Found(None, (f"{unknown}, so TVM is measured without a reference: {error}",))
+        return FoundReference(None, (f"{unknown}, so TVM is measured without a reference: {error}",))
     found = _provide_first(here, tonight, deadline)
-    return Found(
+    return FoundReference(
         found.provided,
         (f"{unknown}, so the newest older release on this machine is the reference: {error}", *found.notes),
     )
 
 
-def _provide_first(versions: Sequence[str], tonight: Tonight, deadline: Deadline) -> Found:
+def _provide_first(versions: Sequence[str], tonight: TonightsBuild, deadline: LockDeadline) -> FoundReference:
     """The first of these releases that can be had and is healthy."""
     faults: dict[str, ArtifactError] = {}
     for version in versions[:MOST_TRIES]:
@@ -167,8 +169,10 @@ def _provide_first(versions: Sequence[str], tonight: Tonight, deadline: Deadline
         except ArtifactError as error:
             faults[version] = error
             continue
-        return Found(provided, _describe_faults(faults, f"TVM {version} is used instead"))
-    return Found(None, _describe_faults(faults, f"TVM {tonight.artifact.version} is measured without a reference"))
+        return FoundReference(provided, _describe_faults(faults, f"TVM {version} is used instead"))
+    return FoundReference(
+        None, _describe_faults(faults, f"TVM {tonight.artifact.version} is measured without a reference")
+    )
 
 
 def _describe_faults(faults: Mapping[str, ArtifactError], consequence: str) -> tuple[str, ...]:

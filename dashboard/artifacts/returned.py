@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import MANIFEST, ArtifactError, read_artifact, runs_here
-from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.locks import LockDeadline
 from tvmdash import common
 from tvmdash.errors import DashboardError
 from tvmdash.files import trees
@@ -37,8 +37,8 @@ def take_in(source: Path, folder: Path) -> list[str]:
 
 def _move(path: Path, folder: Path) -> None:
     with (
-        artifact_store.claim(folder, path.name, Deadline(_WAIT_S)),
+        artifact_store.claim(folder, path.name, LockDeadline(_WAIT_S)),
         artifact_store.workplace(folder, path.name) as place,
     ):
         common.copy_tree(path, place)
-        artifact_store.put(place, folder, path.name, Deadline(_WAIT_S))
+        artifact_store.put(place, folder, path.name, LockDeadline(_WAIT_S))

@@ -36,7 +36,7 @@ _SILENT = {"heartbeat_url": "", "website_url": ""}
 
 
 @dataclass(frozen=True)
-class Trial:
+class SmokeTrial:
     """What is tried: `name`, a job of the kind `row` whose code lies in `code`, with this config."""
 
     row: Pipeline
@@ -69,7 +69,7 @@ def _count_scripts(folder: Path, row: Pipeline) -> int:
     return sum((folder / stage.script).is_file() for stage in row.stages)
 
 
-def trial_of(named: str, base: Home, code: CodeFolders, config_file: Path | None) -> Trial:
+def trial_of(named: str, base: Home, code: CodeFolders, config_file: Path | None) -> SmokeTrial:
     """What to try: with the config in `config_file`, else that of the base home, else none but the defaults."""
     row, name, code = find_job(named, code)
     path = config_file or base.config(row.kind, name) / CONFIG_FILE
@@ -79,10 +79,10 @@ def trial_of(named: str, base: Home, code: CodeFolders, config_file: Path | None
     sized = {"size": SMOKE} if row.measures else {}
     config = {**given, "active": True, "notify": [], **sized}
     config.pop("tvms", None)
-    return Trial(row, name, code, config)
+    return SmokeTrial(row, name, code, config)
 
 
-def make_scratch_home(trial: Trial, base: Home, root: Path | None) -> Home:
+def make_scratch_home(trial: SmokeTrial, base: Home, root: Path | None) -> Home:
     """A home with this job alone, in `root` or a temporary folder; it takes its TVM from where the base home does."""
     config = read_home_config(base)
     if lock.is_held(base):
@@ -114,7 +114,7 @@ def _make_home_config(base: Home, config: HomeConfig) -> dict[str, Any]:
     return {**dict(own), **folders, **names, **_QUIET, **_SILENT, "artifact_dir": artifacts}
 
 
-def plan_of(trial: Trial, home: Home) -> Plan:
+def plan_of(trial: SmokeTrial, home: Home) -> Plan:
     """The plan of the scratch home's night."""
     return make_plan(home, trial.code, seed=int(os.environ.get("TVMDASH_SEED", "0")))
 

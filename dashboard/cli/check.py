@@ -25,7 +25,7 @@ from dashboard.plan.plan import find_jobs, make_plan
 from dashboard.process import process
 from dashboard.schedule import refusal
 from dashboard.schedule.refusal import Ending
-from dashboard.upkeep.finding import Finding, Severity, make_fault, make_warning
+from dashboard.upkeep.finding import HomeFinding, Severity, make_fault, make_warning
 from tvmdash import config_util, records
 from tvmdash.config_util import CONFIG_FILE, ConfigError
 from tvmdash.contracts.routes import SUBSYSTEM, THREADS
@@ -62,7 +62,7 @@ def _check(arguments: argparse.Namespace) -> int:
     return USAGE if faults else OK_CODE
 
 
-def judge_last_start(home: Home) -> Finding | None:
+def judge_last_start(home: Home) -> HomeFinding | None:
     """How the last start ended where no complete night came of it; None where it did well, or a night runs."""
     last = next(home.last_nights(1), None)
     if lock.is_held(home):
@@ -162,7 +162,7 @@ def _find_folder_faults(plan: Plan) -> Iterator[str]:
 
 def _find_route_faults(plan: Plan) -> Iterator[str]:
     """Routes that nobody serves, or that cannot be opened; other faults of one the subsystem's own check finds."""
-    from tvmdash.routes.config import Kind, read_what_is_good  # the detector's imports cost the other verbs time
+    from tvmdash.routes.config import RouteKind, read_what_is_good  # the detector's imports cost the other verbs time
     from tvmdash.routes.deliver import SENDERS
 
     active = {job.name for job in plan.subsystems}
@@ -171,7 +171,7 @@ def _find_route_faults(plan: Plan) -> Iterator[str]:
             SENDERS[route.kind](route, plan.home.root)
         except DashboardError as error:
             yield f"{plan.home.config_file}: $.routes.{route.name}: {error}"
-        subsystem = THREADS if route.kind is Kind.SLACK else SUBSYSTEM
+        subsystem = THREADS if route.kind is RouteKind.SLACK else SUBSYSTEM
         if subsystem not in active:
             config = plan.home.configs("subsystem") / subsystem / CONFIG_FILE
             yield (

@@ -10,7 +10,7 @@ from typing import Any
 
 from dashboard.artifacts.artifact import Artifact
 from dashboard.artifacts.provide import list_here
-from dashboard.artifacts.runtimes.survey import Finding, survey
+from dashboard.artifacts.runtimes.survey import DeviceFinding, survey
 from dashboard.cli.arguments import OK_CODE, USAGE, Verbs, add_home_verb, find_code
 from dashboard.plan.devices import FIELD, list_devices, takes_devices
 from dashboard.plan.job import CodeFolders
@@ -75,7 +75,7 @@ def _add_to_experiment(home: Home, device: str, name: str) -> Path:
     return file
 
 
-def survey_devices(plan: Plan, devices: Sequence[Device] | None = None) -> list[Finding]:
+def survey_devices(plan: Plan, devices: Sequence[Device] | None = None) -> list[DeviceFinding]:
     """A sentence for each device, by default those that an experiment of this machine asks for.
 
     On the newest TVM of the home's own that is at hand.
@@ -86,10 +86,12 @@ def survey_devices(plan: Plan, devices: Sequence[Device] | None = None) -> list[
     return [replace(finding, text=f"Device {device.name}: {finding.text}") for device, finding in found]
 
 
-def _survey(device: Device, artifact: Artifact | None, source: str) -> Finding:
+def _survey(device: Device, artifact: Artifact | None, source: str) -> DeviceFinding:
     if device.tracker is not None:
         host, port = device.tracker
-        return Finding(f"reached through the RPC tracker {host}:{port}; it is not contacted until it is measured.")
+        return DeviceFinding(
+            f"reached through the RPC tracker {host}:{port}; it is not contacted until it is measured."
+        )
     return survey(device.kind, device.index, artifact, source)
 
 

@@ -25,7 +25,7 @@ from dashboard.schedule import starters
 from dashboard.schedule.schedule import find_schedule
 from dashboard.schedule.watch import watch
 from dashboard.upkeep import disk, drill, indexes, steadiness, strays
-from dashboard.upkeep.finding import Finding, Severity, make_fault, make_good, make_warning
+from dashboard.upkeep.finding import HomeFinding, Severity, make_fault, make_good, make_warning
 from dashboard.upkeep.strays import Returning, Stray
 from tvmdash import common
 from tvmdash.contracts.routes import format_fault, read_states
@@ -75,7 +75,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
     return SOME_FAILED if left else OK_CODE
 
 
-def _examine(home: Home, code: CodeFolders, arguments: argparse.Namespace) -> Iterator[Finding]:
+def _examine(home: Home, code: CodeFolders, arguments: argparse.Namespace) -> Iterator[HomeFinding]:
     """Everything, the home's own files first."""
     now = common.utc_now()
     yield from _find_in_config(home, code, rebuild=not arguments.no_rebuild_tvm)
@@ -99,7 +99,7 @@ def _examine(home: Home, code: CodeFolders, arguments: argparse.Namespace) -> It
     yield from steadiness.examine()
 
 
-def _find_in_config(home: Home, code: CodeFolders, *, rebuild: bool) -> Iterator[Finding]:
+def _find_in_config(home: Home, code: CodeFolders, *, rebuild: bool) -> Iterator[HomeFinding]:
     """The findings of `check`: configs, scripts, folders, hosts, TVMs, devices."""
     faults = find_faults(home, code)
     remedy = f"python3 -m dashboard check {home.root} runs only these checks and is faster."
@@ -115,7 +115,7 @@ def _find_in_config(home: Home, code: CodeFolders, *, rebuild: bool) -> Iterator
             yield make_fault("drivers", line.text, remedy) if line.is_fault else make_good("drivers", line.text)
 
 
-def _find_in_history(home: Home, now: datetime.datetime, *, is_clock_right: bool) -> Iterator[Finding]:
+def _find_in_history(home: Home, now: datetime.datetime, *, is_clock_right: bool) -> Iterator[HomeFinding]:
     ahead = strays.list_ahead(home, now)
     if strays.are_too_many(ahead) and not is_clock_right:
         text = (
@@ -148,7 +148,7 @@ def _make_return(home: Home, item: Returning) -> Callable[[], str]:
     return lambda: " ".join(strays.put_back(home, [item]))
 
 
-def _find_in_indexes(home: Home) -> Iterator[Finding]:
+def _find_in_indexes(home: Home) -> Iterator[HomeFinding]:
     differences = list(indexes.find_differences(home))
     if differences:
         text = f"the series index does not match the data files: {format_list(differences, _NAMED)}."
@@ -158,7 +158,7 @@ def _find_in_indexes(home: Home) -> Iterator[Finding]:
         yield make_good("index", "the series index covers every night that has data files.")
 
 
-def _find_in_schedule(home: Home, now: datetime.datetime) -> Iterator[Finding]:
+def _find_in_schedule(home: Home, now: datetime.datetime) -> Iterator[HomeFinding]:
     try:
         schedule = find_schedule(home)
     except DashboardError as error:
@@ -189,7 +189,7 @@ def _find_in_schedule(home: Home, now: datetime.datetime) -> Iterator[Finding]:
         yield make_good("schedule", f"nights run on schedule: {schedule}.")
 
 
-def _find_in_archives(home: Home, config: HomeConfig, now: datetime.datetime, *, drills: bool) -> Iterator[Finding]:
+def _find_in_archives(home: Home, config: HomeConfig, now: datetime.datetime, *, drills: bool) -> Iterator[HomeFinding]:
     if config.backup_copy:
         yield _judge_copy(config, drill.read_drill(home, drill.OF_COPY))
     if not home.night_stamps():
@@ -215,7 +215,7 @@ def _find_in_archives(home: Home, config: HomeConfig, now: datetime.datetime, *,
         yield make_good("archives", f"{tried}; the copy was deleted ({last.at[:8]}).")
 
 
-def _judge_copy(config: HomeConfig, last: drill.Drill | None) -> Finding:
+def _judge_copy(config: HomeConfig, last: drill.Drill | None) -> HomeFinding:
     """By the last weekly drill: fetching all of it is no matter of a moment."""
     remedy = f"python3 -m dashboard verify {config.backup_copy} fetches and checks all of it."
     if last is None:
@@ -226,21 +226,21 @@ def _judge_copy(config: HomeConfig, last: drill.Drill | None) -> Finding:
     return make_good("archives", f"test restore of {last.archive} from {config.backup_copy} succeeded ({last.at[:8]}).")
 
 
-def _find_set_aside(config: HomeConfig) -> Iterator[Finding]:
+def _find_set_aside(config: HomeConfig) -> Iterator[HomeFinding]:
     paths = folders.list_set_aside(config.tmp_data)
     if paths:
         text = f"nights could not tidy {format_list([*map(str, paths)], _NAMED)} and moved it aside."
         yield make_warning("set aside", text, "The notes of those nights say why. Delete it once nobody needs it.")
 
 
-def _find_tools() -> Iterator[Finding]:
+def _find_tools() -> Iterator[HomeFinding]:
     lacking = {tool: remedy for tool, remedy in _TOOLS.items() if shutil.which(tool) is None}
     yield from (make_warning("tools", f"{tool} is not installed.", remedy) for tool, remedy in lacking.items())
     if not lacking:
         yield make_good("tools", f"{', '.join(_TOOLS)} are installed.")
 
 
-def _find_in_routes(home: Home) -> Iterator[Finding]:
+def _find_in_routes(home: Home) -> Iterator[HomeFinding]:
     states = list(read_states(home))
     faults = list(filter(None, map(format_fault, states)))
     yield from (make_fault("routes", text, f"python3 -m dashboard routes {home.root} --test") for text in faults)
@@ -265,7 +265,7 @@ def _is_anybody_told(home: Home) -> bool:
         return True  # told as the config's fault
 
 
-def _find_permissions(home: Home, config: HomeConfig) -> Iterator[Finding]:
+def _find_permissions(home: Home, config: HomeConfig) -> Iterator[HomeFinding]:
     """Folders that nights write to but that belong to another user, e.g. after a night that was run as root."""
     own = os.getuid()
     folders = [home.root, home.nights, *(home.data(name) for name in home.experiments_with_data()), *config.folders]

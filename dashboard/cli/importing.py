@@ -13,7 +13,7 @@ from pathlib import Path
 from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, add_home_verb
 from dashboard.importing.formats import FORMATS
 from dashboard.importing.ingest import BROKEN, IN_ALREADY, SKIPPED, TAKEN, ImportReport, ImportRequest, ingest
-from dashboard.importing.parsed import Reading
+from dashboard.importing.parsed import ImportReading
 from dashboard.night import lock
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
@@ -43,7 +43,7 @@ def _import(arguments: argparse.Namespace) -> int:
 
 
 @dataclass(frozen=True)
-class Done:
+class ImportedFiles:
     """How many nights and files came to which state."""
 
     counts: Counter[str]
@@ -54,9 +54,9 @@ class Done:
         return self.counts[BROKEN] > 0
 
 
-def run(home: Path, options: argparse.Namespace, say: Callable[[str], None]) -> Done:
+def run(home: Path, options: argparse.Namespace, say: Callable[[str], None]) -> ImportedFiles:
     """Import; `say` a line for each file and then the sum. DashboardError where the source holds no results."""
-    reading = Reading(_parse_zone(options.timezone))
+    reading = ImportReading(_parse_zone(options.timezone))
     request = ImportRequest(Home(home), options.source, options.experiment, reading, options.dry_run)
     counted: Counter[str] = Counter()
     results = 0
@@ -69,7 +69,7 @@ def run(home: Path, options: argparse.Namespace, say: Callable[[str], None]) -> 
         known = ", ".join(file_format.name for file_format in FORMATS)
         raise DashboardError(f"{options.source}: no results in a supported format. Supported formats: {known}.")
     say(_sum(counted, options))
-    return Done(counted)
+    return ImportedFiles(counted)
 
 
 def _parse_zone(name: str) -> zoneinfo.ZoneInfo:

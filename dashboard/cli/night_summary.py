@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dashboard.artifacts.runtimes.survey import Finding
+from dashboard.artifacts.runtimes.survey import DeviceFinding
 from dashboard.cli.references import summarize_references
 from dashboard.night import estimate, progress, setup_cache
-from dashboard.night.deadlines import Deadlines
+from dashboard.night.deadlines import NightDeadlines
 from dashboard.plan.hosts import Launcher
 from dashboard.plan.job import Job
 from dashboard.plan.night_plan import Plan
@@ -136,7 +136,7 @@ def _format_table(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def summarize_plan(plan: Plan, tvms: Sequence[Finding]) -> str:
+def summarize_plan(plan: Plan, tvms: Sequence[DeviceFinding]) -> str:
     """Describe what a night would do, in order, on these TVMs, and which jobs are rejected and why."""
     seed = "drawn when the night starts; the order below is an example" if plan.drawn else f"seed {plan.seed}"
     order = f"in random order ({seed})" if plan.config.randomize else "by priority, then name"
@@ -172,7 +172,7 @@ def _format_host(plan: Plan, name: str) -> str:
 
 def _format_phases(plan: Plan) -> list[str]:
     lines = []
-    deadlines = Deadlines(plan.home, plan.config)
+    deadlines = NightDeadlines(plan.home, plan.config)
     stages = dict.fromkeys(stage.name for job in plan.experiments for stage in job.stages)
     order = [name for name in ("setup", "run", "analyze", "visualize", "summarize") if name in stages]
     for name in order:
@@ -189,7 +189,7 @@ def _format_phases(plan: Plan) -> list[str]:
     return lines
 
 
-def _format_step(job: Job, plan: Plan, name: str, deadlines: Deadlines) -> str:
+def _format_step(job: Job, plan: Plan, name: str, deadlines: NightDeadlines) -> str:
     stage = next(stage for stage in job.stages if stage.name == name)
     deadline = deadlines.find(job, stage, setup_cache.fingerprint(job.folder, job.config))
     usual = f", usually {format_duration(deadline.usual_s)}" if deadline.usual_s is not None else ""

@@ -7,13 +7,20 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from dashboard.artifacts.artifact import ArtifactSpec
-from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.locks import LockDeadline
 from dashboard.artifacts.lookup import Lookup, look_up
-from dashboard.artifacts.runtimes.survey import Finding
+from dashboard.artifacts.runtimes.survey import DeviceFinding
 from dashboard.artifacts.spec import LATEST, WHEEL, provider_of
 from dashboard.plan.job import Alone
 from dashboard.plan.night_plan import Plan
-from dashboard.plan.reference import Expected, Forecast, find_named, forecast_references, format_spec, list_paired
+from dashboard.plan.reference import (
+    ExpectedReference,
+    Forecast,
+    find_named,
+    forecast_references,
+    format_spec,
+    list_paired,
+)
 from dashboard.plan.settings import ReferenceRule
 from tvmdash import common
 from tvmdash.text import format_list
@@ -37,18 +44,18 @@ def add_no_look_up(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-rebuild-tvm", action="store_true", help=text)
 
 
-def survey_tvms(plan: Plan, *, rebuild: bool) -> list[Finding]:
+def survey_tvms(plan: Plan, *, rebuild: bool) -> list[DeviceFinding]:
     """A sentence for each TVM and named reference that a night which began now would take; a fault where it has none.
 
     rebuild: whether the night may get one, so that its source is asked.
     """
-    deadline, config = Deadline(_LOOK_UP_S), plan.config
+    deadline, config = LockDeadline(_LOOK_UP_S), plan.config
     findings = []
     named = dict.fromkeys(find_named(tvm, config) for tvm in list_paired(plan.experiments, config))
     for spec in dict.fromkeys((*plan.artifacts, *filter(None, named))):
         found = look_up(spec, config.artifacts, deadline, rebuild=rebuild, fallback=config.fallback)
         text = f"TVM: {format_spec(spec)}{_format_names(plan, spec)}{_format_found(spec, found)}"
-        findings.append(Finding(text, is_fault=bool(found.fault) and not found.version))
+        findings.append(DeviceFinding(text, is_fault=bool(found.fault) and not found.version))
     return findings
 
 
@@ -80,12 +87,12 @@ def summarize_references(plan: Plan) -> list[str]:
     return [*lines, *([f"Measured alone: {format_list(alone, _NAMED)}."] if lines and alone else [])]
 
 
-_UNKNOWN: Mapping[Expected, str] = MappingProxyType(
+_UNKNOWN: Mapping[ExpectedReference, str] = MappingProxyType(
     {
-        Expected.ITSELF: "itself (an A/A test)",
-        Expected.RELEASE_BEFORE: "the previous release, which the night looks up in the package index",
-        Expected.NIGHTLY_BEFORE: "the version before it, which the night looks up where the wheels come from",
-        Expected.FIRST_BUILD: "none; no earlier night built it",
+        ExpectedReference.ITSELF: "itself (an A/A test)",
+        ExpectedReference.RELEASE_BEFORE: "the previous release, which the night looks up in the package index",
+        ExpectedReference.NIGHTLY_BEFORE: "the version before it, which the night looks up where the wheels come from",
+        ExpectedReference.FIRST_BUILD: "none; no earlier night built it",
     }
 )
 """What is said of a reference that nobody knows by name."""
@@ -93,12 +100,12 @@ _UNKNOWN: Mapping[Expected, str] = MappingProxyType(
 
 def _describe(item: Forecast) -> str:
     match item.expected:
-        case Expected.NAMED:
+        case ExpectedReference.NAMED:
             return item.reference
-        case Expected.KEPT:
+        case ExpectedReference.KEPT:
             newer = f"; if tonight's TVM is no longer {item.last}, the release before it" if item.last else ""
             return f"TVM {item.reference}, as on previous nights{newer}"
-        case Expected.BUILD_BEFORE:
+        case ExpectedReference.BUILD_BEFORE:
             return f"the last build before it that differs; the last night measured {item.last}"
         case _:
             return _UNKNOWN[item.expected]

@@ -22,7 +22,7 @@ from dashboard.plan.settings import ReferenceRule
 from tvmdash import common, config_util
 from tvmdash.errors import DashboardError
 from tvmdash.files import trees
-from tvmdash.files.trees import Entry
+from tvmdash.files.trees import TreeEntry
 
 OWN = "own"
 """The folder of the code that holds the experiments which are not of this repository."""
@@ -37,7 +37,7 @@ _KEPT_RAW_NIGHTS = 3
 
 
 @dataclass(frozen=True)
-class Code:
+class BundledCode:
     """The dashboard's code as a tar archive, `file`, and the hash of all that is in it; has_own: the folder OWN."""
 
     hash: str
@@ -45,7 +45,7 @@ class Code:
     has_own: bool
 
 
-def pack_code(jobs: Iterable[Job], folder: Path) -> Code:
+def pack_code(jobs: Iterable[Job], folder: Path) -> BundledCode:
     """Pack this repository, without subsystems, and the experiments of `jobs` that lie elsewhere, into `folder`."""
     if not (REPOSITORY / "requirements.txt").is_file():
         raise DashboardError(
@@ -58,7 +58,7 @@ def pack_code(jobs: Iterable[Job], folder: Path) -> Code:
         content = os.readlink(path).encode() if _is_link(name, path) else path.read_bytes()
         digest.update(f"{name}\0{_mode(path)}\0{len(content)}\0".encode("utf-8", "surrogateescape") + content)
     has_own = any(name.startswith(f"{OWN}/") for name in files)
-    code = Code(digest.hexdigest()[:24], folder / f"code-{digest.hexdigest()[:24]}.tar", has_own)
+    code = BundledCode(digest.hexdigest()[:24], folder / f"code-{digest.hexdigest()[:24]}.tar", has_own)
     folder.mkdir(parents=True, exist_ok=True)
     with tarfile.open(code.file, "w", format=tarfile.PAX_FORMAT) as archive:
         for name, path in files.items():
@@ -86,7 +86,7 @@ def _list_files(path: Path, name: str) -> Iterator[tuple[str, Path]]:
             yield f"{name}/{entry.path}", whole
 
 
-def _is_left_out(entry: Entry) -> bool:
+def _is_left_out(entry: TreeEntry) -> bool:
     return (entry.is_folder and entry.name in _LEFT_OUT) or entry.name.endswith(".pyc")
 
 
@@ -123,7 +123,7 @@ class Tvms:
             yield from (tonight[tvm].key for tonight in (self.have, self.references) if tvm in tonight)
 
 
-def pack_config(plan: Plan, host: Host, jobs: Sequence[Job], code: Code, tvms: Tvms) -> bytes:
+def pack_config(plan: Plan, host: Host, jobs: Sequence[Job], code: BundledCode, tvms: Tvms) -> bytes:
     """The config folder of the host's own home, as a tar archive: the home's, as far as it is about `jobs`."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
@@ -138,7 +138,7 @@ def pack_config(plan: Plan, host: Host, jobs: Sequence[Job], code: Code, tvms: T
     return buffer.getvalue()
 
 
-def _make_home_config(plan: Plan, host: Host, code: Code, tvms: Tvms) -> Mapping[str, Any]:
+def _make_home_config(plan: Plan, host: Host, code: BundledCode, tvms: Tvms) -> Mapping[str, Any]:
     config, value = plan.config, common.read_json(plan.home.config_file)
     spec = _pin(config.tvm, tvms.have)
     return {

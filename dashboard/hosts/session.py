@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 from dashboard.hosts import launcher, messages, parcels
-from dashboard.hosts.bundle import Code
+from dashboard.hosts.bundle import BundledCode
 from dashboard.hosts.channel import Channel, ChannelError, SilenceError
 from dashboard.hosts.copies import Copies
 from dashboard.hosts.messages import (
@@ -73,7 +73,7 @@ class Session:
         self.is_copying = False
         """Whether it was sent a TVM tonight."""
 
-    def open(self, code: Code) -> Hello:
+    def open(self, code: BundledCode) -> Hello:
         """Reach the host, see to it that it has the code, and start its worker there."""
         argv = launcher.make_command(self._host, code.hash, self._home)
         self._log.parent.mkdir(parents=True, exist_ok=True)
@@ -133,7 +133,7 @@ class Session:
         if self._lines > _MOST_LINES:
             raise ChannelError(f"{self._host.name}: sent more than {_MOST_LINES} lines, which no worker does.")
 
-    def _send_code(self, code: Code) -> None:
+    def _send_code(self, code: BundledCode) -> None:
         with code.file.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             self._channel.send_raw(str(size), file, size, _ENVIRONMENT_S)

@@ -10,7 +10,7 @@ import datetime
 import re
 from collections.abc import Iterator
 
-from dashboard.importing.parsed import Format, ParsedNight, Reading, check_mapping
+from dashboard.importing.parsed import ImportFormat, ImportReading, ParsedNight, check_mapping
 from dashboard.importing.source import File
 from tvmdash import records
 from tvmdash.errors import DashboardError
@@ -24,7 +24,7 @@ def _owns(file: File) -> bool:
     return _NAME.fullmatch(file.name.name) is not None
 
 
-def parse_stamp(text: str, reading: Reading) -> datetime.datetime:
+def parse_stamp(text: str, reading: ImportReading) -> datetime.datetime:
     """The UTC moment of the ancestor's stamp."""
     try:
         return reading.moment(datetime.datetime.strptime(text, STAMP_FORMAT))  # noqa: DTZ007 - its zone is the reading's
@@ -32,7 +32,7 @@ def parse_stamp(text: str, reading: Reading) -> datetime.datetime:
         raise DashboardError(f"{text!r:.40} is not a timestamp like 08-02-2019-0315.") from error
 
 
-def _read(file: File, reading: Reading) -> Iterator[ParsedNight]:
+def _read(file: File, reading: ImportReading) -> Iterator[ParsedNight]:
     match = _NAME.fullmatch(file.name.name)
     value = file.json()
     if match is None or not isinstance(value, dict):
@@ -56,4 +56,4 @@ def _read(file: File, reading: Reading) -> Iterator[ParsedNight]:
     )
 
 
-FORMAT = Format("relay-bench", "relay-bench's data_MM-DD-YYYY-HHMM.json", _owns, _read)
+FORMAT = ImportFormat("relay-bench", "relay-bench's data_MM-DD-YYYY-HHMM.json", _owns, _read)

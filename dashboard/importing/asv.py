@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dashboard.importing.parsed import (
-    Format,
+    ImportFormat,
+    ImportReading,
     ParsedNight,
-    Reading,
     check_mapping,
     describe_stated,
     make_data,
@@ -35,7 +35,7 @@ def _owns(file: File) -> bool:
     return file.name.suffix == ".json" and b'"commit_hash"' in file.content and b'"results"' in file.content
 
 
-def _read(file: File, reading: Reading) -> Iterator[ParsedNight]:
+def _read(file: File, reading: ImportReading) -> Iterator[ParsedNight]:
     value = check_mapping(file.json())
     if value.get("version") != VERSION:
         raise DashboardError(
@@ -137,4 +137,4 @@ def _read_measured(result: Mapping[str, Any], values: object, index: int) -> dic
     return {**measured, "info": {**measured["info"], **more, **count}}
 
 
-FORMAT = Format("asv", "asv result directories", _owns, _read)
+FORMAT = ImportFormat("asv", "asv result directories", _owns, _read)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from dashboard.importing import ancestor, asv, google_benchmark, pyperf
 from dashboard.importing.ancestor import parse_stamp
-from dashboard.importing.parsed import Format, ParsedNight, Reading, make_data, record, reduce_samples
+from dashboard.importing.parsed import ImportFormat, ImportReading, ParsedNight, make_data, record, reduce_samples
 from dashboard.importing.source import File
 from tvmdash.errors import DashboardError
 
@@ -33,7 +33,7 @@ def _owns(file: File) -> bool:
     return file.name.suffix == ".csv" and "-" in file.name.stem and _stamp(file) is not None
 
 
-def _read(file: File, reading: Reading) -> Iterator[ParsedNight]:
+def _read(file: File, reading: ImportReading) -> Iterator[ParsedNight]:
     moment = parse_stamp(_stamp(file) or "", reading)
     framework, _, task = file.name.stem.partition("-")
     groups, bad = _group_rows(file)
@@ -86,10 +86,10 @@ def _record(
     )
 
 
-FORMAT = Format("relay-bench-csv", "relay-bench's raw CSV files and their archives", _owns, _read)
+FORMAT = ImportFormat("relay-bench-csv", "relay-bench's raw CSV files and their archives", _owns, _read)
 
 
-FORMATS: tuple[Format, ...] = (
+FORMATS: tuple[ImportFormat, ...] = (
     ancestor.FORMAT,
     FORMAT,
     asv.FORMAT,
@@ -99,7 +99,7 @@ FORMATS: tuple[Format, ...] = (
 _BESIDE = frozenset({"machine.json", "benchmarks.json", "asv.conf.json", "status.json", "config.json", "summary.json"})
 
 
-def format_of(file: File) -> Format | None:
+def format_of(file: File) -> ImportFormat | None:
     """Whose file this is."""
     return next((file_format for file_format in FORMATS if file_format.owns(file)), None)
 

@@ -12,9 +12,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from dashboard.importing.parsed import (
-    Format,
+    ImportFormat,
+    ImportReading,
     ParsedNight,
-    Reading,
     check_mapping,
     check_objects,
     describe_stated,
@@ -35,7 +35,7 @@ def _owns(file: File) -> bool:
     return file.name.suffix == ".json" and b'"benchmarks"' in file.content and b'"context"' in file.content
 
 
-def _read(file: File, reading: Reading) -> Iterator[ParsedNight]:
+def _read(file: File, reading: ImportReading) -> Iterator[ParsedNight]:
     value = check_mapping(file.json())
     context = check_mapping(value.get("context"))
     moment = _moment(context.get("date"), reading)
@@ -61,7 +61,7 @@ def _read(file: File, reading: Reading) -> Iterator[ParsedNight]:
     yield ParsedNight(experiment, moment, "", make_data(parsed, failures), left_out=left_out)
 
 
-def _moment(date: object, reading: Reading) -> datetime.datetime:
+def _moment(date: object, reading: ImportReading) -> datetime.datetime:
     text = str(date)
     try:
         parsed = datetime.datetime.fromisoformat(text) if "T" in text else _parse_old_date(text)
@@ -132,4 +132,4 @@ def _record(
     )
 
 
-FORMAT = Format("google-benchmark", "Google Benchmark's JSON", _owns, _read)
+FORMAT = ImportFormat("google-benchmark", "Google Benchmark's JSON", _owns, _read)

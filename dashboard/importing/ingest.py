@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from dashboard.importing.formats import FORMATS, format_of, holds_no_results
-from dashboard.importing.parsed import Format, ParsedNight, Reading
+from dashboard.importing.parsed import ImportFormat, ImportReading, ParsedNight
 from dashboard.importing.source import File, Unreadable, list_files
 from tvmdash import common, config_util, records
 from tvmdash.dashboard_info import Home
@@ -44,7 +44,7 @@ class ImportRequest:
     home: Home
     source: Path
     experiment: str | None = None
-    reading: Reading = field(default_factory=Reading)
+    reading: ImportReading = field(default_factory=ImportReading)
     dry_run: bool = False
 
 
@@ -73,10 +73,12 @@ def ingest(request: ImportRequest) -> Iterator[ImportReport]:
             yield ImportReport(BROKEN, file.shown, f"{style.name}: {error}")
 
 
-_Joined = dict[tuple[str, datetime.datetime, PurePosixPath], list[tuple[ParsedNight, File, Format]]]
+_Joined = dict[tuple[str, datetime.datetime, PurePosixPath], list[tuple[ParsedNight, File, ImportFormat]]]
 
 
-def _join(folder: PurePosixPath, parts: list[tuple[ParsedNight, File, Format]]) -> tuple[ParsedNight, File, Format]:
+def _join(
+    folder: PurePosixPath, parts: list[tuple[ParsedNight, File, ImportFormat]]
+) -> tuple[ParsedNight, File, ImportFormat]:
     """The nights of several files as one, of a file that stands for them all."""
     parts = sorted(parts, key=lambda part: part[1].name)
     first, _, style = parts[0]
@@ -117,7 +119,7 @@ class _ImportedNights:
         self._imported: dict[str, dict[str, Mapping[str, Any]]] = {}
         self._stamps: dict[str, set[str]] = {}
 
-    def put(self, night: ParsedNight, file: File, style: Format) -> ImportReport:
+    def put(self, night: ParsedNight, file: File, style: ImportFormat) -> ImportReport:
         """Keep a night unless it is in."""
         night = replace(
             night, experiment=self._request.experiment or self._name_now(_clean_name(night.experiment, style))
@@ -200,7 +202,7 @@ def _read_origin(path: Path) -> Mapping[str, Any]:
     return imported if isinstance(imported, dict) else {}
 
 
-def _clean_name(text: str, style: Format) -> str:
+def _clean_name(text: str, style: ImportFormat) -> str:
     """An experiment's name made of what a stranger calls it."""
     clean = re.sub(r"[^A-Za-z0-9_.-]+", "_", text).lstrip(".-")[:80]
     return clean if _NAME.fullmatch(clean) else style.name.replace("-", "_")

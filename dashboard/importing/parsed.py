@@ -36,7 +36,7 @@ class ParsedNight:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ImportReading:
     """How the user wants a source read: the zone of stamps that name none."""
 
     zone: zoneinfo.ZoneInfo = field(default_factory=lambda: zoneinfo.ZoneInfo("UTC"))
@@ -51,13 +51,13 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Format:
+class ImportFormat:
     """A format: in words, which files are its own, the files of it that hold no results, and how one is read."""
 
     name: str
     about: str
     owns: Callable[[File], bool]
-    read: Callable[[File, Reading], Iterator[ParsedNight]]
+    read: Callable[[File, ImportReading], Iterator[ParsedNight]]
 
 
 def reduce_samples(samples_ms: Sequence[float]) -> dict[str, Any]:

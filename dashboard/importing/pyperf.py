@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dashboard.importing.parsed import (
-    Format,
+    ImportFormat,
+    ImportReading,
     ParsedNight,
-    Reading,
     check_mapping,
     check_objects,
     make_data,
@@ -32,7 +32,7 @@ def _owns(file: File) -> bool:
     return file.name.suffix == ".json" and b'"benchmarks"' in file.content and b'"runs"' in file.content
 
 
-def _read(file: File, reading: Reading) -> Iterator[ParsedNight]:
+def _read(file: File, reading: ImportReading) -> Iterator[ParsedNight]:
     value = check_mapping(file.json())
     benchmarks = check_objects(value.get("benchmarks"))
     if not str(value.get("version", "")).startswith("1."):
@@ -55,7 +55,7 @@ def _runs(benchmark: Mapping[str, Any]) -> list[dict[str, Any]]:
     return check_objects(benchmark.get("runs"))
 
 
-def _moment(benchmarks: list[dict[str, Any]], reading: Reading) -> datetime.datetime:
+def _moment(benchmarks: list[dict[str, Any]], reading: ImportReading) -> datetime.datetime:
     dates = [check_mapping(run.get("metadata")).get("date") for benchmark in benchmarks for run in _runs(benchmark)]
     known = sorted(date for date in dates if isinstance(date, str))
     try:
@@ -83,4 +83,4 @@ def _record(moment: datetime.datetime, metadata: Mapping[str, Any], times: list[
     )
 
 
-FORMAT = Format("pyperf", "pyperf's JSON", _owns, _read)
+FORMAT = ImportFormat("pyperf", "pyperf's JSON", _owns, _read)

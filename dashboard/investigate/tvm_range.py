@@ -8,7 +8,7 @@ from dashboard.artifacts.artifact import Artifact, ArtifactSpec
 from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git import git_provider
 from dashboard.artifacts.git.mirror import Mirror
-from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.locks import LockDeadline
 from dashboard.artifacts.provide import list_here
 from dashboard.artifacts.spec import GIT, LATEST, WHEEL, provider_of
 from dashboard.artifacts.wheel import wheel_provider
@@ -96,6 +96,6 @@ def _known(spec: ArtifactSpec, finder: ArtifactFinder) -> list[str]:
     versions = [artifact.version for artifact in list_here(any_version, finder.config.artifacts)]
     if finder.rebuild:
         finder.logs.mkdir(parents=True, exist_ok=True)
-        context = BuildContext(finder.config.artifacts, finder.logs, Deadline(_INDEX_TIMEOUT_S))
+        context = BuildContext(finder.config.artifacts, finder.logs, LockDeadline(_INDEX_TIMEOUT_S))
         versions += wheel_provider.list_offered(any_version, context)
     return versions

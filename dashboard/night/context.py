@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dashboard.artifacts.artifact import Artifact, ArtifactSpec
-from dashboard.night.deadlines import Deadline, Deadlines
+from dashboard.night.deadlines import JobDeadline, NightDeadlines
 from dashboard.plan.job import REPOSITORY, Job
 from dashboard.plan.night_plan import Plan
 from dashboard.process.sandbox import Guest, Sandbox
@@ -106,13 +106,13 @@ class Context:
         """The job's folder."""
         return Workspace(self.folder / f"{job.kind}-{job.name}")
 
-    def find_deadline(self, job: Job, stage: Stage) -> Deadline:
+    def find_deadline(self, job: Job, stage: Stage) -> JobDeadline:
         """How long the stage may take."""
         return self._deadlines.find(job, stage, self.workspace(job).read_fingerprint())
 
     @functools.cached_property
-    def _deadlines(self) -> Deadlines:
-        return Deadlines(self.home, self.plan.config)
+    def _deadlines(self) -> NightDeadlines:
+        return NightDeadlines(self.home, self.plan.config)
 
     def find_guest(self, job: Job) -> Guest | None:
         """How the job's stages are run where their code is not trusted; None if it is."""

@@ -27,7 +27,7 @@ _NIGHTS, _LEAST = 15, 5
 
 
 @dataclass(frozen=True)
-class Deadline:
+class JobDeadline:
     """The seconds that a stage may take; usual_s: it takes in the middle, where that is known, as of `nights`."""
 
     seconds: int
@@ -44,32 +44,32 @@ class Deadline:
         return f"Usual duration: {usual} (longest of {self.nights} nights: {longest})."
 
 
-class Deadlines:
+class NightDeadlines:
     """The deadlines of a home's stages; its last nights are read once."""
 
     def __init__(self, home: Home, config: HomeConfig) -> None:
         self._home, self._config = home, config
-        self._found: dict[tuple[str, str, str, str], Deadline] = {}
+        self._found: dict[tuple[str, str, str, str], JobDeadline] = {}
         self._alike: dict[tuple[str, str, str], bool] = {}
 
-    def find(self, job: Job, stage: Stage, fingerprint: str) -> Deadline:
+    def find(self, job: Job, stage: Stage, fingerprint: str) -> JobDeadline:
         """The deadline of a stage of a job whose code and config have that fingerprint."""
         key = (job.kind, job.name, stage.name, fingerprint)
         if key not in self._found:
             self._found[key] = self._learn(job, stage, fingerprint)
         return self._found[key]
 
-    def _learn(self, job: Job, stage: Stage, fingerprint: str) -> Deadline:
+    def _learn(self, job: Job, stage: Stage, fingerprint: str) -> JobDeadline:
         went_well = self._seconds_by_step.get((job.kind, job.name, stage.name), [])
         seconds = [
             elapsed_s for stamp, elapsed_s in went_well if not job.measures or self._is_alike(job, stamp, fingerprint)
         ]
         stated = job.find_stated_timeout_s(stage, self._config)
         if len(seconds) < _LEAST:
-            return Deadline(stated or stage.timeout_s)
+            return JobDeadline(stated or stage.timeout_s)
         longest = max(seconds)
         learned = round(min(max(longest * TIMES, FLOOR_S), stage.timeout_s * CAP_TIMES))
-        return Deadline(stated or learned, statistics.median(seconds), longest, len(seconds))
+        return JobDeadline(stated or learned, statistics.median(seconds), longest, len(seconds))
 
     @functools.cached_property
     def _seconds_by_step(self) -> Mapping[tuple[str, str, str], list[tuple[str, float]]]:

@@ -21,7 +21,7 @@ UNCHANGED = "unchanged"
 
 
 @dataclass(frozen=True)
-class Estimate:
+class DurationEstimate:
     """Seconds of all stages of a job together, None where nothing tells; `source` says whose word that is."""
 
     job: Job
@@ -34,7 +34,7 @@ class Estimate:
         return f"{self.job.name}{size}: {duration}{', ' if self.source else ''}{self.source}"
 
 
-def estimates(plan: Plan) -> list[Estimate]:
+def estimates(plan: Plan) -> list[DurationEstimate]:
     """One for each job that takes part, in order."""
     return [_estimate(plan.home, job) for job in (*plan.experiments, *plan.away, *plan.subsystems)]
 
@@ -49,7 +49,7 @@ def summarize(plan: Plan) -> list[str]:
     return ["Time:", *(f"  {item}" for item in estimated), *together]
 
 
-def _sum_up(estimated: Sequence[Estimate], host: str) -> str:
+def _sum_up(estimated: Sequence[DurationEstimate], host: str) -> str:
     known = [item.seconds for item in estimated if item.seconds is not None]
     unknown = len(estimated) - len(known)
     rest = f", and {unknown} of {len(estimated)} jobs whose time is unknown" if unknown else ""
@@ -57,7 +57,7 @@ def _sum_up(estimated: Sequence[Estimate], host: str) -> str:
     return f"  Together{f' on {host}, at the same time,' if host else ''} {total}{rest}; without the time to get TVM."
 
 
-def _estimate(home: Home, job: Job) -> Estimate:
+def _estimate(home: Home, job: Job) -> DurationEstimate:
     for name in dict.fromkeys((job.name, job.experiment)):  # one that is new on a TVM: as on the home's own
         stamps = _find_alike(home, job, name) if job.measures else _find_newest(home)
         results = {stamp: _read_result(home, job.kind, name, stamp) for stamp in dict.fromkeys(stamps)}
@@ -68,21 +68,21 @@ def _estimate(home: Home, job: Job) -> Estimate:
     minutes = stated.get(job.config.get("size", ""))
     bound = job.config.get("max_minutes")
     if minutes and isinstance(bound, (int, float)) and bound < minutes:
-        return Estimate(job, bound * 60, "by its max_minutes")
-    return Estimate(job, minutes and minutes * 60, "by its author with its defaults" if minutes else "")
+        return DurationEstimate(job, bound * 60, "by its max_minutes")
+    return DurationEstimate(job, minutes and minutes * 60, "by its author with its defaults" if minutes else "")
 
 
 def _is_whole(result: JobResult) -> bool:
     return bool(result.steps) and all(step.success for step in result.steps)
 
 
-def _describe_nights(job: Job, name: str, seconds: Mapping[str, float]) -> Estimate:
+def _describe_nights(job: Job, name: str, seconds: Mapping[str, float]) -> DurationEstimate:
     """As on the first of the nights; the second one, if any, had less to measure."""
     (stamp, elapsed_s), *shorter = seconds.items()
     source = f"as {f'{name} ' if name != job.name else ''}on {stamp}"
     for other, less_s in shorter:
         source += f"; {format_duration(less_s)} where TVM is unchanged, as on {other}"
-    return Estimate(job, elapsed_s, source)
+    return DurationEstimate(job, elapsed_s, source)
 
 
 def _find_newest(home: Home) -> list[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dashboard.hosts import bundle, launcher, parcels
-from dashboard.hosts.bundle import Code, Tvms
+from dashboard.hosts.bundle import BundledCode, Tvms
 from dashboard.hosts.copies import Copies
 from dashboard.hosts.messages import Begin
 from dashboard.hosts.parcels import AskedOfHost, Parcel
@@ -120,7 +120,7 @@ class HostsTonight:
         session = Session(config.hosts[name], self._context.home.root, f"{self._context.mark}/host-{name}", log)
         return _Visit(config.hosts[name], jobs, session, HostNight(name, HostState.AWAY, ""))
 
-    def _attend(self, visit: _Visit, code: Code, tvms: Tvms) -> None:
+    def _attend(self, visit: _Visit, code: BundledCode, tvms: Tvms) -> None:
         """The whole conversation with one host; whatever fails is in its record."""
         try:
             self._converse(visit, code, tvms)
@@ -143,7 +143,7 @@ class HostsTonight:
             visit.stop_clock()
             visit.session.close()
 
-    def _converse(self, visit: _Visit, code: Code, tvms: Tvms) -> None:
+    def _converse(self, visit: _Visit, code: BundledCode, tvms: Tvms) -> None:
         plan, name = self._context.plan, visit.host.name
         hello = visit.session.open(code)
         offset_s = round(hello.unix_s - time.time(), 1)

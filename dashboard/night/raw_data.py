@@ -18,7 +18,7 @@ from tvmdash import common
 from tvmdash.errors import DashboardError
 from tvmdash.files import removal, trees
 from tvmdash.files.sync import sync_file, sync_folder
-from tvmdash.files.trees import Bounds, Entry, Fault, Problem
+from tvmdash.files.trees import Bounds, Fault, Problem, TreeEntry
 from tvmdash.text import format_list
 
 _SEAL_TIMEOUT_S = 900.0
@@ -72,7 +72,7 @@ def _seal(context: Context, job: Job, raw: Path, destination: Path) -> bool:
     return outcome.exit_code == 0
 
 
-def _zip(files: list[Entry], raw: Path, whole: Path) -> None:
+def _zip(files: list[TreeEntry], raw: Path, whole: Path) -> None:
     part = whole.with_name(f".{whole.name}.tmp")
     with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=6, strict_timestamps=False) as archive:
         for entry in files:

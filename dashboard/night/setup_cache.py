@@ -12,7 +12,7 @@ from typing import Any
 
 from tvmdash import common
 from tvmdash.files import sync, trees
-from tvmdash.files.trees import Entry
+from tvmdash.files.trees import TreeEntry
 from tvmdash.stages import SETUP_RETRY_FILE
 
 COMPLETE = ".complete"
@@ -52,11 +52,11 @@ def copy_code(folder: Path, destination: Path) -> None:
             shutil.copy2(outside, copy)
 
 
-def _is_left_out(entry: Entry) -> bool:
+def _is_left_out(entry: TreeEntry) -> bool:
     return entry.name in {"__pycache__", ".git"} or entry.name.endswith(".pyc")
 
 
-def _find_outside(folder: Path, entry: Entry) -> Path | None:
+def _find_outside(folder: Path, entry: TreeEntry) -> Path | None:
     """The file outside `folder` to which a relative link in it leads; None of anything else."""
     if not entry.is_link or os.path.isabs(entry.target):
         return None

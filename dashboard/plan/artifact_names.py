@@ -9,7 +9,7 @@ from pathlib import Path
 from dashboard.artifacts.artifact import MANIFEST, ArtifactError, ArtifactSpec
 from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git.mirror import Mirror
-from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.locks import LockDeadline
 from dashboard.artifacts.provide import PROVIDERS, GuestRule, Provided, list_here, provide, take, trust_all
 from dashboard.artifacts.runtimes.runtimes import RuntimeRequest, provide_runtimes
 from dashboard.artifacts.spec import GIT, LATEST, WHEEL, parse, provider_of, source_of
@@ -95,7 +95,7 @@ class ArtifactFinder:
             if not here:
                 raise ArtifactError(f"{self.config.artifacts}: contains no wheel of {spec.shown}.")
             return replace(spec, branch=here[0].version)
-        context = BuildContext(self.config.artifacts, self.logs, Deadline(self.config.getting_s(spec)))
+        context = BuildContext(self.config.artifacts, self.logs, LockDeadline(self.config.getting_s(spec)))
         return PROVIDERS[provider_of(spec)].resolve(spec, context)
 
     def spec_of_wheel(self, version: str, source: str) -> ArtifactSpec:

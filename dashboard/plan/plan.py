@@ -35,7 +35,7 @@ _FIRST_LINE = 256
 
 
 @dataclass(frozen=True)
-class _Known:
+class _KnownConfig:
     """What the home's config says that jobs' configs name; None where it cannot be read, so that no name is a fault."""
 
     tvm: ArtifactSpec
@@ -51,7 +51,7 @@ def make_plan(home: Home, code: CodeFolders, *, seed: int | None = None, host: s
     """
     config = read_home_config(home)
     chosen = next(item for item in (seed, config.seed, _draw_seed()) if item is not None)
-    found = _find_jobs(home, code, _Known(config.tvm, config.tvms, config.hosts, config.devices))
+    found = _find_jobs(home, code, _KnownConfig(config.tvm, config.tvms, config.hosts, config.devices))
     retired = list_retired_experiments(home.root, stamp_of(utc_now()))
     jobs = _without(found, retired)
     variants = add_variants(_spread([job for job in jobs if not job.faults and job.config["active"]]))
@@ -108,10 +108,10 @@ def find_jobs(home: Home, code: CodeFolders, tvm: ArtifactSpec) -> list[Job]:
 
     For a home whose own config cannot be read: no name of another TVM or host is a fault.
     """
-    return _find_jobs(home, code, _Known(tvm))
+    return _find_jobs(home, code, _KnownConfig(tvm))
 
 
-def _find_jobs(home: Home, code: CodeFolders, known: _Known) -> list[Job]:
+def _find_jobs(home: Home, code: CodeFolders, known: _KnownConfig) -> list[Job]:
     return [job for row in PIPELINES for job in _jobs(home, known, code, row)]
 
 
@@ -135,7 +135,7 @@ def _order_jobs(jobs: Sequence[Job], kind: str, seed: int | None) -> tuple[Job, 
     return tuple(ordered)
 
 
-def _jobs(home: Home, known: _Known, code: CodeFolders, row: Pipeline) -> Iterator[Job]:
+def _jobs(home: Home, known: _KnownConfig, code: CodeFolders, row: Pipeline) -> Iterator[Job]:
     folder = home.configs(row.kind)
     if not folder.is_dir():
         return
@@ -166,7 +166,7 @@ def _format_stray_fault(home: Home, row: Pipeline, strays: Sequence[Path]) -> st
     )
 
 
-def _job(home: Home, known: _Known, code: CodeFolders, row: Pipeline, path: Path) -> Job:
+def _job(home: Home, known: _KnownConfig, code: CodeFolders, row: Pipeline, path: Path) -> Job:
     tvm, tvms, folder = known.tvm, known.tvms, code.of(row, path.name)
     spec = tvm if any(stage.needs_tvm for stage in row.stages) else None
     job = Job(row.kind, path.name, folder, path, {}, spec)

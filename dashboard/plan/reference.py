@@ -11,7 +11,7 @@ from pathlib import Path
 from dashboard.artifacts import reference as choosing
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
 from dashboard.artifacts.provide import provide, take
-from dashboard.artifacts.reference import Found, Tonight
+from dashboard.artifacts.reference import FoundReference, TonightsBuild
 from dashboard.artifacts.spec import GIT, LATEST, provider_of, source_of
 from dashboard.plan.job import Job
 from dashboard.plan.night_plan import Plan
@@ -38,7 +38,7 @@ def find_named(tvm: ArtifactSpec, config: HomeConfig) -> ArtifactSpec | None:
     return replace(config.reference, options=tvm.options) if alike else config.reference
 
 
-class Expected(enum.Enum):
+class ExpectedReference(enum.Enum):
     """What is known, before a night, of a reference."""
 
     NAMED = enum.auto()
@@ -65,7 +65,7 @@ class Forecast:
     """
 
     tvm: ArtifactSpec
-    expected: Expected
+    expected: ExpectedReference
     reference: str = ""
     last: str = ""
 
@@ -79,17 +79,17 @@ def forecast_references(plan: Plan) -> list[Forecast]:
 def _forecast(tvm: ArtifactSpec, config: HomeConfig, nights: Sequence[Night]) -> Forecast:
     named = find_named(tvm, config)
     if named is not None:
-        return Forecast(tvm, Expected.ITSELF if named == tvm else Expected.NAMED, format_spec(named))
+        return Forecast(tvm, ExpectedReference.ITSELF if named == tvm else ExpectedReference.NAMED, format_spec(named))
     last = next((str(entry["version"]) for night in nights for entry in night.list_taken(tvm.shown, tvm.branch)), "")
     is_build = provider_of(tvm) == GIT
     if last and (is_build or source_of(tvm).pre):
-        return Forecast(tvm, Expected.BUILD_BEFORE, last=last)
+        return Forecast(tvm, ExpectedReference.BUILD_BEFORE, last=last)
     if is_build or source_of(tvm).pre:
-        return Forecast(tvm, Expected.FIRST_BUILD if is_build else Expected.NIGHTLY_BEFORE)
+        return Forecast(tvm, ExpectedReference.FIRST_BUILD if is_build else ExpectedReference.NIGHTLY_BEFORE)
     kept = choosing.find_kept_release(last if tvm.branch == LATEST else tvm.branch, tvm, nights)
     if kept is None:
-        return Forecast(tvm, Expected.RELEASE_BEFORE, last=last)
-    return Forecast(tvm, Expected.KEPT, kept.version, last if tvm.branch == LATEST else "")
+        return Forecast(tvm, ExpectedReference.RELEASE_BEFORE, last=last)
+    return Forecast(tvm, ExpectedReference.KEPT, kept.version, last if tvm.branch == LATEST else "")
 
 
 @dataclass(frozen=True)
@@ -134,17 +134,17 @@ class TvmsTonight:
         key = self.have[tvm].key
         return Reference(key, reference.key, reference.provider, reference.version, reference.commit, choice)
 
-    def _find(self, tvm: ArtifactSpec) -> Found:
+    def _find(self, tvm: ArtifactSpec) -> FoundReference:
         named = find_named(tvm, self.config)
         try:
             return self._provide(named) if named else choosing.find(self._describe(tvm))
         except (DashboardError, OSError) as error:  # whatever it is, it costs the night only its reference
             which = f"TVM {format_spec(named)}" if named else f"of TVM {format_spec(tvm)}"
             alone = f"TVM {self.have[tvm].version} is measured without a reference"
-            return Found(None, (choosing.describe_fault(which, error, alone),))
+            return FoundReference(None, (choosing.describe_fault(which, error, alone),))
 
-    def _describe(self, tvm: ArtifactSpec) -> Tonight:
-        return Tonight(
+    def _describe(self, tvm: ArtifactSpec) -> TonightsBuild:
+        return TonightsBuild(
             artifact=self.have[tvm],
             spec=tvm,
             others=[spec for spec in (*self.have, *self.lack) if spec != tvm],
@@ -155,9 +155,9 @@ class TvmsTonight:
             timeout_s=self.config.getting_s(tvm),
         )
 
-    def _provide(self, named: ArtifactSpec) -> Found:
+    def _provide(self, named: ArtifactSpec) -> FoundReference:
         if named in self.have:
-            return Found(take(self.have[named].path))
+            return FoundReference(take(self.have[named].path))
         known = self.lack.get(named) or self.refused.get(named)
         if known:
             raise ArtifactError(known)
@@ -167,7 +167,7 @@ class TvmsTonight:
         except ArtifactError as error:
             self.refused[named] = str(error)
             raise
-        return Found(done, (done.note,) if done.note else ())
+        return FoundReference(done, (done.note,) if done.note else ())
 
 
 def format_spec(spec: ArtifactSpec) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dashboard.report.markdown import escape, format_table
 from dashboard.report.night_page import format_machine
 from tvmdash.backfill import history_text as words
-from tvmdash.backfill.history import Course, History
+from tvmdash.backfill.history import BackfillCourse, BackfillHistory
 from tvmdash.text import elide
 
 
-def format_page(history: History) -> str:
+def format_page(history: BackfillHistory) -> str:
     """The page, beginning with what it is and how it is made again."""
     lines = [*_format_head(history), *_format_verdict(history), *_format_control(history)]
     for name in history.experiments:
@@ -19,7 +19,7 @@ def format_page(history: History) -> str:
     return "\n".join([*lines, *_format_failures(history)]) + "\n"
 
 
-def _format_head(history: History) -> Iterator[str]:
+def _format_head(history: BackfillHistory) -> Iterator[str]:
     yield "# History over several TVMs"
     yield ""
     made = "This page is generated from a home's `backfill` measurements; do not edit it by hand:"
@@ -36,7 +36,7 @@ def _format_head(history: History) -> Iterator[str]:
     yield from format_table(["", ""], [[name, text] for name, text in _list_facts(history) if text], words=2)
 
 
-def _list_facts(history: History) -> Iterator[tuple[str, str]]:
+def _list_facts(history: BackfillHistory) -> Iterator[tuple[str, str]]:
     yield "TVMs", escape(", ".join(history.versions), 2000)
     yield "measured", words.describe_measured(history)
     yield "machine", format_machine(history.machine)
@@ -48,7 +48,7 @@ def _list_facts(history: History) -> Iterator[tuple[str, str]]:
         yield "unreadable", escape(fault)
 
 
-def _format_verdict(history: History) -> Iterator[str]:
+def _format_verdict(history: BackfillHistory) -> Iterator[str]:
     yield from ["", "## What changed", ""]
     yield from words.format_verdict(history)
     real = [step for step in history.steps() if step.found.real]
@@ -57,13 +57,13 @@ def _format_verdict(history: History) -> Iterator[str]:
         yield from ["", *format_table(words.STEP_COLUMNS, rows, words=3)]
 
 
-def _format_control(history: History) -> Iterator[str]:
+def _format_control(history: BackfillHistory) -> Iterator[str]:
     text = words.describe_control(history)
     if text:
         yield from ["", "## The control", "", text]
 
 
-def _format_experiment(history: History, name: str) -> Iterator[str]:
+def _format_experiment(history: BackfillHistory, name: str) -> Iterator[str]:
     yield f"## {escape(name)}"
     yield ""
     rows = [
@@ -75,13 +75,13 @@ def _format_experiment(history: History, name: str) -> Iterator[str]:
     )
 
 
-def _format_levels(history: History, course: Course) -> Iterator[str]:
+def _format_levels(history: BackfillHistory, course: BackfillCourse) -> Iterator[str]:
     for version in history.versions:
         level = course.level(version)
         yield escape(words.format_level(level, course.series.unit)) if level else ""
 
 
-def _format_failures(history: History) -> Iterator[str]:
+def _format_failures(history: BackfillHistory) -> Iterator[str]:
     failures = list(words.list_failures(history))
     yield from ["", "## Failed", ""] if failures else []
     for experiment, version, text in failures:

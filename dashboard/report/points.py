@@ -29,7 +29,7 @@ def name_points(data: NightData) -> list[Shown]:
     points = [point for point in data.values() if "workload" in point.key.labels]
     lost = [_find_labels(failure, points) for failure in data.failures]
     labels = [point.key.labels for point in points] + lost
-    names = _Names(labels)
+    names = _PointNames(labels)
     placed = [names.name_point(point) for point in labels]
     values: list[PointValue | None] = [*points, *([None] * len(lost))]
     return [Shown(*naming, point) for naming, point in zip(placed, values, strict=True)]
@@ -73,7 +73,7 @@ def _find_labels(failure: Failure, points: Sequence[PointValue]) -> dict[str, An
     return labels
 
 
-class _Names:
+class _PointNames:
     """Names with no more than tells one point from another."""
 
     def __init__(self, labels: Sequence[Labels]) -> None:

@@ -47,7 +47,7 @@ _log = logging.getLogger("serve")
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundFile:
     """A file of the site: its open descriptor, its name below the site, what the system says of it."""
 
     descriptor: int
@@ -64,7 +64,7 @@ class Found:
             return file.read()
 
 
-def find(root: Path, name: str) -> Found | None:
+def find(root: Path, name: str) -> FoundFile | None:
     """The regular file `name` below `root`, opened; None where there is none.
 
     No part of the name is followed where it is a link, so nothing outside is ever read.
@@ -86,7 +86,7 @@ def find(root: Path, name: str) -> Found | None:
     if not stat.S_ISREG(status.st_mode):
         os.close(file)
         return None
-    return Found(file, name, status)
+    return FoundFile(file, name, status)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -139,7 +139,7 @@ class Handler(BaseHTTPRequestHandler):
             HTTPStatus.NOT_FOUND, "There is no site yet. The subsystem `website` writes it during a night."
         )
 
-    def _send(self, file: Found) -> None:
+    def _send(self, file: FoundFile) -> None:
         suffix = Path(file.name).suffix.lower()
         zipped = suffix in _COMPRESSED and _accepts_gzip(self.headers.get("Accept-Encoding", ""))
         tag = f'"{file.tag}{"-gz" if zipped else ""}"'

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dashboard.upkeep.finding import Finding, make_fault, make_good, make_warning
+from dashboard.upkeep.finding import HomeFinding, make_fault, make_good, make_warning
 from tvmdash import common
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
@@ -62,7 +62,7 @@ def find_growth(home: Home, folders: Sequence[Path]) -> list[Growth]:
     return growths
 
 
-def examine(home: Home, folders: Sequence[Path], least_bytes: int) -> Iterator[Finding]:
+def examine(home: Home, folders: Sequence[Path], least_bytes: int) -> Iterator[HomeFinding]:
     """When each disk is full."""
     for growth in find_growth(home, folders):
         free = shutil.disk_usage(growth.folder).free

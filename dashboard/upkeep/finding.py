@@ -19,7 +19,7 @@ class Severity(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class HomeFinding:
     """One thing. subject: what it is about, in a word; remedy: what to do, as a command where one does it.
 
     fix: does it, where that is safe, and says what it did.
@@ -37,16 +37,16 @@ class Finding:
         return f"{mark:<8} {self.subject}: {self.text}{remedy}"
 
 
-def make_fault(subject: str, text: str, remedy: str, fix: Callable[[], str] | None = None) -> Finding:
+def make_fault(subject: str, text: str, remedy: str, fix: Callable[[], str] | None = None) -> HomeFinding:
     """What must be mended."""
-    return Finding(Severity.FAULT, subject, text, remedy, fix)
+    return HomeFinding(Severity.FAULT, subject, text, remedy, fix)
 
 
-def make_warning(subject: str, text: str, remedy: str, fix: Callable[[], str] | None = None) -> Finding:
+def make_warning(subject: str, text: str, remedy: str, fix: Callable[[], str] | None = None) -> HomeFinding:
     """What should be."""
-    return Finding(Severity.WARNING, subject, text, remedy, fix)
+    return HomeFinding(Severity.WARNING, subject, text, remedy, fix)
 
 
-def make_good(subject: str, text: str) -> Finding:
+def make_good(subject: str, text: str) -> HomeFinding:
     """What is well."""
-    return Finding(Severity.GOOD, subject, text)
+    return HomeFinding(Severity.GOOD, subject, text)

@@ -7,14 +7,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from dashboard.upkeep.finding import Finding, make_good, make_warning
+from dashboard.upkeep.finding import HomeFinding, make_good, make_warning
 from tvmdash.text import format_bytes
 
 _LOOK_S = 1.0
 _BUSY_CORES, _STOLEN_SHARE, _SWAPPED_BYTES = 0.3, 0.01, 64 << 20
 
 
-def examine(root: Path = Path("/"), look_s: float = _LOOK_S) -> Iterator[Finding]:
+def examine(root: Path = Path("/"), look_s: float = _LOOK_S) -> Iterator[HomeFinding]:
     """What is found in /proc and /sys below `root`; other load is looked at for that long."""
     found = [*_find_frequency(root), *_find_smt(root), *_find_memory(root), *_find_load(root, look_s)]
     yield from found
@@ -22,7 +22,7 @@ def examine(root: Path = Path("/"), look_s: float = _LOOK_S) -> Iterator[Finding
         yield make_good("machine", "no known cause of noisy measurements.")
 
 
-def _find_frequency(root: Path) -> Iterator[Finding]:
+def _find_frequency(root: Path) -> Iterator[HomeFinding]:
     cpu = root / "sys/devices/system/cpu"
     governors = {_read(path) for path in cpu.glob("cpu[0-9]*/cpufreq/scaling_governor")} - {"", "performance"}
     if governors:
@@ -36,13 +36,13 @@ def _find_frequency(root: Path) -> Iterator[Finding]:
         yield make_warning("machine", "boost is on, so the clock depends on temperature and on other cores.", command)
 
 
-def _find_smt(root: Path) -> Iterator[Finding]:
+def _find_smt(root: Path) -> Iterator[HomeFinding]:
     if _read(root / "sys/devices/system/cpu/smt/active") == "1":
         command = "echo off | sudo tee /sys/devices/system/cpu/smt/control"
         yield make_warning("machine", "SMT is on: two threads share a core and slow each other down.", command)
 
 
-def _find_memory(root: Path) -> Iterator[Finding]:
+def _find_memory(root: Path) -> Iterator[HomeFinding]:
     lines = (line.split() for line in _read(root / "proc/meminfo").splitlines())
     memory = {parts[0].rstrip(":"): int(parts[1]) * 1024 for parts in lines if len(parts) > 1 and parts[1].isdecimal()}
     used = memory.get("SwapTotal", 0) - memory.get("SwapFree", 0)
@@ -51,7 +51,7 @@ def _find_memory(root: Path) -> Iterator[Finding]:
         yield make_warning("machine", text, "sudo swapoff -a && sudo swapon -a, once enough memory is free")
 
 
-def _find_load(root: Path, look_s: float) -> Iterator[Finding]:
+def _find_load(root: Path, look_s: float) -> Iterator[HomeFinding]:
     """What others and the hypervisor take, while this process does nothing."""
     before = _read_cores(root)
     time.sleep(look_s)

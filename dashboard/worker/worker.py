@@ -25,7 +25,7 @@ from typing import IO
 
 from dashboard.artifacts import artifact_store, proof
 from dashboard.artifacts.artifact import LAST_USED, MANIFEST, Artifact, ArtifactError, python_tag, read_artifact
-from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.locks import LockDeadline
 from dashboard.hosts import parcels
 from dashboard.hosts.channel import Channel, ChannelError
 from dashboard.hosts.messages import (
@@ -267,7 +267,7 @@ def hash_content(content: IO[bytes]) -> str:
 
 def take_in(key: str, content: IO[bytes], folder: Path, log: Path) -> None:
     """Unpack the copy, prove it and put it into the artifacts' `folder`; ArtifactError where it is not healthy here."""
-    deadline = Deadline(_WITHIN_S)
+    deadline = LockDeadline(_WITHIN_S)
     content.seek(0)
     with artifact_store.claim(folder, key, deadline), artifact_store.workplace(folder, key) as place:
         unpack(content, place)
@@ -279,7 +279,7 @@ def take_in(key: str, content: IO[bytes], folder: Path, log: Path) -> None:
         artifact_store.put(copy.path, folder, key, deadline)
 
 
-def _prove(copy: Artifact, scratch: Path, log: Path, deadline: Deadline) -> None:
+def _prove(copy: Artifact, scratch: Path, log: Path, deadline: LockDeadline) -> None:
     log.parent.mkdir(parents=True, exist_ok=True)
     healthy = proof.prove(copy.pythonpath, copy.library_path, scratch=scratch, log=log, deadline=deadline)
     if healthy.commit and copy.commit and not copy.commit.startswith(healthy.commit):

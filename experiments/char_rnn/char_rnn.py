@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import char_rnn_torch
 import numpy as np
-from generator import CATEGORIES, END, LETTERS, Size, Start, Task, checked, spelled, task
+from generator import CATEGORIES, END, LETTERS, GeneratorTask, Size, Start, checked, spelled, task
 
 from tvmdash import relax_util
 from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared
@@ -55,7 +54,7 @@ class CharRnn(Experiment[CharRnnConfig]):
     def prepare(self, point: Point, config: CharRnnConfig, seed: int) -> Prepared:
         asked, threads = _task(config, seed), config.threads
         if point.engine == "torch":
-            names = char_rnn_torch.make(asked, threads)
+            names = make_torch(asked, threads)
             return Prepared(python_timer(names), lambda: checked(names(), asked.names))
         made = make(asked, point, threads)
         compiled = made.compiled
@@ -94,7 +93,7 @@ def _rate(series: Series, ms: float | None) -> float | None:
     return 1e3 * series.labels["workload_args"]["letters"] / ms if ms else None
 
 
-def _task(config: CharRnnConfig, seed: int) -> Task:
+def _task(config: CharRnnConfig, seed: int) -> GeneratorTask:
     return task(Size(config.hidden, config.names, config.longest), seed)
 
 
@@ -145,7 +144,7 @@ class Generator:
 """
 
 
-def module(task: Task) -> Any:
+def module(task: GeneratorTask) -> Any:
     """An IRModule with `cell`, one step, and `name`, which calls itself until the name ends. Weights are arguments."""
     import tvm.script
     from tvm.script import ir, relax
@@ -171,7 +170,7 @@ class Made:
     names: Callable[[], list[str]]
 
 
-def make(task: Task, point: Point, threads: int) -> Made:
+def make(task: GeneratorTask, point: Point, threads: int) -> Made:
     """What the point asks for. The weights and all that a name starts from lie on the device already."""
     import tvm
     from tvm import relax
@@ -190,7 +189,7 @@ def make(task: Task, point: Point, threads: int) -> Made:
 Name = Callable[[Start, Any, Any], str]
 
 
-def _loop(machine: Any, task: Task, zeros: Any, weights: list[Any]) -> Name:
+def _loop(machine: Any, task: GeneratorTask, zeros: Any, weights: list[Any]) -> Name:
     cell, steps = machine["cell"], range(task.size.longest)
 
     def name(start: Start, category: Any, first: Any) -> str:
@@ -206,7 +205,7 @@ def _loop(machine: Any, task: Task, zeros: Any, weights: list[Any]) -> Name:
     return name
 
 
-def _recursion(machine: Any, task: Task, zeros: Any, weights: list[Any]) -> Name:
+def _recursion(machine: Any, task: GeneratorTask, zeros: Any, weights: list[Any]) -> Name:
     import tvm
 
     whole, position = machine["name"], tvm.runtime.tensor(np.array(0))
@@ -217,6 +216,52 @@ def _recursion(machine: Any, task: Task, zeros: Any, weights: list[Any]) -> Name
         return spelled([start.letter, *letters[: letters.index(END) if END in letters else None]])
 
     return name
+
+
+def make_torch(task: GeneratorTask, threads: int) -> Callable[[], list[str]]:
+    """A call that gives the names. The weights and all that a name starts from are tensors already."""
+    import torch
+
+    torch.set_num_threads(threads)
+    cell, zeros, steps = _cell(task), torch.zeros(1, task.size.hidden), range(task.size.longest)
+
+    def name(first: int, category: Any, letter: Any) -> str:
+        letters, hidden = [first], zeros
+        for _ in steps:
+            letter, hidden = cell(category, letter, hidden)
+            index = int(letter)
+            if index == END:
+                break
+            letters.append(index)
+        return spelled(letters)
+
+    starts = [(start.letter, torch.from_numpy(start.category), torch.tensor([start.letter])) for start in task.starts]
+    return lambda: [name(*start) for start in starts]
+
+
+def _cell(task: GeneratorTask) -> Callable[[Any, Any, Any], tuple[Any, Any]]:
+    """One step: the next letter's index (1,), and the hidden state (1, hidden)."""
+    import torch
+    from torch.nn import functional
+
+    layers = {name: _linear(task, name) for name in ("hidden", "output", "letter")}
+
+    def cell(category: Any, letter: Any, hidden: Any) -> tuple[Any, Any]:
+        both = torch.cat((category, functional.one_hot(letter, LETTERS).float(), hidden), 1)
+        after = layers["hidden"](both)
+        scores = layers["letter"](torch.cat((after, layers["output"](both)), 1))
+        return functional.log_softmax(scores, dim=1).argmax(1), after
+
+    return cell
+
+
+def _linear(task: GeneratorTask, name: str) -> Any:
+    import torch
+
+    weight = torch.from_numpy(task.weights[f"{name}_w"].T.copy())
+    layer = torch.nn.Linear(weight.shape[1], weight.shape[0])
+    layer.load_state_dict({"weight": weight, "bias": torch.from_numpy(task.weights[f"{name}_b"])})
+    return layer.requires_grad_(requires_grad=False)
 
 
 if __name__ == "__main__":

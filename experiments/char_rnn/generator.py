@@ -47,7 +47,7 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Task:
+class GeneratorTask:
     """`weights`: hidden_w, output_w, letter_w (inputs, outputs) and hidden_b, output_b, letter_b, float32."""
 
     size: Size
@@ -62,14 +62,14 @@ class Task:
 
 
 @functools.lru_cache(maxsize=2)
-def task(size: Size, seed: int) -> Task:
+def task(size: Size, seed: int) -> GeneratorTask:
     """The same for the same seed. Weights that leave a letter in doubt are drawn again."""
     for draw in range(DRAWS):
         rng = np.random.default_rng([seed, draw])
         weights, starts = _weights(size.hidden, rng), _starts(size.names, rng)
         names = [_name(weights, start, size) for start in starts]
         if None not in names:
-            return Task(size, weights, starts, tuple(filter(None, names)))
+            return GeneratorTask(size, weights, starts, tuple(filter(None, names)))
     problem = f"none of {DRAWS} generators has names that float32 is sure of"
     raise DashboardError(f"$.data_seed {seed}: {problem}. Choose another, or fewer names.")
 

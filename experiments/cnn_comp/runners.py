@@ -28,7 +28,7 @@ from tvmdash.trial_util import Timer, waiting_timer
 
 
 @dataclass(frozen=True)
-class Problem:
+class NetworkProblem:
     """What every engine is given, and the answer that it should give."""
 
     network: Network
@@ -38,7 +38,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Ready:
+class ReadyNetwork:
     """A call to be timed, the answer that it gives, and what the making cost; the others are as those of `Prepared`.
 
     timer: of the call, where an engine has its own.
@@ -59,14 +59,14 @@ class Ready:
 
 
 @functools.lru_cache(maxsize=1)
-def problem(name: str, batch: int, seed: int) -> Problem:
+def problem(name: str, batch: int, seed: int) -> NetworkProblem:
     """The same for every engine: all of it follows from the seed."""
     network = networks.NETWORKS[name]()
     weights, x = networks.make_weights(network, seed), networks.make_input(network, seed, batch)
-    return Problem(network, weights, x, networks.reference(network, weights, x))
+    return NetworkProblem(network, weights, x, networks.reference(network, weights, x))
 
 
-def on_tvm(asked: Problem, point: Point, pipeline: str) -> Ready:
+def on_tvm(asked: NetworkProblem, point: Point, pipeline: str) -> ReadyNetwork:
     """Through this pipeline; where tuned, with the schedules that the experiment tuning left for this build."""
     target, batch = json.loads(point.target), point.values["batch"]
     dtype = point.values.get("dtype", lowering.FLOAT32)
@@ -83,7 +83,7 @@ def on_tvm(asked: Problem, point: Point, pipeline: str) -> Ready:
     compiled = relax_util.compile_module(module, CompileOptions(target, pipeline))
     loaded = relax_util.load(compiled, point.values["threads"], point.device)
     is_here = point.device == CPU
-    return Ready(
+    return ReadyNetwork(
         call=loaded.caller(x),
         answer=lambda: loaded.run(x),
         compile_ms=before_ms + compiled.compile_ms,
@@ -99,7 +99,7 @@ def on_tvm(asked: Problem, point: Point, pipeline: str) -> Ready:
     )
 
 
-def on_onnxruntime(asked: Problem, point: Point, _pipeline: str) -> Ready:
+def on_onnxruntime(asked: NetworkProblem, point: Point, _pipeline: str) -> ReadyNetwork:
     """Every graph optimisation, as by default; input and output are bound, so that nothing is copied in a call."""
     import onnxruntime
 
@@ -124,7 +124,7 @@ def on_onnxruntime(asked: Problem, point: Point, _pipeline: str) -> Ready:
     return _make_ready(call, wait, answer, compile_ms, device)
 
 
-def on_torch(asked: Problem, point: Point, _pipeline: str) -> Ready:
+def on_torch(asked: NetworkProblem, point: Point, _pipeline: str) -> ReadyNetwork:
     """Eager, or through torch.compile with its defaults; the first call of that one compiles."""
     import torch
 
@@ -157,12 +157,12 @@ def _make_ready(
     answer: Callable[[], Array],
     compile_ms: float | None,
     device: RivalDevice,
-) -> Ready:
+) -> ReadyNetwork:
     """A rival's, timed until the device is done."""
     if device.card is None:
-        return Ready(call, answer, compile_ms)
+        return ReadyNetwork(call, answer, compile_ms)
     after = functools.partial(device.watch, call, wait)
-    return Ready(call, answer, compile_ms, timer=waiting_timer(call, wait), after=after)
+    return ReadyNetwork(call, answer, compile_ms, timer=waiting_timer(call, wait), after=after)
 
 
 def _check_compiler() -> None:
@@ -185,7 +185,7 @@ def _ms_since(begun_ns: int) -> float:
     return (time.perf_counter_ns() - begun_ns) / 1e6
 
 
-RUNNERS: Mapping[str, Callable[[Problem, Point, str], Ready]] = {
+RUNNERS: Mapping[str, Callable[[NetworkProblem, Point, str], ReadyNetwork]] = {
     "tvm": on_tvm,
     "onnxruntime": on_onnxruntime,
     "onnxruntime cuda": on_onnxruntime,

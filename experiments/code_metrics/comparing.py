@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from generated import HOST_SIZE
-from keeping import Keep, Kept, KeptFunction
+from keeping import Keep, KeptCode, KeptFunction
 from parting import CODE_GENERATION, UNSTABLE, Parting, find_parting
 from tracing import MAIN
 
@@ -29,7 +29,7 @@ _log = logging.getLogger("code_metrics")
 
 
 @dataclass(frozen=True)
-class ChangedFunction:
+class ComparedFunction:
     """A function that two builds made differently, or one of them not at all."""
 
     name: str
@@ -53,7 +53,7 @@ def _texts(side: KeptFunction) -> FunctionSide:
     return FunctionSide(side.hash, side.numbers, side.code, side.tir)
 
 
-def compare(before: Kept, after: Kept) -> list[ChangedFunction]:
+def compare(before: KeptCode, after: KeptCode) -> list[ComparedFunction]:
     """The functions that differ: first those that a pass made differently, the text that moved the farthest first.
 
     Where one function is another, the compiler behind the passes may make another choice in those beside it; what calls
@@ -62,33 +62,33 @@ def compare(before: Kept, after: Kept) -> list[ChangedFunction]:
     names = before.functions.keys() | after.functions.keys()
     pairs = {name: (before.functions.get(name), after.functions.get(name)) for name in names}
     changed = [
-        ChangedFunction(name, then, now, _find_parting(before, after, name))
+        ComparedFunction(name, then, now, _find_parting(before, after, name))
         for name, (then, now) in pairs.items()
         if then is None or now is None or (then.hash, dict(then.numbers)) != (now.hash, dict(now.numbers))
     ]
     return sorted(changed, key=_order)
 
 
-def _order(function: ChangedFunction) -> tuple[bool, bool, bool, float, str]:
+def _order(function: ComparedFunction) -> tuple[bool, bool, bool, float, str]:
     numbers = {name for side in (function.before, function.after) if side for name in side.numbers}
     behind = (function.name == MAIN, function.parting.name == CODE_GENERATION, HOST_SIZE in numbers)
     return *behind, -_distance(function), function.name
 
 
-def _distance(function: ChangedFunction) -> float:
+def _distance(function: ComparedFunction) -> float:
     """How far apart the two are, as a share of their text."""
     sizes = [len(side.code) if side else 0 for side in (function.before, function.after)]
     return 1.0 if 0 in sizes else abs(sizes[0] - sizes[1]) / max(sizes)
 
 
-def _find_parting(before: Kept, after: Kept, name: str) -> Parting:
+def _find_parting(before: KeptCode, after: KeptCode, name: str) -> Parting:
     if before.is_stable is False or after.is_stable is False:
         return Parting(why_not=UNSTABLE)
     return find_parting(before.steps, after.steps, name)
 
 
 def describe_others(
-    keep: Keep, point: Point, now: Kept, wanted: Sequence[Mapping[str, Any]], seed: int
+    keep: Keep, point: Point, now: KeptCode, wanted: Sequence[Mapping[str, Any]], seed: int
 ) -> dict[str, Any]:
     """What a record says of other builds: the reference's numbers, and what changed since the build measured before.
 

@@ -32,7 +32,7 @@ class NotCountedError(DashboardError):
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedInstructions:
     """instructions: by function of the generated code, in one call of `main`.
 
     by_processor: of the whole call, runtime and libraries included, as the processor's own counter has it, which is not
@@ -44,7 +44,7 @@ class Counted:
     why_not: str = ""
 
 
-def count(executable: Any, inputs: Sequence[Array]) -> Counted:
+def count(executable: Any, inputs: Sequence[Array]) -> CountedInstructions:
     """What one call of the executable's `main` executes. NotCountedError where the tools are missing."""
     valgrind, driver = _find_valgrind(), _driver()
     with tempfile.TemporaryDirectory(prefix="tvmdash-") as folder:
@@ -57,8 +57,8 @@ def count(executable: Any, inputs: Sequence[Array]) -> Counted:
         by_processor, _, fault = _run(call).stdout.splitlines()[-1].partition(" ")
         counted = read_counts(counts.read_text(encoding="utf-8", errors="replace").splitlines(), str(library))
         if int(by_processor) < 0:
-            return Counted(counted, None, f"could not open the CPU's instruction counter: {fault}.")
-        return Counted(counted, int(by_processor))
+            return CountedInstructions(counted, None, f"could not open the CPU's instruction counter: {fault}.")
+        return CountedInstructions(counted, int(by_processor))
 
 
 def read_counts(lines: Sequence[str], library: str) -> dict[str, int]:

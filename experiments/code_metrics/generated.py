@@ -12,10 +12,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import amd
 import cuda
 from targets import TARGETS, collecting_objects, is_on_cpu
-from tracing import Trace
+from tracing import ExecutionTrace
 
 from tvmdash.errors import DashboardError
 from tvmdash.measure.elf import function_sizes
@@ -61,7 +60,7 @@ class Generated:
     functions: Mapping[str, Function]
     numbers: Mapping[str, int]
     missing: Mapping[str, str]
-    trace: Trace
+    trace: ExecutionTrace
     executable: Any = field(repr=False)
     facts: Mapping[str, int] = field(default_factory=dict)
 
@@ -84,7 +83,7 @@ class Generated:
 
 def generate(module: Any, target: str) -> Generated:
     """The code of a Relax module for a target of `TARGETS`; DashboardError where TVM cannot make it."""
-    watch, trace = PassWatch(()), Trace()
+    watch, trace = PassWatch(()), ExecutionTrace()
     with collecting_objects() as objects:
         begun = time.process_time_ns()
         try:
@@ -108,7 +107,7 @@ def _describe_error(error: Exception) -> str:
     return f"{type(error).__name__}{at}: {error}"[:1500]
 
 
-def _build(module: Any, target: str, watch: PassWatch, trace: Trace) -> Any:
+def _build(module: Any, target: str, watch: PassWatch, trace: ExecutionTrace) -> Any:
     import tvm
     from tvm import relax
 
@@ -178,7 +177,7 @@ def _describe(kind: str, text: str, binaries: list[bytes], target: str) -> tuple
         except cuda.NoAssemblerError as error:
             missing["registers"] = str(error)
     elif kind in {"hip", "rocm"}:
-        _add(found, amd.read_resources(text))
+        _add(found, read_amd_resources(text))
     for binary in binaries:
         _add(found, {name: {CODE_SIZE: size} for name, size in function_sizes(binary).items()})
     return {name: Function(texts[name], found[name]) for name in sorted(texts)}, missing
@@ -278,3 +277,29 @@ def count_shared_bytes(kind: str, text: str) -> int | None:
 
 def _bytes(name: str, count: str) -> int:
     return _BITS.get(name, 32) // 8 * int(count)
+
+
+_KEYS: Mapping[str, str] = {
+    "vgpr_count": "registers",
+    "sgpr_count": "scalar_registers",
+    "group_segment_fixed_size": "shared_memory",
+}
+_SPILLS = ("vgpr_spill_count", "sgpr_spill_count")
+_BYTES = 4
+"""Of a register."""
+_KERNEL = re.compile(r"^  - \.", re.MULTILINE)
+_ENTRY = re.compile(r"^    \.(\w+): +(\S+)$", re.MULTILINE)
+
+
+def read_amd_resources(assembly: str) -> dict[str, dict[str, int]]:
+    """Registers, spills in bytes and shared memory of each kernel.
+
+    The format is LLVM's "Code Object V3 Metadata" in AMDGPUUsage.
+    """
+    metadata = assembly.partition("amdhsa.kernels:")[2].partition(".end_amdgpu_metadata")[0]
+    kernels = {}
+    for part in _KERNEL.split(metadata)[1:]:
+        entries = dict(_ENTRY.findall(f"    .{part}"))
+        spills = _BYTES * sum(int(entries[name]) for name in _SPILLS)
+        kernels[entries["name"]] = {**{ours: int(entries[name]) for name, ours in _KEYS.items()}, "spills": spills}
+    return kernels

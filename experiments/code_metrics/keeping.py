@@ -45,7 +45,7 @@ class KeptFunction:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptCode:
     """A point on one TVM build. is_stable: whether another process had the same hashes, None before there was one."""
 
     version: str
@@ -55,7 +55,7 @@ class Kept:
     is_stable: bool | None = None
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Kept:
+    def from_json(cls, value: Mapping[str, Any]) -> KeptCode:
         """What `asdict` made, written by this very code."""
         functions = {name: KeptFunction(**function) for name, function in value["functions"].items()}
         steps = tuple((name, made) for name, made in value["steps"])
@@ -75,14 +75,14 @@ class Keep:
         root = os.environ.get(VARIABLE)
         return cls(Path(root), os.environ.get("TVMDASH_ARTIFACT") or f"by-hand-{tvm_facts().version}") if root else None
 
-    def read(self, build: str, point: Point) -> Kept | None:
+    def read(self, build: str, point: Point) -> KeptCode | None:
         """What the build made of the point; None where that is not kept."""
         path = self._path(build, point)
         if not path.exists():
             return None
-        return Kept.from_json(json.loads(gzip.decompress(path.read_bytes())))
+        return KeptCode.from_json(json.loads(gzip.decompress(path.read_bytes())))
 
-    def write(self, point: Point, generated: Generated) -> Kept:
+    def write(self, point: Point, generated: Generated) -> KeptCode:
         """Keep what this process's build made of the point."""
         known, made = self.read(self.build, point), _kept(generated)
         if known is not None:
@@ -127,7 +127,7 @@ def _own_code() -> str:
     return digest.hexdigest()
 
 
-def _kept(generated: Generated) -> Kept:
+def _kept(generated: Generated) -> KeptCode:
     texts = generated.trace.read_texts()
     functions = {
         name: KeptFunction(function.hash, function.numbers, function.text, _find_tir(name, texts))
@@ -136,7 +136,7 @@ def _kept(generated: Generated) -> Kept:
     planned = generated.planned_memory_bytes
     memory = {} if planned is None else {"planned_memory": planned}
     functions[MAIN] = KeptFunction(str(planned), memory, "", generated.trace.read_program())
-    return Kept(tvm_facts().version, {**generated.numbers, **memory}, functions, tuple(generated.trace.steps))
+    return KeptCode(tvm_facts().version, {**generated.numbers, **memory}, functions, tuple(generated.trace.steps))
 
 
 def _find_tir(function: str, texts: Mapping[str, str]) -> str:

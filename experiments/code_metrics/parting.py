@@ -25,7 +25,7 @@ class Parting:
     why_not: str = ""
 
 
-class _Side:
+class _PartedSide:
     """One compilation so far: by function its hash and what it calls."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class _Walk:
     """
 
     def __init__(self) -> None:
-        self.before, self.after = _Side(), _Side()
+        self.before, self.after = _PartedSide(), _PartedSide()
         self.first: dict[str, int] = {}
         self.new: set[str] = set()
 

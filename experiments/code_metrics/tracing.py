@@ -15,7 +15,7 @@ MAIN = "main"
 GONE = ""
 
 
-class Trace:
+class ExecutionTrace:
     """`steps`: after each pass, as `name #count`, the hash of every function that the pass made or changed, by name.
 
     Behind the hash of a Relax function are the names of the functions that it calls; GONE stands for a function that is
@@ -41,7 +41,7 @@ class Trace:
 
         trace = self
 
-        class Watch(PassInstrument):  # type: ignore[misc, no-any-unimported, unused-ignore]
+        class TracingWatch(PassInstrument):  # type: ignore[misc, no-any-unimported, unused-ignore]
             def run_before_pass(self, _module: Any, info: Any) -> None:
                 trace._running.append(str(info.name))
 
@@ -50,7 +50,7 @@ class Trace:
                 if FOLDING not in trace._running:
                     trace._take(str(info.name), module)
 
-        return Watch()
+        return TracingWatch()
 
     def read_texts(self) -> Mapping[str, str]:
         """The functions as code generation was given them."""

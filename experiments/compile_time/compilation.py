@@ -37,7 +37,7 @@ PHASES = (TOTAL, *INSIDE)
 
 
 @dataclass(frozen=True)
-class Cost:
+class CompilationCost:
     """Each phase's time in ms; `memory` in bytes, `told` is what else goes into the record."""
 
     phases_ms: Mapping[str, float]
@@ -49,13 +49,13 @@ class Cost:
 class Compilation:
     """What one compilation cost and made."""
 
-    cost: Cost
+    cost: CompilationCost
     compiled: Compiled
     check: Callable[[], Mapping[str, float]]
 
 
 @dataclass(frozen=True)
-class Source:
+class ModelSource:
     """What is compiled: a network by its name, through a frontend (`relax` or `onnx`)."""
 
     network: str
@@ -85,7 +85,7 @@ class _Watched:
 
 
 @functools.cache
-def import_tvm() -> Cost:
+def import_tvm() -> CompilationCost:
     """Import TVM with Relax: the first time in this process, or a DashboardError. numpy is there already."""
     if "tvm" in sys.modules:
         raise DashboardError("tvm was imported before its import was to be timed: something else here imports it.")
@@ -93,7 +93,7 @@ def import_tvm() -> Cost:
     import tvm.relax  # noqa: F401
 
     elapsed_ms = watched.ms()
-    return Cost({IMPORT: elapsed_ms}, watched.memory(), {"modules_imported": len(sys.modules) - modules})
+    return CompilationCost({IMPORT: elapsed_ms}, watched.memory(), {"modules_imported": len(sys.modules) - modules})
 
 
 def timed_facts() -> EngineFacts:
@@ -102,7 +102,7 @@ def timed_facts() -> EngineFacts:
     return engine_facts()
 
 
-def compile_once(source: Source, options: CompileOptions, threads: int) -> Compilation:
+def compile_once(source: ModelSource, options: CompileOptions, threads: int) -> Compilation:
     """The first and only compilation of this process; where it failed, its error again."""
     done = _tried(source, str(options), lambda: _compile(source, options, threads))
     if isinstance(done, Exception):
@@ -110,10 +110,10 @@ def compile_once(source: Source, options: CompileOptions, threads: int) -> Compi
     return done
 
 
-_results: dict[tuple[Source, str], Compilation | Exception] = {}
+_results: dict[tuple[ModelSource, str], Compilation | Exception] = {}
 
 
-def _tried(source: Source, options: str, work: Callable[[], Compilation]) -> Compilation | Exception:
+def _tried(source: ModelSource, options: str, work: Callable[[], Compilation]) -> Compilation | Exception:
     if (source, options) not in _results:
         if _results:
             raise DashboardError("this process has compiled something already. Give each compilation a group.")
@@ -124,7 +124,7 @@ def _tried(source: Source, options: str, work: Callable[[], Compilation]) -> Com
     return _results[source, options]
 
 
-def _compile(source: Source, options: CompileOptions, threads: int) -> Compilation:
+def _compile(source: ModelSource, options: CompileOptions, threads: int) -> Compilation:
     network = networks.NETWORKS[source.network]()
     weights = networks.make_weights(network, source.seed)
     x = networks.make_input(network, source.seed, source.batch)
@@ -144,7 +144,7 @@ def _compile(source: Source, options: CompileOptions, threads: int) -> Compilati
     def check() -> Mapping[str, float]:
         return accuracy.check_answer(answer, networks.reference(network, weights, x))
 
-    return Compilation(Cost(phases_ms, used, _describe(compiled, phases_ms)), compiled, check)
+    return Compilation(CompilationCost(phases_ms, used, _describe(compiled, phases_ms)), compiled, check)
 
 
 def _describe(compiled: Compiled, phases_ms: Mapping[str, float]) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def _describe(compiled: Compiled, phases_ms: Mapping[str, float]) -> dict[str, A
     }
 
 
-def _frontend(source: Source, network: Network, weights: Mapping[str, Array]) -> Callable[[], Any]:
+def _frontend(source: ModelSource, network: Network, weights: Mapping[str, Array]) -> Callable[[], Any]:
     """From what a user has to a Relax module; what the user has is made here, out of the timed part."""
     if source.frontend == "relax":
         return lambda: lowering.lower(network, weights, source.batch)
@@ -177,7 +177,7 @@ _RESET_PEAK = "5"
 
 
 @dataclass(frozen=True)
-class Memory:
+class CompilationMemory:
     """Resident memory in bytes: now, and the most since the peak was last forgotten.
 
     It is VmHWM and not getrusage's ru_maxrss: that one begins with the memory of whoever started the process.
@@ -187,14 +187,14 @@ class Memory:
     peak: int
 
 
-def now() -> Memory:
+def now() -> CompilationMemory:
     """What the system says of this process."""
     lines = dict(line.split(":", 1) for line in _STATUS.read_text(encoding="utf-8").splitlines() if ":" in line)
     try:
         resident, peak = (int(lines[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM"))
     except KeyError as error:
         raise DashboardError(f"{_STATUS}: there is no {error}. Peak memory is read from Linux alone.") from error
-    return Memory(resident, peak)
+    return CompilationMemory(resident, peak)
 
 
 def forget_peak() -> bool:

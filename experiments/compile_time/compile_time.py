@@ -8,7 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compilation import IMPORT, INSIDE, LOAD, PHASES, TOTAL, Cost, Source, compile_once, import_tvm, timed_facts
+from compilation import (
+    IMPORT,
+    INSIDE,
+    LOAD,
+    PHASES,
+    TOTAL,
+    CompilationCost,
+    ModelSource,
+    compile_once,
+    import_tvm,
+    timed_facts,
+)
 
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared
@@ -77,11 +88,11 @@ class CompileTime(Experiment[CompileTimeConfig]):
             return _make_prepared(phase, import_tvm())
         if point.values["frontend"] == "onnx":
             self._see_onnx()
-        source = Source(point.workload.partition(".")[2], point.values["frontend"], config.batch, seed)
+        source = ModelSource(point.workload.partition(".")[2], point.values["frontend"], config.batch, seed)
         options = CompileOptions(json.loads(point.target), config.pipeline)
         done = compile_once(source, options, config.threads)
         if phase != TOTAL:
-            return _make_prepared(phase, Cost(done.cost.phases_ms, {}, {}), check=done.check)
+            return _make_prepared(phase, CompilationCost(done.cost.phases_ms, {}, {}), check=done.check)
         return _make_prepared(
             phase,
             done.cost,
@@ -108,7 +119,7 @@ class CompileTime(Experiment[CompileTimeConfig]):
             sys.path.insert(0, engine.path)
 
 
-def _make_prepared(phase: str, cost: Cost, **known: Any) -> Prepared:
+def _make_prepared(phase: str, cost: CompilationCost, **known: Any) -> Prepared:
     """One sample, taken already: a process has only one first time."""
     elapsed_ns = round(cost.phases_ms[phase] * 1e6)
     return Prepared(

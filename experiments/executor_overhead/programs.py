@@ -18,7 +18,7 @@ FACTOR, SUMMAND = 0.998, 0.01
 
 
 @dataclass(frozen=True)
-class Program:
+class OverheadProgram:
     """`build` gives the IRModule whose `main` takes `inputs` and gives `expected`; it goes through `pipeline`."""
 
     build: Callable[[], Any]
@@ -80,7 +80,7 @@ def arguments(name: str, sizes: Sizes) -> dict[str, int]:
     return named[name]
 
 
-def program(name: str, size: Mapping[str, int], seed: int) -> Program:
+def program(name: str, size: Mapping[str, int], seed: int) -> OverheadProgram:
     """The program of this name and size, on inputs of this seed."""
     return MAKERS[name](size, np.random.default_rng([seed, 2]))
 
@@ -102,43 +102,43 @@ def _vector(rng: np.random.Generator) -> Array:
     return rng.random(ELEMENTS).astype(np.float32)
 
 
-def _recursion(size: Mapping[str, int], rng: np.random.Generator) -> Program:
+def _recursion(size: Mapping[str, int], rng: np.random.Generator) -> OverheadProgram:
     source = RECURSION.format(elements=ELEMENTS, factor=FACTOR, summand=SUMMAND)
     x, depth = _vector(rng), size["calls"]
-    return Program(lambda: _parsed(source), (np.array(depth), x), _after(x, depth))
+    return OverheadProgram(lambda: _parsed(source), (np.array(depth), x), _after(x, depth))
 
 
-def _fibonacci(size: Mapping[str, int], _rng: np.random.Generator) -> Program:
+def _fibonacci(size: Mapping[str, int], _rng: np.random.Generator) -> OverheadProgram:
     current, following = 0, 1
     for _ in range(size["n"]):
         current, following = following, current + following
-    return Program(lambda: _parsed(FIBONACCI), (np.array(size["n"]),), np.array(current))
+    return OverheadProgram(lambda: _parsed(FIBONACCI), (np.array(size["n"]),), np.array(current))
 
 
-def _calls(size: Mapping[str, int], rng: np.random.Generator) -> Program:
+def _calls(size: Mapping[str, int], rng: np.random.Generator) -> OverheadProgram:
     x = _vector(rng)
-    return Program(lambda: _chain(size["calls"], arguments=1), (x,), _after(x, size["calls"]))
+    return OverheadProgram(lambda: _chain(size["calls"], arguments=1), (x,), _after(x, size["calls"]))
 
 
-def _arguments(size: Mapping[str, int], rng: np.random.Generator) -> Program:
+def _arguments(size: Mapping[str, int], rng: np.random.Generator) -> OverheadProgram:
     inputs = tuple(_vector(rng) for _ in range(size["arguments"]))
     expected = _after(inputs[0], size["calls"], inputs[-1].astype(np.float64))
-    return Program(lambda: _chain(size["calls"], arguments=len(inputs)), inputs, expected)
+    return OverheadProgram(lambda: _chain(size["calls"], arguments=len(inputs)), inputs, expected)
 
 
-def _operators(size: Mapping[str, int], rng: np.random.Generator) -> Program:
+def _operators(size: Mapping[str, int], rng: np.random.Generator) -> OverheadProgram:
     x, steps = _vector(rng), size["operators"] // 2
-    return Program(lambda: _straight(steps), (x,), _after(x, steps))
+    return OverheadProgram(lambda: _straight(steps), (x,), _after(x, steps))
 
 
-def _mlp(size: Mapping[str, int], rng: np.random.Generator) -> Program:
+def _mlp(size: Mapping[str, int], rng: np.random.Generator) -> OverheadProgram:
     network, seed = networks.mlp(), int(rng.integers(1 << 31))
     weights, x = networks.make_weights(network, seed), networks.make_input(network, seed, size["batch"])
     expected = networks.reference(network, weights, x)
-    return Program(lambda: lowering.lower(network, weights, size["batch"]), (x,), expected, "zero")
+    return OverheadProgram(lambda: lowering.lower(network, weights, size["batch"]), (x,), expected, "zero")
 
 
-MAKERS: Mapping[str, Callable[[Mapping[str, int], np.random.Generator], Program]] = {
+MAKERS: Mapping[str, Callable[[Mapping[str, int], np.random.Generator], OverheadProgram]] = {
     "recursion": _recursion,
     "fibonacci": _fibonacci,
     "calls": _calls,

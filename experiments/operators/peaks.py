@@ -33,7 +33,7 @@ CALLS = 10
 
 
 @dataclass(frozen=True)
-class Rate:
+class PeakRate:
     """A measured point: `ms` for its work with this many threads."""
 
     workload: str
@@ -60,7 +60,7 @@ class Peaks:
         return bounds[bound], bound
 
 
-def peaks(rates: Iterable[Rate], threads: int) -> Peaks | None:
+def peaks(rates: Iterable[PeakRate], threads: int) -> Peaks | None:
     """What the measured points of this many threads say; None where one of the two kinds is missing.
 
     Of triad and copy the better one counts: numpy's triad is two steps, which shows while all lies in a cache.
@@ -75,12 +75,12 @@ def peaks(rates: Iterable[Rate], threads: int) -> Peaks | None:
     return Peaks(max(gflops), tuple(sorted(bandwidths.items()))) if gflops and bandwidths else None
 
 
-def gflops_of(rate: Rate) -> float:
+def gflops_of(rate: PeakRate) -> float:
     """GFLOP/s of the matrix product."""
     return 2 * int(rate.args["n"]) ** 3 / rate.ms / 1e6
 
 
-def bandwidth_of(rate: Rate) -> float:
+def bandwidth_of(rate: PeakRate) -> float:
     """GB/s of a triad or a copy."""
     return bytes_per_call(int(rate.args["kib"])) / rate.ms / 1e6
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from peaks import MATMUL, NUMPY, Peaks, Rate, bandwidth_of, gflops_of, peaks
+from peaks import MATMUL, NUMPY, PeakRate, Peaks, bandwidth_of, gflops_of, peaks
 
 from tvmdash.devices import CPU, device_of
 from tvmdash.errors import DashboardError
@@ -53,13 +53,13 @@ def operator_of(workload: str, values: Mapping[str, Any]) -> Operator:
     raise DashboardError(f"{workload}: table.py has no operator with {dict(values)}.")
 
 
-def rate_of_record(record: Record) -> Rate:
+def rate_of_record(record: Record) -> PeakRate:
     """The record's time."""
     ms = record.additional_info["execution_elapsed_ms_median"]
-    return Rate(record.workload, record.workload_args, record.runtime_config["threads"], ms)
+    return PeakRate(record.workload, record.workload_args, record.runtime_config["threads"], ms)
 
 
-def facts(rate: Rate, rates: Sequence[Rate]) -> dict[str, Any]:
+def facts(rate: PeakRate, rates: Sequence[PeakRate]) -> dict[str, Any]:
     """What joins the record of `rate`; the shares are left out where tonight's peaks are not among `rates`.
 
     Float16 is held against the float32 peak of arithmetic: processors without float16 units compute in float32.
@@ -87,7 +87,7 @@ def facts(rate: Rate, rates: Sequence[Rate]) -> dict[str, Any]:
     }
 
 
-def _work(rate: Rate) -> tuple[Operator, int]:
+def _work(rate: PeakRate) -> tuple[Operator, int]:
     operator = operator_of(rate.workload, rate.args)
     return operator, operator.bytes_moved(np.dtype(rate.args["dtype"]).itemsize)
 
@@ -122,12 +122,12 @@ def _list_tonight(history: History) -> list[Series]:
     return [series for series in tonight if device_of(series.labels) == CPU]
 
 
-def _rate(series: Series) -> Rate:
+def _rate(series: Series) -> PeakRate:
     labels = series.labels
-    return Rate(labels["workload"], labels["workload_args"], labels["runtime_config"]["threads"], series.values[-1])
+    return PeakRate(labels["workload"], labels["workload_args"], labels["runtime_config"]["threads"], series.values[-1])
 
 
-def _is_known(rate: Rate) -> bool:
+def _is_known(rate: PeakRate) -> bool:
     """Whether the table still has it: nights outlive the table's rows."""
     args = {name: value for name, value in rate.args.items() if name != "dtype"}
     return any(rate.workload == DOMAIN + operator.kind and args == operator.args for operator in OPERATORS)

@@ -97,7 +97,7 @@ of Python that rapidocr-onnxruntime's code is made for do not matter."""
 
 
 @dataclass(frozen=True)
-class Model:
+class RealModel:
     """A model in an installed package.
 
     `shapes` are those that its inputs are fixed to. An input in `carried` gets the output of that place of the call
@@ -130,8 +130,8 @@ def _text(outputs: Sequence[Array], labels: Sequence[str]) -> str:
     return "".join(np.array(["", *labels, " "])[kept])
 
 
-MODELS: Mapping[str, Model] = {
-    "silero_vad": Model(
+MODELS: Mapping[str, RealModel] = {
+    "silero_vad": RealModel(
         "silero_vad/data/silero_vad_op18_ifless.onnx",
         "MIT",
         {"input": (1, 576), "state": (2, 1, 128), "sr": ()},
@@ -139,7 +139,7 @@ MODELS: Mapping[str, Model] = {
         _speech,
         {"state": 1},
     ),
-    "magika": Model(
+    "magika": RealModel(
         "magika/models/standard_v3_3/model.onnx",
         "Apache-2.0",
         {"bytes": (1, 2048)},
@@ -148,7 +148,7 @@ MODELS: Mapping[str, Model] = {
         {},
         labels_in="config.min.json",
     ),
-    "ppocr_rec": Model(
+    "ppocr_rec": RealModel(
         "rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx",
         "Apache-2.0",
         {"x": (1, 3, 48, 160)},

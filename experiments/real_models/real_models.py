@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
+import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import making
 import models
 import numpy as np
-from models import MODELS, Model
+from models import MODELS, RealModel
 
 from tvmdash import common, relax_util
 from tvmdash.devices import CPU, device_of
@@ -68,7 +70,7 @@ class RealModels(Experiment[RealModelsConfig]):
     def make_inputs(self, config: RealModelsConfig, folder: Path, seed: int) -> None:
         """For each model a folder of its name."""
         for name in config.models:
-            making.make(name, MODELS[name], folder / name, seed)
+            make(name, MODELS[name], folder / name, seed)
 
     def prepare(self, point: Point, config: RealModelsConfig, seed: int) -> Prepared:
         name = point.workload.partition(".")[2]
@@ -89,7 +91,7 @@ def imported(history: History) -> list[str]:
     tonight = [series for series in timed if device_of(series.labels) == CPU]
     failures = [failure for failure in history.failures if AXIS.name not in failure.values]
     counts = []
-    for form in making.FORMS:
+    for form in FORMS:
         good = sum(series.labels["build_config"].get("form") == form for series in tonight)
         asked = good + sum(failure.values.get("form") == form for failure in failures)
         counts += [f"{good} of {asked} {form}"] if asked else []
@@ -99,10 +101,10 @@ def imported(history: History) -> list[str]:
 class Given:
     """What setup left of a model: calls with their feeds and ONNX Runtime's answers, and facts."""
 
-    def __init__(self, model: Model, folder: Path) -> None:
+    def __init__(self, model: RealModel, folder: Path) -> None:
         self.model, self.folder = model, folder
-        self.facts: dict[str, Any] = common.read_json(folder / making.FACTS_FILE)
-        with np.load(folder / making.CALLS_FILE) as arrays:
+        self.facts: dict[str, Any] = common.read_json(folder / FACTS_FILE)
+        with np.load(folder / CALLS_FILE) as arrays:
             named = {name: arrays[name] for name in arrays.files}
         self.calls = [
             {name.partition("/")[2]: array for name, array in named.items() if name.startswith(f"{index}/")}
@@ -186,8 +188,8 @@ def _on_onnxruntime(given: Given, threads: int) -> Prepared:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = 3
-    file = str(given.file(making.SHIPPED))
-    session = onnxruntime.InferenceSession(file, options, providers=making.PROVIDERS)
+    file = str(given.file(SHIPPED))
+    session = onnxruntime.InferenceSession(file, options, providers=PROVIDERS)
     binding = session.io_binding()
     for name, array in given.last.items():
         binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(array))
@@ -199,6 +201,98 @@ def _on_onnxruntime(given: Given, threads: int) -> Prepared:
         inputs=tuple(given.last.values()),
         details={**given.details, "called_from": "Python"},
     )
+
+
+FORMS = SHIPPED, FOLDED = "shipped", "folded"
+CALLS_FILE, FACTS_FILE = "calls.npz", "facts.json"
+PROVIDERS = ["CPUExecutionProvider"]
+PACKAGE: Mapping[str, str] = {
+    "silero_vad": "silero-vad",
+    "magika": "magika",
+    "rapidocr_onnxruntime": "rapidocr-onnxruntime",
+}
+
+
+def make(name: str, model: RealModel, folder: Path, seed: int) -> None:
+    """Everything of one model in `folder`."""
+    folder.mkdir(exist_ok=True)
+    shipped = installed(model.file)
+    shutil.copyfile(shipped, folder / f"{SHIPPED}.onnx")
+    fold(model, folder)
+    calls = answered(model, folder / f"{SHIPPED}.onnx", seed)
+    arrays: dict[str, Any] = {
+        f"{index}/{key}": array for index, call in enumerate(calls) for key, array in call.items()
+    }
+    np.savez(folder / CALLS_FILE, **arrays)
+    labels = _labels(model, shipped)
+    answers = [call["out0"] for call in calls]
+    package = PACKAGE[model.file.partition("/")[0]]
+    facts = {
+        "model": name,
+        "package": f"{package} {importlib.metadata.version(package)}",
+        "file": model.file,
+        "licence": model.licence,
+        "calls": len(calls),
+        "reads": model.read(answers, labels),
+        "labels": labels,
+    }
+    common.write_json(folder / FACTS_FILE, facts)
+
+
+def installed(file: str) -> Path:
+    """Where the file lies among the installed packages; their code is not imported."""
+    for folder in sys.path:
+        if (Path(folder) / file).is_file():
+            return Path(folder) / file
+    raise DashboardError(f"{file} is in none of the packages that setup installed.")
+
+
+def fold(model: RealModel, folder: Path) -> None:
+    """Write the folded model: input shapes fixed, then what is constant computed by ONNX Runtime."""
+    import onnx
+    import onnxruntime
+
+    loaded = onnx.load(folder / f"{SHIPPED}.onnx")
+    for value in loaded.graph.input:
+        if value.name in model.shapes:
+            sizes = value.type.tensor_type.shape
+            del sizes.dim[:]
+            for size in model.shapes[value.name]:
+                sizes.dim.add().dim_value = size
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.optimized_model_filepath = str(folder / f"{FOLDED}.onnx")
+    options.log_severity_level = 3
+    onnxruntime.InferenceSession(loaded.SerializeToString(), options, providers=PROVIDERS)
+
+
+def answered(model: RealModel, file: Path, seed: int) -> list[dict[str, Array]]:
+    """Each call's feeds by name, what is carried among them, and its outputs as out0, out1 and so on."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(str(file), providers=PROVIDERS)
+    carried = {name: np.zeros(model.shapes[name], np.float32) for name in model.carried}
+    calls = []
+    for given in model.inputs(seed):
+        feeds = {**given, **carried}
+        outputs = session.run(None, feeds)
+        calls.append({**feeds, **{f"out{index}": output for index, output in enumerate(outputs)}})
+        carried = {name: outputs[index] for name, index in model.carried.items()}
+    return calls
+
+
+def _labels(model: RealModel, shipped: Path) -> list[str]:
+    labels: list[str]
+    if model.labels_in.endswith(".json"):
+        labels = json.loads((shipped.parent / model.labels_in).read_text("utf-8"))["target_labels_space"]
+        return labels
+    if not model.labels_in:
+        return []
+    import onnx
+
+    properties = {item.key: item.value for item in onnx.load(shipped).metadata_props}
+    labels = properties[model.labels_in].splitlines()
+    return labels
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ SHIFT = 12
 
 
 @dataclass(frozen=True)
-class Problem:
+class LayerProblem:
     """A convolution; int8 arrays. `x`: (channels, height, width); `weight`: (out, in, kernel, kernel).
 
     `expected`: (out channels, out height, out width), in [0, 127].
@@ -35,14 +35,14 @@ class Problem:
 
 
 @functools.lru_cache(maxsize=1)
-def problem(name: str, seed: int) -> Problem:
+def problem(name: str, seed: int) -> LayerProblem:
     """The layer with random numbers, and its answer by numpy. Its sums are whole numbers that float64 holds exactly."""
     op, shape = resnet18_convolutions()[name]
     rng = np.random.default_rng(seed)
     x = rng.integers(-128, 128, shape, dtype=np.int8)
     weight = rng.integers(-128, 128, op.weights((1, *shape))["weight"], dtype=np.int8)
     sums = op.forward({"weight": weight.astype(np.float64)}, x[None].astype(np.float64))[0].astype(np.int64)
-    return Problem(op, x, weight, np.clip(sums >> SHIFT, 0, 127).astype(np.int8))
+    return LayerProblem(op, x, weight, np.clip(sums >> SHIFT, 0, 127).astype(np.int8))
 
 
 def packed(x: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 
 import vta_device
 from problems import problem
-from vta_device import SIM, Loaded
+from vta_device import SIM, LoadedOnVta
 
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, Point, Prepared
@@ -68,7 +68,7 @@ def _remote(target: str, config: RelayToVtaConfig) -> Any:
     return vta_device.board(target, address, config.wait_seconds, config.bitstreams.get(target, ""))
 
 
-def _counted(loaded: Loaded) -> dict[str, Any]:
+def _counted(loaded: LoadedOnVta) -> dict[str, Any]:
     """What the simulator counted in one call, and the bytes among it as a metric."""
     counts = loaded.counted()
     moved = sum(count for name, count in counts.items() if name.endswith("_nbytes"))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from problems import BLOCK, SHIFT, Problem, packed, packed_weight, unpacked
+from problems import BLOCK, SHIFT, LayerProblem, packed, packed_weight, unpacked
 
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.engines import EngineFacts
@@ -85,7 +85,7 @@ def board(target: str, address: Address, wait_s: float, bitstream: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedOnVta:
     """A layer on a device, its input there already."""
 
     graph: Any
@@ -120,7 +120,7 @@ class Loaded:
         return counts
 
 
-def load(problem: Problem, target: str, host: str, remote: Any) -> Loaded:
+def load(problem: LayerProblem, target: str, host: str, remote: Any) -> LoadedOnVta:
     """Compile for `target` with its processor `host` (TVM's own choice where it is empty), send, and load there."""
     import tvm
     from tvm.contrib import graph_executor
@@ -139,10 +139,10 @@ def load(problem: Problem, target: str, host: str, remote: Any) -> Loaded:
     device = remote.ext_dev(0)
     graph = graph_executor.GraphModule(module["default"](device))
     graph.set_input("x", packed(problem.x))
-    return Loaded(graph, device, remote, compile_ms, size_bytes)
+    return LoadedOnVta(graph, device, remote, compile_ms, size_bytes)
 
 
-def _relay(problem: Problem) -> Any:
+def _relay(problem: LayerProblem) -> Any:
     import tvm
     from tvm import relay
 

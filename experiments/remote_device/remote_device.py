@@ -6,13 +6,15 @@ import contextlib
 import functools
 import json
 import os
-from collections.abc import Iterator, Mapping
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from devices import Device, devices
-from far_side import send
 from loopback import loopback
 
 from tvmdash import networks, relax_util
@@ -20,13 +22,16 @@ from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared
 from tvmdash.experiment import engine_store, plots
 from tvmdash.experiment.engines import Engine
+from tvmdash.measure.phases import phase
 from tvmdash.networks import INPUT, Network, Node, accuracy
 from tvmdash.networks import layers as network_layers
 from tvmdash.networks.ops import Array
-from tvmdash.relax_util import CompileOptions, lowering
+from tvmdash.relax_util import Compiled, CompileOptions, lowering
 from tvmdash.relax_util import workloads as relax_workload
+from tvmdash.relax_util.linking import link
 from tvmdash.relax_util.rpc import Address, session
 from tvmdash.summary_util import Summary, format_ratio, geometric_mean_ratio
+from tvmdash.trial_util import Timer
 
 TVM = Engine("tvm", ("cloudpickle==3.1.2", "psutil==7.2.2", "tornado==6.6.1"), facts=relax_workload.engine_facts)
 """TVM with what its tracker and its server import."""
@@ -162,6 +167,64 @@ def problem(name: str, seed: int) -> tuple[Network, dict[str, Array], Array, Arr
     network = layers()[name] if name in layers() else networks.NETWORKS[name]()
     weights, x = networks.make_weights(network, seed), networks.make_input(network, seed)
     return network, weights, x, networks.reference(network, weights, x)
+
+
+ROUND_TRIPS = 5
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A network on a device, its input there already; `timer` uses its clock, `round_trip_ms` ours."""
+
+    run: Callable[[], Array]
+    timer: Timer
+    library_bytes: int
+    upload_ms: float
+    device_threads: int
+
+    def round_trip_ms(self) -> float:
+        """The median of a few calls from here, with the answer brought back."""
+        times = []
+        for _ in range(ROUND_TRIPS):
+            begun = time.perf_counter_ns()
+            self.run()
+            times.append((time.perf_counter_ns() - begun) / 1e6)
+        return median(times)
+
+
+def send(session: Any, device: Device, name: str, compiled: Compiled, x: Array) -> Sent:
+    """Link the module, send it, and load it there."""
+    import tvm
+    from tvm import relax
+
+    with tempfile.TemporaryDirectory(prefix="tvmdash-") as folder:
+        with phase("link"):
+            path = _linked(compiled, device, Path(folder) / name)
+        begun = time.perf_counter_ns()
+        with phase("upload"):
+            session.upload(str(path))
+            module = session.load_module(path.name)
+        upload_ms, size_bytes = (time.perf_counter_ns() - begun) / 1e6, path.stat().st_size
+    there = session.device(device.kind, 0)
+    machine = relax.VirtualMachine(module, there)
+    tensor = tvm.runtime.tensor(x, device=there)
+    machine.save_function("main", "timed", tensor, include_return=False)
+
+    def run() -> Array:
+        output: Array = machine["main"](tensor).numpy()
+        return output
+
+    def timer(number: int, repeat: int) -> list[int]:
+        evaluator = machine.time_evaluator("timed", there, number=number, repeat=repeat)
+        return [round(seconds * number * 1e9) for seconds in evaluator().results]
+
+    threads = int(session.get_function("runtime.NumThreads")())
+    return Sent(run, timer, size_bytes, upload_ms, threads)
+
+
+def _linked(compiled: Compiled, device: Device, stem: Path) -> Path:
+    """A shared library, or an archive where the device has to link."""
+    return link(compiled.executable, stem, device=device.name, cc=device.cc, is_here=device.is_loopback)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Problem:
+class RecurrenceProblem:
     """Weights and inputs in float32, and the answers in float64.
 
     `weights`: w_ih and w_hh (gates * hidden, hidden), b_ih and b_hh (gates * hidden). `x`: (length, batch, hidden).
@@ -49,14 +49,14 @@ class Problem:
 
 
 @functools.lru_cache(maxsize=8)
-def problem(case: Case, seed: int) -> Problem:
+def problem(case: Case, seed: int) -> RecurrenceProblem:
     """The same for the same seed. Weights as PyTorch draws them first: uniform up to one over the root of hidden."""
     rng, rows, reach = np.random.default_rng([seed, 0]), len(GATES[case.kind]) * case.hidden, 1 / math.sqrt(case.hidden)
     shapes = {"w_ih": (rows, case.hidden), "w_hh": (rows, case.hidden), "b_ih": (rows,), "b_hh": (rows,)}
     weights = {name: rng.uniform(-reach, reach, shape).astype(np.float32) for name, shape in shapes.items()}
     x = rng.standard_normal((case.length, case.batch, case.hidden)).astype(np.float32)
     state = tuple(rng.uniform(-1, 1, x.shape[1:]).astype(np.float32) for _ in range(case.states))
-    return Problem(case, weights, x, state, reference(case, weights, x, state))
+    return RecurrenceProblem(case, weights, x, state, reference(case, weights, x, state))
 
 
 def reference(case: Case, weights: Mapping[str, Array], x: Array, state: State) -> tuple[Array, ...]:

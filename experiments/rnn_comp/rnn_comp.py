@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import on_onnx
-import rnn_comp_torch
-from recurrence import Case, Problem, problem
+from recurrence import Case, RecurrenceProblem, in_order, problem
 
 from tvmdash import relax_util
 from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared
@@ -19,14 +17,110 @@ from tvmdash.experiment.engines import Engine
 from tvmdash.experiment.on_devices import AXIS
 from tvmdash.networks import accuracy
 from tvmdash.networks.ops import Array
+from tvmdash.networks.to_onnx import IR_VERSION, OPSET
 from tvmdash.plot_util.specs import Plot
 from tvmdash.relax_util import CompileOptions, workloads
 from tvmdash.summary_util import Summary
 from tvmdash.trial_util import python_timer
 
+GATES: Mapping[str, str] = {"rnn": "n", "lstm": "iofg", "gru": "zrn"}
+"""ONNX's order of the gates."""
+STATES = ("h", "c")
+
+
+def make_onnx(problem: RecurrenceProblem) -> Any:
+    """An onnx.ModelProto of one operator, with the weights inside; inputs x and the state, outputs y and the state."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    case, states = problem.case, STATES[: problem.case.states]
+    arrays = [numpy_helper.from_array(array, name) for name, array in _arrays(problem).items()]
+    inputs = ["x", "w", "r", "b", "", *states]
+    attributes = {"linear_before_reset": 1} if case.kind == "gru" else {}
+    node = helper.make_node(case.kind.upper(), inputs, _outputs(case), hidden_size=case.hidden, **attributes)
+    state_shape, y_shape = (1, case.batch, case.hidden), (case.length, 1, case.batch, case.hidden)
+    ends = {"x": problem.x.shape, **dict.fromkeys(states, state_shape)}
+    given = {"y": y_shape, **dict.fromkeys(_outputs(case)[1:], state_shape)}
+    described = [
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in group.items()]
+        for group in (ends, given)
+    ]
+    graph = helper.make_graph([node], case.kind, described[0], described[1], arrays)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
+
+
+def _outputs(case: Case) -> list[str]:
+    return ["y", *(f"{name}_last" for name in STATES[: case.states])]
+
+
+def _arrays(problem: RecurrenceProblem) -> dict[str, Array]:
+    """ONNX's W, R and B, with one direction."""
+    kind, order = problem.case.kind, GATES[problem.case.kind]
+    w, r, b_ih, b_hh = (in_order(problem.weights[name], kind, order) for name in ("w_ih", "w_hh", "b_ih", "b_hh"))
+    return {"w": w[None], "r": r[None], "b": np.concatenate([b_ih, b_hh])[None]}
+
+
+def prepare_onnx(
+    problem: RecurrenceProblem, threads: int
+) -> tuple[Callable[[], object], Callable[[], tuple[Array, ...]]]:
+    """A call on inputs that lie in ONNX Runtime's memory already, and a call that gives the problem's answers."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    session = onnxruntime.InferenceSession(make_onnx(problem).SerializeToString(), options, ["CPUExecutionProvider"])
+    binding = session.io_binding()
+    state = {name: part[None] for name, part in zip(STATES, problem.state, strict=False)}
+    for name, value in {"x": problem.x, **state}.items():
+        binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(value))
+    for name in _outputs(problem.case):
+        binding.bind_output(name)
+
+    def answers() -> tuple[Array, ...]:
+        session.run_with_iobinding(binding)
+        y, *last = binding.copy_outputs_to_cpu()
+        states = tuple(part[0] for part in last)
+        return states if problem.case.form == "cell" else (y[:, 0], *states)
+
+    return lambda: session.run_with_iobinding(binding), answers
+
+
+def prepare(problem: RecurrenceProblem, threads: int) -> tuple[Callable[[], object], Callable[[], tuple[Array, ...]]]:
+    """A call on tensors that are there already, and a call that gives the problem's answers."""
+    import torch
+
+    torch.set_num_threads(threads)
+    case, layer = problem.case, problem.case.form == "layer"
+    module = _module(problem)
+    x = torch.from_numpy(problem.x if layer else problem.x[0])
+    parts = [torch.from_numpy(part[None] if layer else part) for part in problem.state]
+    state = tuple(parts) if case.kind == "lstm" else parts[0]
+
+    def answers() -> tuple[Array, ...]:
+        given = module(x, state)
+        outputs, last = ([given[0].numpy()], given[1]) if layer else ([], given)
+        states = [last] if case.kind != "lstm" else list(last)
+        return (*outputs, *(part.numpy()[0] if layer else part.numpy() for part in states))
+
+    return lambda: module(x, state), answers
+
+
+def _module(problem: RecurrenceProblem) -> Any:
+    """The torch.nn.Module with the problem's weights; it wants no gradients."""
+    import torch
+
+    case = problem.case
+    names = {"rnn": "RNN", "lstm": "LSTM", "gru": "GRU"}
+    suffix, ending = ("", "_l0") if case.form == "layer" else ("Cell", "")
+    module = getattr(torch.nn, names[case.kind] + suffix)(case.hidden, case.hidden)
+    held = {"w_ih": "weight_ih", "w_hh": "weight_hh", "b_ih": "bias_ih", "b_hh": "bias_hh"}
+    weights = {held[name] + ending: torch.from_numpy(array) for name, array in problem.weights.items()}
+    module.load_state_dict(weights)
+    return module.requires_grad_(requires_grad=False).eval()
+
+
 ONNXRUNTIME = Engine("onnxruntime", (*reference_engines.ONNXRUNTIME.requirements, "onnx==1.23.2"))
 """With the package that makes its models."""
-RIVALS = {"onnxruntime": on_onnx.prepare, "torch": rnn_comp_torch.prepare}
+RIVALS = {"onnxruntime": prepare_onnx, "torch": prepare}
 LAYOUT = "TNC"
 """Length, batch, features: that of x and of a layer's outputs on every engine."""
 
@@ -102,7 +196,7 @@ def _case(point: Point) -> Case:
     return Case(kind, form, point.values["hidden"], point.values.get("length", 1), point.values["batch"])
 
 
-def _on_tvm(asked: Problem, options: CompileOptions, threads: int, device: str) -> Prepared:
+def _on_tvm(asked: RecurrenceProblem, options: CompileOptions, threads: int, device: str) -> Prepared:
     compiled = relax_util.compile_module(lower(asked), options)
     loaded = relax_util.load(compiled, threads, device)
     inputs = (asked.x, *asked.state)
@@ -112,7 +206,7 @@ def _on_tvm(asked: Problem, options: CompileOptions, threads: int, device: str) 
     )
 
 
-def checked(answers: tuple[Array, ...], asked: Problem) -> dict[str, float]:
+def checked(answers: tuple[Array, ...], asked: RecurrenceProblem) -> dict[str, float]:
     """The largest error of the outputs and of the last state, each of which must be right."""
     facts = [accuracy.check_answer(given, expected) for given, expected in zip(answers, asked.expected, strict=True)]
     return max(facts, key=lambda fact: fact["max_error"])
@@ -122,7 +216,7 @@ Expr = Any
 """A relax.Expr; TVM has no types of its own to offer."""
 
 
-def lower(problem: Problem) -> Any:
+def lower(problem: RecurrenceProblem) -> Any:
     """An IRModule whose `main` takes x and the state and gives the answers as a tuple; the weights are constants."""
     from tvm import relax
 

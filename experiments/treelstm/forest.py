@@ -29,7 +29,7 @@ class Forest:
 
 
 @dataclass(frozen=True)
-class Step:
+class ForestStep:
     """One call: the nodes it computes, and their children as rows of a table of what is known: (nodes, most children).
 
     Row 0 of a table is zeros, and stands where a node has fewer children than another. Leaves have no rows at all.
@@ -40,10 +40,10 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Run:
+class ForestRun:
     """Calls that share a table: each adds the rows of its nodes, in order."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ForestStep, ...]
 
     @property
     def nodes(self) -> tuple[int, ...]:
@@ -76,12 +76,12 @@ def _children(heads: Sequence[int]) -> list[list[int]]:
     return [[index for index, head in enumerate(heads) if head == above] for above in range(len(heads) + 1)]
 
 
-def by_node(forest: Forest) -> list[Run]:
+def by_node(forest: Forest) -> list[ForestRun]:
     """A table for each tree, a call for each node, in the order of a recursion from the root."""
     return [_run(forest, [[node] for node in forest.below(root)]) for root in forest.roots]
 
 
-def by_depth(forest: Forest) -> list[Run]:
+def by_depth(forest: Forest) -> list[ForestRun]:
     """One table, and a call for all nodes of one height: first all leaves, last the root that is highest."""
     heights: dict[int, int] = {}
     for node in (node for root in forest.roots for node in forest.below(root)):
@@ -90,16 +90,18 @@ def by_depth(forest: Forest) -> list[Run]:
     return [_run(forest, levels)]
 
 
-PLANS: Mapping[str, Callable[[Forest], list[Run]]] = {"depth": by_depth, "node": by_node}
+PLANS: Mapping[str, Callable[[Forest], list[ForestRun]]] = {"depth": by_depth, "node": by_node}
 
 
-def _run(forest: Forest, levels: Iterable[Sequence[int]]) -> Run:
+def _run(forest: Forest, levels: Iterable[Sequence[int]]) -> ForestRun:
     rows: dict[int, int] = {}
     steps = []
     for nodes in levels:
-        steps.append(Step(tuple(nodes), _rows([[rows[child] for child in forest.children[node]] for node in nodes])))
+        steps.append(
+            ForestStep(tuple(nodes), _rows([[rows[child] for child in forest.children[node]] for node in nodes]))
+        )
         rows.update({node: len(rows) + index for index, node in enumerate(nodes, start=1)})
-    return Run(tuple(steps))
+    return ForestRun(tuple(steps))
 
 
 def _rows(children: Sequence[Sequence[int]]) -> Array | None:

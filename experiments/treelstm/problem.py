@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from forest import Forest, Run, Step, read
+from forest import Forest, ForestRun, ForestStep, read
 
 from tvmdash.errors import DashboardError
 from tvmdash.networks.ops import Array
 
 
 @dataclass(frozen=True)
-class Size:
+class TreeSize:
     """Trees, hidden size, and numbers that stand for a word."""
 
     trees: int
@@ -23,7 +23,7 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Problem:
+class TreeProblem:
     """Weights and words in float32, answers in float64.
 
     `weights`: w (embedding, 4 * hidden) and b (4 * hidden,) for the input, output and forget gates and the new value
@@ -31,7 +31,7 @@ class Problem:
     f of each child. `x`: a row for each node. `expected`: a row of h and c, (nodes, 2 * hidden).
     """
 
-    size: Size
+    size: TreeSize
     forest: Forest
     weights: Mapping[str, Array]
     x: Array
@@ -39,7 +39,7 @@ class Problem:
 
 
 @functools.lru_cache(maxsize=2)
-def problem(size: Size, seed: int) -> Problem:
+def problem(size: TreeSize, seed: int) -> TreeProblem:
     """The same for the same seed; a word is the same numbers wherever it stands."""
     forest, rng, wide = read(size.trees), np.random.default_rng([seed, 0]), 4 * size.hidden
     shapes = {
@@ -53,7 +53,7 @@ def problem(size: Size, seed: int) -> Problem:
     known = sorted(set(forest.words))
     vectors = dict(zip(known, rng.standard_normal((len(known), size.embedding)).astype(np.float32), strict=True))
     x = np.stack([vectors[word] for word in forest.words])
-    return Problem(size, forest, weights, x, reference(forest, weights, x))
+    return TreeProblem(size, forest, weights, x, reference(forest, weights, x))
 
 
 def reference(forest: Forest, weights: Mapping[str, Array], x: Array) -> Array:
@@ -75,18 +75,18 @@ def _sigmoid(x: Array) -> Array:
     return 1 / (1 + np.exp(-x))
 
 
-def inputs(asked: Problem, step: Step) -> tuple[Array, ...]:
+def inputs(asked: TreeProblem, step: ForestStep) -> tuple[Array, ...]:
     """What a call is given beside the table: a row for each node and, but for leaves, their children's rows."""
     x = asked.x[list(step.nodes)]
     return (x,) if step.children is None else (x, step.children)
 
 
-def empty_table(asked: Problem) -> tuple[Array, Array]:
+def empty_table(asked: TreeProblem) -> tuple[Array, Array]:
     """An h and a c with nothing but the row of zeros."""
     return np.zeros((1, asked.size.hidden), np.float32), np.zeros((1, asked.size.hidden), np.float32)
 
 
-def answers(asked: Problem, runs: list[Run], tables: list[tuple[Array, Array]]) -> Array:
+def answers(asked: TreeProblem, runs: list[ForestRun], tables: list[tuple[Array, Array]]) -> Array:
     """Every node's h and c from the tables that the runs ended with, in the order of `expected`."""
     states = np.full(asked.expected.shape, np.nan, np.float32)
     for run, (h, c) in zip(runs, tables, strict=True):

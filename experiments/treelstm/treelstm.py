@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import treelstm_torch
-from forest import PLANS, Run
-from problem import Problem, Size, answers, empty_table, inputs, problem
+from forest import PLANS, ForestRun
+from problem import TreeProblem, TreeSize, answers, empty_table, inputs, problem
 
 from tvmdash import relax_util
 from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared
@@ -53,7 +52,7 @@ class TreeLstm(Experiment[TreeLstmConfig]):
     def prepare(self, point: Point, config: TreeLstmConfig, seed: int) -> Prepared:
         asked, runs = _problem(config, seed), PLANS[point.values["batching"]](_problem(config, seed).forest)
         if point.engine == "torch":
-            call, tables = treelstm_torch.make(asked, runs, config.threads)
+            call, tables = make_torch(asked, runs, config.threads)
             return Prepared(python_timer(call), lambda: checked(asked, runs, tables()), details=_work(runs))
         made = make(asked, runs, CompileOptions(json.loads(point.target)), config.threads)
         compiled = made.compiled
@@ -77,19 +76,19 @@ class TreeLstm(Experiment[TreeLstmConfig]):
         return summary.with_lines([f"- a node takes: {'; '.join(costs)}"])
 
 
-def checked(asked: Problem, runs: list[Run], tables: list[tuple[Array, Array]]) -> dict[str, float]:
+def checked(asked: TreeProblem, runs: list[ForestRun], tables: list[tuple[Array, Array]]) -> dict[str, float]:
     """The largest error of any node's h and c."""
     return accuracy.check_answer(answers(asked, runs, tables), asked.expected)
 
 
-def _work(runs: list[Run]) -> dict[str, int]:
+def _work(runs: list[ForestRun]) -> dict[str, int]:
     """How many calls there are, and how many rows stand for children, those of zeros among them."""
     steps = [step for run in runs for step in run.steps]
     return {"calls": len(steps), "child_rows": sum(step.children.size for step in steps if step.children is not None)}
 
 
-def _problem(config: TreeLstmConfig, seed: int) -> Problem:
-    return problem(Size(config.trees, config.hidden, config.embedding), seed)
+def _problem(config: TreeLstmConfig, seed: int) -> TreeProblem:
+    return problem(TreeSize(config.trees, config.hidden, config.embedding), seed)
 
 
 def _point(way: str, shared: Mapping[str, Any], config: TreeLstmConfig) -> Point:
@@ -136,7 +135,7 @@ class TreeLstm:
 """
 
 
-def module(asked: Problem) -> Any:
+def module(asked: TreeProblem) -> Any:
     """An IRModule with `leaves` and `level`, which give the table with their nodes' rows; weights are constants."""
     import tvm.script
     from tvm import relax
@@ -152,7 +151,7 @@ def module(asked: Problem) -> Any:
 
 
 @dataclass(frozen=True)
-class Made:
+class CompiledTrees:
     """The compiled module, a call that computes all trees, and one that gives the tables of its runs as well."""
 
     compiled: Compiled
@@ -160,7 +159,7 @@ class Made:
     tables: Callable[[], list[tuple[Array, Array]]]
 
 
-def make(asked: Problem, runs: list[Run], options: CompileOptions, threads: int) -> Made:
+def make(asked: TreeProblem, runs: list[ForestRun], options: CompileOptions, threads: int) -> CompiledTrees:
     """The runs on one compiled module. What the calls are given lies on the device already."""
     import tvm
     from tvm import relax
@@ -184,7 +183,55 @@ def make(asked: Problem, runs: list[Run], options: CompileOptions, threads: int)
     def call() -> list[Any]:
         return [run_forest(calls) for calls in prepared]
 
-    return Made(compiled, call, lambda: [(h.numpy(), c.numpy()) for h, c in call()])
+    return CompiledTrees(compiled, call, lambda: [(h.numpy(), c.numpy()) for h, c in call()])
+
+
+Table = tuple[Any, Any]
+"""h and c, torch.Tensor of (rows, hidden)."""
+
+
+def make_torch(
+    asked: TreeProblem, runs: list[ForestRun], threads: int
+) -> tuple[Callable[[], list[Table]], Callable[[], list[tuple[Array, Array]]]]:
+    """A call that computes all trees on tensors that are there already, and one that gives the tables as well."""
+    import torch
+
+    torch.set_num_threads(threads)
+    weights = {name: torch.from_numpy(array) for name, array in asked.weights.items()}
+    h, c = map(torch.from_numpy, empty_table(asked))
+    prepared = [[tuple(map(torch.from_numpy, inputs(asked, step))) for step in run.steps] for run in runs]
+
+    def run_forest(steps: list[tuple[Any, ...]]) -> Table:
+        table = h, c
+        for given in steps:
+            x, *children = given
+            table = _level(weights, x, children[0], table) if children else _leaves(weights, x, table)
+        return table
+
+    def call() -> list[Table]:
+        return [run_forest(steps) for steps in prepared]
+
+    return call, lambda: [(h.numpy(), c.numpy()) for h, c in call()]
+
+
+def _leaves(weights: dict[str, Any], x: Any, table: Table) -> Table:
+    import torch
+
+    i, o, u, _ = torch.addmm(weights["b"], x, weights["w"]).chunk(4, 1)
+    c = i.sigmoid() * u.tanh()
+    return torch.cat((table[0], o.sigmoid() * c.tanh())), torch.cat((table[1], c))
+
+
+def _level(weights: dict[str, Any], x: Any, children: Any, table: Table) -> Table:
+    import torch
+
+    h_below, c_below = table[0][children], table[1][children]
+    hidden = h_below.shape[-1]
+    gates, f = torch.addmm(weights["b"], x, weights["w"]).split((3 * hidden, hidden), 1)
+    i, o, u = torch.addmm(gates, h_below.sum(1), weights["sums_u"]).chunk(3, 1)
+    forget = (h_below @ weights["child_u"] + f[:, None]).sigmoid()
+    c = i.sigmoid() * u.tanh() + (forget * c_below).sum(1)
+    return torch.cat((table[0], o.sigmoid() * c.tanh())), torch.cat((table[1], c))
 
 
 if __name__ == "__main__":

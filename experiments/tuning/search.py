@@ -20,7 +20,7 @@ STRATEGY = "evolutionary"
 
 
 @dataclass(frozen=True)
-class Budget:
+class SearchBudget:
     """What a search may cost.
 
     `trials` in all, `trials_per_round` of one kernel at a time; `build_seconds` for one build and `run_seconds` for one
@@ -76,7 +76,7 @@ class _Counted:
 _found: dict[str, Searched | Exception] = {}
 
 
-def done(subject: Subject, module: Any, budget: Budget, seed: int) -> Searched:
+def done(subject: Subject, module: Any, budget: SearchBudget, seed: int) -> Searched:
     """The run's search for `subject`: made now, or by an earlier process of this run, whose error is raised again."""
     name = subject.folder
     if name not in _found:
@@ -90,7 +90,7 @@ def done(subject: Subject, module: Any, budget: Budget, seed: int) -> Searched:
     return searched
 
 
-def _searched(subject: Subject, module: Any, budget: Budget, seed: int) -> Searched:
+def _searched(subject: Subject, module: Any, budget: SearchBudget, seed: int) -> Searched:
     run = f"{os.environ.get('TVMDASH_NIGHT', 'by-hand')}-{os.getppid()}"  # the measuring processes of a run share it
     parent = tuning.build_folder() / ".searches" / subject.folder
     folder = parent / run
@@ -102,7 +102,7 @@ def _searched(subject: Subject, module: Any, budget: Budget, seed: int) -> Searc
     return Searched(folder=folder, **common.read_json(folder / _DONE))
 
 
-def _search(subject: Subject, module: Any, budget: Budget, seed: int, folder: Path) -> Searched:
+def _search(subject: Subject, module: Any, budget: SearchBudget, seed: int, folder: Path) -> Searched:
     from tvm.s_tir import meta_schedule
 
     workers, counted = len(os.sched_getaffinity(0)), _Counted()
@@ -132,7 +132,7 @@ def _search(subject: Subject, module: Any, budget: Budget, seed: int, folder: Pa
     return searched
 
 
-def _machinery(budget: Budget, workers: int) -> dict[str, Any]:
+def _machinery(budget: SearchBudget, workers: int) -> dict[str, Any]:
     """What builds and runs the trials, as arguments of tune_tasks."""
     from tvm.s_tir import meta_schedule
 
@@ -148,9 +148,9 @@ def _watch(counted: _Counted) -> Any:
     from tvm.ir.utils import derived_object
     from tvm.s_tir.meta_schedule.measure_callback import PyMeasureCallback
 
-    class Watch(PyMeasureCallback):  # type: ignore[misc, no-any-unimported, unused-ignore]
+    class SearchWatch(PyMeasureCallback):  # type: ignore[misc, no-any-unimported, unused-ignore]
         def apply(self, _scheduler: Any, _task: int, _candidates: Any, builds: Any, runs: Any) -> None:
             for build, run in zip(builds, runs, strict=True):
                 counted.add(build.error_msg and str(build.error_msg), run.error_msg and str(run.error_msg))
 
-    return derived_object(Watch)()
+    return derived_object(SearchWatch)()

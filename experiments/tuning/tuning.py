@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import search
-from search import Budget, Searched
+from search import SearchBudget, Searched
 
 from tvmdash import networks, relax_util
 from tvmdash.errors import DashboardError
@@ -108,8 +108,8 @@ class Tuning(Experiment[TuningConfig]):
         return summary(super().summary(history), history)
 
     @staticmethod
-    def _budget(config: TuningConfig) -> Budget:
-        return Budget(max(config.trials), config.trials_per_round, config.build_seconds, config.run_seconds)
+    def _budget(config: TuningConfig) -> SearchBudget:
+        return SearchBudget(max(config.trials), config.trials_per_round, config.build_seconds, config.run_seconds)
 
 
 def _make_prepared(searched: Searched, subject: Subject) -> Prepared:

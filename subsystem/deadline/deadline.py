@@ -50,7 +50,7 @@ class _Given:
 
 
 @dataclass(frozen=True)
-class Deadline:
+class ConfiguredDeadline:
     """One deadline; `moment` is aware, in the time zone in which it was given, `zone` that zone's name."""
 
     name: str
@@ -106,9 +106,9 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def read_deadlines(config: DeadlineConfig, where: str) -> list[Deadline]:
+def read_deadlines(config: DeadlineConfig, where: str) -> list[ConfiguredDeadline]:
     """The config's deadlines; ConfigError has a line for each fault of each, `where` names the file."""
-    deadlines: list[Deadline] = []
+    deadlines: list[ConfiguredDeadline] = []
     faults: list[str] = []
     for name, given in config.deadlines.items():
         at = f"$.deadlines.{name}"
@@ -124,14 +124,14 @@ def read_deadlines(config: DeadlineConfig, where: str) -> list[Deadline]:
     return deadlines
 
 
-def _parse(name: str, given: _Given, config: DeadlineConfig, location: str) -> Deadline:
+def _parse(name: str, given: _Given, config: DeadlineConfig, location: str) -> ConfiguredDeadline:
     wrong = [identity for identity in given.ping if format_mention(identity) is None]
     if wrong:
         raise DashboardError(f"{location}.ping: {wrong[0]!r:.60} is not a Slack ID. Copy it from the profile (U...).")
     days = config.ping_days if given.ping_days is None else given.ping_days
     moment, zone = _moment(given.date, given.time_zone, config.time_zone, location)
     pings = tuple(filter(None, map(format_mention, dict.fromkeys(given.ping))))
-    return Deadline(name, given.title.strip() or name, moment, zone, pings, days, given.url)
+    return ConfiguredDeadline(name, given.title.strip() or name, moment, zone, pings, days, given.url)
 
 
 def _moment(date: str, own_zone: str, default_zone: str, location: str) -> tuple[datetime.datetime, str]:
@@ -218,14 +218,14 @@ class DeadlineSubsystem(Subsystem[DeadlineConfig]):
         return Report("Deadlines", "\n".join(sentences))
 
 
-def message(near: Sequence[Deadline], stamp: str) -> Message:
+def message(near: Sequence[ConfiguredDeadline], stamp: str) -> Message:
     """The deadlines that are near, the nearest in the headline."""
     now = common.parse_stamp(stamp)
     first = near[0]
     return build(f"⏰ {elide(first.title, 60)} {first.format_left(now)}", "", [_part(item, stamp) for item in near])
 
 
-def _part(item: Deadline, stamp: str) -> Part:
+def _part(item: ConfiguredDeadline, stamp: str) -> Part:
     now = common.parse_stamp(stamp)
     name = format_bold(item.title) if not item.url else f"{format_bold(item.title)} ({link(item.url, 'details')})"
     lines = (f"{name} {escape(item.describe(now), 300)}", format_in_a_line(item.pings))

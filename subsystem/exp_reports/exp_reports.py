@@ -13,7 +13,7 @@ import message
 from tvmdash.config_util import JobConfig
 from tvmdash.dashboard_info import OK, Home, Night
 from tvmdash.files import trees
-from tvmdash.files.trees import Entry
+from tvmdash.files.trees import TreeEntry
 from tvmdash.slack_util.delivery import Attachment, SlackConfig, attach, find_slack_faults, open_slack, tell
 from tvmdash.slack_util.parts import find_page, website_url
 from tvmdash.slack_util.payloads import Message, build, link
@@ -90,7 +90,7 @@ def _graphs(home: Home, experiment: str, stamp: str) -> list[Attachment]:
     return [_attachment(experiment, path, folder) for path in sorted(paths, key=lambda path: path.stem != "tonight")]
 
 
-def _is_graph(entry: Entry) -> bool:
+def _is_graph(entry: TreeEntry) -> bool:
     return entry.path.endswith((".png", ".svg")) and 0 < entry.status.st_size <= MAX_BYTES
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from definitions import Definition
 from intervals import Resampling
-from scoring import ExperimentNight, Point, score
+from scoring import ExperimentNight, ScorePoint, score
 
 from tvmdash import common, config_util, records, structured
 from tvmdash.check_prerequisites import needs_experiment, unmet
@@ -27,20 +27,20 @@ class Scored:
     """A score with its points, oldest first. The last one is tonight's, with its parts and reasons."""
 
     definition: Definition
-    points: tuple[Point, ...]
+    points: tuple[ScorePoint, ...]
 
     @property
-    def tonight(self) -> Point:
+    def tonight(self) -> ScorePoint:
         """The newest point."""
         return self.points[-1]
 
-    def before(self, point: Point) -> Point | None:
+    def before(self, point: ScorePoint) -> ScorePoint | None:
         """The newest point earlier than `point` that it may be compared with."""
         earlier = (item for item in reversed(self.points) if item.stamp < point.stamp and point.comparable(item))
         return next(earlier, None)
 
 
-class Nights:
+class ScoreNights:
     """Which nights a home has, and what experiments left on them; of one night at a time, to keep memory small."""
 
     def __init__(self, home: Home, experiments: Iterable[str]) -> None:
@@ -105,7 +105,7 @@ def _digest(config: Any) -> str:
 class _Series:
     """One score's points while they are brought up to date."""
 
-    def __init__(self, definition: Definition, known: Sequence[Point], nights: Nights, tonight: str) -> None:
+    def __init__(self, definition: Definition, known: Sequence[ScorePoint], nights: ScoreNights, tonight: str) -> None:
         self.definition = definition
         self._nights = nights
         self._points = {point.stamp: point for point in known if point.stamp <= tonight}
@@ -138,7 +138,7 @@ def bring_up_to_date(
     nights; a damaged or deleted scores.json is made anew. What is done is kept now and then: killed, the next goes on.
     """
     known = read(output / SCORES_FILE)
-    nights = Nights(home, {name for definition in definitions for name in definition.experiments})
+    nights = ScoreNights(home, {name for definition in definitions for name in definition.experiments})
     series = [_Series(item, known[item.id][1] if item.id in known else (), nights, tonight) for item in definitions]
     pending: dict[str, list[_Series]] = {}
     for scored_series in series:
@@ -154,7 +154,7 @@ def bring_up_to_date(
     return scored
 
 
-Known = dict[str, tuple[ScoreHistory, tuple[Point, ...]]]
+Known = dict[str, tuple[ScoreHistory, tuple[ScorePoint, ...]]]
 
 
 def read(path: Path) -> Known:
@@ -169,9 +169,9 @@ def read(path: Path) -> Known:
     return {item.id: (item, tuple(map(_point, item.points))) for item in stored.scores}
 
 
-def _point(night: ScoredNight) -> Point:
+def _point(night: ScoredNight) -> ScorePoint:
     missing = tuple(Missing(name, "") for name in night.missing)
-    return Point(**{**vars(night), "missing": missing})
+    return ScorePoint(**{**vars(night), "missing": missing})
 
 
 def _write(path: Path, scored: Sequence[Scored], known: Known) -> None:
@@ -183,7 +183,7 @@ def _write(path: Path, scored: Sequence[Scored], known: Known) -> None:
     common.write_text(path, json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n")
 
 
-def _history(definition: Definition, points: Iterable[Point]) -> ScoreHistory:
+def _history(definition: Definition, points: Iterable[ScorePoint]) -> ScoreHistory:
     return ScoreHistory(
         definition.id,
         definition.title,
@@ -194,7 +194,7 @@ def _history(definition: Definition, points: Iterable[Point]) -> ScoreHistory:
     )
 
 
-def _stored(point: Point) -> ScoredNight:
+def _stored(point: ScorePoint) -> ScoredNight:
     return ScoredNight(
         point.stamp,
         point.value,

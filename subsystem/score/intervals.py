@@ -22,7 +22,7 @@ class Resampling:
     seed: int = 0
 
 
-class Estimate(Protocol):
+class ScoreEstimate(Protocol):
     """A value with the interval of its measurement."""
 
     @property
@@ -48,7 +48,7 @@ def resampled(values: Sequence[float], resampling: Resampling) -> tuple[float | 
     return float(low), float(high)
 
 
-def measurement_interval(there: Sequence[Estimate]) -> tuple[float | None, float | None]:
+def measurement_interval(there: Sequence[ScoreEstimate]) -> tuple[float | None, float | None]:
     """The 95 % interval of a geometric mean of times that follows from their own measurement intervals.
 
     The workloads are taken as given: to resample those whose times differ a thousandfold answers nobody's question.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from definitions import CORRECT, GEOMEAN, SHARE, SPEEDUP
 from history import Scored
-from scoring import Point
+from scoring import ScorePoint
 
 from tvmdash.contracts.scores import Before, Graph, LeftOut, Missing, ScorePage, ScoreTonight
 from tvmdash.plot_util import Bar, BarValue, Line, Longitudinal, Mark, Plot, alt_text
@@ -47,7 +47,7 @@ def _format_left_out(left_out: Sequence[LeftOut]) -> str:
 
 
 @dataclass(frozen=True)
-class Told:
+class ToldScore:
     """A score in words: the value in a few, then what belongs to it in brackets, as a clause, and as sentences."""
 
     value: str
@@ -76,15 +76,15 @@ def describe(scored: Scored) -> str:
     return tell(scored).words
 
 
-def tell(scored: Scored) -> Told:
+def tell(scored: Scored) -> ToldScore:
     """The same in parts."""
     tonight = scored.tonight
     if not tonight.expected and not tonight.missing:
         remedy = "Check its baseline, contender and workloads."
-        return Told("no value: no record or failure matches it", sentences=remedy)
+        return ToldScore("no value: no record or failure matches it", sentences=remedy)
     missing = f"Missing: {_format_missing(tonight.missing)}" if not tonight.complete else ""
     if missing and tonight.value is None:
-        return Told("no value tonight", sentences=missing)
+        return ToldScore("no value tonight", sentences=missing)
     text = _format_value(scored, tonight)
     if missing:
         clause = f"{text.clause}, incomplete and not comparable with other nights"
@@ -92,7 +92,7 @@ def tell(scored: Scored) -> Told:
     return replace(text, sentences=_format_change(scored, tonight))
 
 
-def _format_value(scored: Scored, point: Point) -> Told:
+def _format_value(scored: Scored, point: ScorePoint) -> ToldScore:
     kind = scored.definition.kind
     value, count = point.value or 0.0, len(point.workloads)
     over = f"{count} workload{'' if count == 1 else 's'}"
@@ -101,9 +101,9 @@ def _format_value(scored: Scored, point: Point) -> Told:
     )
     if kind == SPEEDUP:
         doubt = ", possibly no difference" if point.low is not None and point.low <= 1 <= (point.high or 1) else ""
-        return Told(f"{three_digits(value)} {_times(scored)}", f"{span}{over}{doubt}")
+        return ToldScore(f"{three_digits(value)} {_times(scored)}", f"{span}{over}{doubt}")
     if kind == GEOMEAN:
-        return Told(format_quantity(value, scored.definition.unit), f"{span}geometric mean of {over}")
+        return ToldScore(format_quantity(value, scored.definition.unit), f"{span}geometric mean of {over}")
     if kind == SHARE:
         limit = scored.definition.threshold
         below = [item for item in point.workloads if item.value < limit]
@@ -113,12 +113,14 @@ def _format_value(scored: Scored, point: Point) -> Told:
         )
         slower = format_list([f"{item.workload} ({three_digits(item.value)})" for item in below], 4)
         clause = f", not {slower}" if below else ""
-        return Told(value_text, clause=clause + (f"; within noise of it: {format_list(close, 4)}" if close else ""))
+        return ToldScore(
+            value_text, clause=clause + (f"; within noise of it: {format_list(close, 4)}" if close else "")
+        )
     total, unchecked = sum(item.total or 0 for item in point.workloads), sum(item.unchecked for item in point.workloads)
     wrong = [item.workload for item in point.workloads if item.value < (item.total or 0)]
     value_text = f"{value:.0f} of {total} {'checked points' if unchecked else 'points'} correct"
     clause = f", {unchecked} more never checked" if unchecked else ""
-    return Told(value_text, clause=clause + (f"; failures in {format_list(wrong, 4)}" if wrong else ""))
+    return ToldScore(value_text, clause=clause + (f"; failures in {format_list(wrong, 4)}" if wrong else ""))
 
 
 def _times(scored: Scored) -> str:
@@ -138,7 +140,7 @@ def _format_missing(missing: Sequence[Missing]) -> str:
     return "; ".join(parts[:_TOLD_MISSING]) + rest + "."
 
 
-def _format_change(scored: Scored, tonight: Point) -> str:
+def _format_change(scored: Scored, tonight: ScorePoint) -> str:
     before = scored.before(tonight)
     earlier = [point for point in scored.points if point.stamp < tonight.stamp]
     if before is None or before.value is None or tonight.value is None:

@@ -50,7 +50,7 @@ class ExperimentNight:
 
 
 @dataclass(frozen=True)
-class Point:
+class ScorePoint:
     """A score on one night. `config` names the experiments' own fields; without `has_data` they left nothing."""
 
     stamp: str
@@ -69,7 +69,7 @@ class Point:
         """Whether every expected workload is in the value."""
         return bool(self.expected) and not self.missing
 
-    def comparable(self, other: Point) -> bool:
+    def comparable(self, other: ScorePoint) -> bool:
         """Whether both are complete, over the same workloads."""
         return self.complete and other.complete and set(self.expected) == set(other.expected)
 
@@ -83,9 +83,9 @@ def score(
     definition: Definition,
     nights: Mapping[str, ExperimentNight],
     stamp: str,
-    earlier: Point | None,
+    earlier: ScorePoint | None,
     resampling: Resampling,
-) -> Point:
+) -> ScorePoint:
     """The score of the night `stamp`; `nights` by experiment, `earlier` is its point of the night before."""
     used = [nights[name] for name in definition.experiments]
     expected = _expected(definition, used, earlier)
@@ -99,7 +99,7 @@ def score(
     if not expected:  # nothing says which workloads there should be: why, where the experiments left nothing
         missing = [_lacking(night).missing(ALL_WORKLOADS) for night in used if night.lacking]
     value, low, high = _whole(definition, there, resampling)
-    return Point(
+    return ScorePoint(
         stamp,
         value,
         low,
@@ -113,7 +113,7 @@ def score(
     )
 
 
-def _expected(definition: Definition, used: Sequence[ExperimentNight], earlier: Point | None) -> tuple[str, ...]:
+def _expected(definition: Definition, used: Sequence[ExperimentNight], earlier: ScorePoint | None) -> tuple[str, ...]:
     if definition.workloads is not None:
         return definition.workloads
     selectors = [definition.contender, *([definition.baseline] if definition.baseline else [])]
@@ -126,7 +126,7 @@ def _expected(definition: Definition, used: Sequence[ExperimentNight], earlier: 
     return tuple(sorted({*map(short, tonight), *before}))
 
 
-def _config(used: Sequence[ExperimentNight], earlier: Point | None) -> str:
+def _config(used: Sequence[ExperimentNight], earlier: ScorePoint | None) -> str:
     """The experiments' own fields; those of the night before where one left nothing that tells."""
     if any(night.lacking for night in used):
         return earlier.config if earlier else ""

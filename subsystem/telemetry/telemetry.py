@@ -36,7 +36,7 @@ _SAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True)
-class Run:
+class DisturbedRun:
     """One experiment's run of tonight. `unknown` says why its outlying samples are not known."""
 
     telemetry: Telemetry
@@ -70,7 +70,7 @@ class TelemetrySubsystem(Subsystem[TelemetryConfig]):
         return report(runs, faults)
 
 
-def read_runs(home: Home, tonight: Night, limits: Limits) -> tuple[list[Run], list[str]]:
+def read_runs(home: Home, tonight: Night, limits: Limits) -> tuple[list[DisturbedRun], list[str]]:
     """Tonight's runs that were recorded, and what of them cannot be read."""
     runs, faults = [], []
     for job in tonight.experiments:
@@ -84,7 +84,7 @@ def read_runs(home: Home, tonight: Night, limits: Limits) -> tuple[list[Run], li
     return runs, faults
 
 
-def _run(home: Home, telemetry: Telemetry, limits: Limits) -> Run:
+def _run(home: Home, telemetry: Telemetry, limits: Limits) -> DisturbedRun:
     slow: tuple[Outlier, ...] = ()
     unknown = ""
     try:
@@ -92,15 +92,15 @@ def _run(home: Home, telemetry: Telemetry, limits: Limits) -> Run:
     except DashboardError as error:
         unknown = str(error)
     sentences = tuple(judgement.abnormal(telemetry, limits))
-    return Run(telemetry, sentences, slow, unknown, course(telemetry, slow))
+    return DisturbedRun(telemetry, sentences, slow, unknown, course(telemetry, slow))
 
 
-def page(stamp: str, runs: Sequence[Run], faults: Sequence[str]) -> TelemetryPage:
+def page(stamp: str, runs: Sequence[DisturbedRun], faults: Sequence[str]) -> TelemetryPage:
     """What the website shows; paths are relative to the output folder."""
     return TelemetryPage(stamp, tuple(map(_on_page, runs)), tuple(faults))
 
 
-def _on_page(run: Run) -> TelemetryRun:
+def _on_page(run: DisturbedRun) -> TelemetryRun:
     shown = run.outliers[:MAX_TOLD]
     return TelemetryRun(
         experiment=run.telemetry.experiment,
@@ -116,7 +116,7 @@ def _on_page(run: Run) -> TelemetryRun:
     )
 
 
-def report(runs: Sequence[Run], faults: Sequence[str]) -> Report | None:
+def report(runs: Sequence[DisturbedRun], faults: Sequence[str]) -> Report | None:
     """A line for each run with something abnormal; None where there is none."""
     disturbed = [run for run in runs if run.abnormal]
     if not disturbed and not faults:
@@ -127,7 +127,7 @@ def report(runs: Sequence[Run], faults: Sequence[str]) -> Report | None:
     return Report(title, "\n".join([*lines, *faults])[:4000])
 
 
-def _with_outliers(run: Run) -> str:
+def _with_outliers(run: DisturbedRun) -> str:
     count = len(run.outliers)
     return f" {count} trial{'s have' if count > 1 else ' has'} outlying samples." if count else ""
 
@@ -247,7 +247,7 @@ def find(home: Home, experiment: str, stamp: str, begun_unix_s: float) -> tuple[
                 raise DashboardError(f"{file}: too large to inspect.")
             archive.extractall(folder, wanted)
             trials = [trial for trial in read_trials(Path(folder)) if not is_of_reference(trial)]
-            return outliers(trials, begun_unix_s)
+            return find_outliers(trials, begun_unix_s)
     except (zipfile.BadZipFile, OSError, sqlite3.Error) as error:
         raise DashboardError(f"{file}: cannot be read: {error}.") from error
 
@@ -257,7 +257,7 @@ def _raw_folder(home: Home) -> Path:
     return Path(os.path.normpath(home.root / os.path.expanduser(config["tmp_data_dir"]))) / "raw"
 
 
-def outliers(trials: Iterable[Trial], begun_unix_s: float) -> tuple[Outlier, ...]:
+def find_outliers(trials: Iterable[Trial], begun_unix_s: float) -> tuple[Outlier, ...]:
     """The trials with samples more than 5 (robust) standard deviations and 10 % above their median, the worst first."""
     slow = [outlier for trial in trials if (outlier := _outlier(trial, begun_unix_s)) is not None]
     return tuple(sorted(slow, key=lambda outlier: -outlier.times))

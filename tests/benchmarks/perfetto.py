@@ -30,7 +30,7 @@ from tvmdash.convert import (
     write_perfetto,
     write_rocpd,
 )
-from tvmdash.convert.events import constant
+from tvmdash.convert.events import names
 
 MOMENT = 1_795_000_000_000_000_000
 
@@ -40,7 +40,7 @@ def slices(count: int, longest: int) -> Slices:
     chance = numpy.random.default_rng(7)
     starts = MOMENT + numpy.cumsum(chance.integers(1_000, 3_000, count))
     called = Names(chance.integers(0, 200, count), [f"fused_operator_{number}" for number in range(200)])
-    texts = [constant(text, count) for text in ("relax_opt [4711]", "operators", "operator")]
+    texts = [names([text] * count) for text in ("relax_opt [4711]", "operators", "operator")]
     return Slices(texts[0], texts[1], called, texts[2], starts, chance.integers(100, longest, count))
 
 

@@ -49,7 +49,7 @@ def fill(home: Home, series: int, nights: int, *, restless: bool) -> None:
         connection = opened._connection
         rows = [("relax_opt", stamp, f"{index // 2:08x}", 0, None, "") for index, stamp in enumerate(stamps)]
         connection.executemany("INSERT INTO nights VALUES (?, ?, ?, ?, ?, ?)", rows)
-        packed: list[list[store_packed.Point]] = [[] for _ in stamps]
+        packed: list[list[store_packed.PackedPoint]] = [[] for _ in stamps]
         for index in range(series):
             metric, unit, sigma = METRICS[index % 3]
             labels = {"workload": f"network.w{index // 3}", "hw_model": "AMD EPYC", "env_name": "bench"}
@@ -64,7 +64,7 @@ def fill(home: Home, series: int, nights: int, *, restless: bool) -> None:
             code = [index * nights + night // 2 + 1 for night in range(nights)]
             for night, value in enumerate(values.tolist()):
                 module = code[night] if metric == "run_time" else None
-                packed[night].append(store_packed.Point(number, value, None, None, 0.02, 10, module))
+                packed[night].append(store_packed.PackedPoint(number, value, None, None, 0.02, 10, module))
         for stamp, points in zip(stamps, packed, strict=True):
             opened._put("relax_opt", stamp, points)
         connection.commit()

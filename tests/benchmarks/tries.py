@@ -12,12 +12,12 @@ import statistics
 from collections.abc import Sequence
 
 from tvmdash.stats import pooled
-from tvmdash.stats.pooled import Change, RunOfPairs, find_changes
+from tvmdash.stats.pooled import PooledChange, RunOfPairs, find_changes
 
 PAIRS = 5
 
 
-def play(rng: random.Random, scatter: float, count: int, until: float, least: int) -> Sequence[Change]:
+def play(rng: random.Random, scatter: float, count: int, until: float, least: int) -> Sequence[PooledChange]:
     """The changes that one try finds among so many series without any; a pair scatters by so much."""
     runs: list[list[RunOfPairs]] = [[] for _ in range(count)]
     while True:

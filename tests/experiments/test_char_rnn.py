@@ -63,7 +63,7 @@ def test_a_name_ends_where_its_end_is_likeliest(program: str) -> None:
     asked = task()
     bias = asked.weights["letter_b"].copy()
     bias[OWN.generator.END] = 1e3
-    ending = OWN.generator.Task(asked.size, {**asked.weights, "letter_b": bias}, asked.starts, ())
+    ending = OWN.generator.GeneratorTask(asked.size, {**asked.weights, "letter_b": bias}, asked.starts, ())
     point = SimpleNamespace(target='{"kind": "llvm"}', values={"program": program, "mode": "bytecode"})
     first = [OWN.generator.spelled([start.letter]) for start in asked.starts]
     assert OWN.char_rnn.make(ending, point, 1).names() == first

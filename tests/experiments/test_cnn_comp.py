@@ -114,7 +114,7 @@ def test_the_summary_names_the_fastest_and_says_how_tvm_stands(night):
 
 def test_a_wrong_answer_is_no_record(code, monkeypatch):
     problem = code.runners.problem("mlp", 1, 0)
-    ready = code.runners.Ready(call=lambda: None, answer=lambda: problem.expected * 1.001)
+    ready = code.runners.ReadyNetwork(call=lambda: None, answer=lambda: problem.expected * 1.001)
     monkeypatch.setitem(code.runners.RUNNERS, "onnxruntime", lambda *_: ready)
     point = Point("network.mlp", {"variant": "default", "batch": 1, "threads": 1}, "mlp", "{}", "onnxruntime")
     prepared = code.cnn_comp.CnnComp().prepare(point, trying.config_of(code.cnn_comp.CnnComp, "cnn_comp"), 0)

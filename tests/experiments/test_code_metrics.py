@@ -97,7 +97,7 @@ def test_callgrind_counts_what_each_function_executes(night: tuple[Tried, record
 def test_without_valgrind_instructions_are_missing_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(OWN.counting.shutil, "which", lambda _: None)
     monkeypatch.setattr(OWN.counting.platform, "machine", lambda: "x86_64")
-    generated = OWN.generated.Generated(1.0, (), None, {}, {"kernels": 1}, {}, OWN.tracing.Trace(), None)
+    generated = OWN.generated.Generated(1.0, (), None, {}, {"kernels": 1}, {}, OWN.tracing.ExecutionTrace(), None)
     counted = OWN.measuring._count(generated, [])
     assert counted.numbers == {"kernels": 1}
     assert counted.missing == {"instructions": "valgrind is not installed: `apt-get install valgrind`."}

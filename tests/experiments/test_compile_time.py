@@ -87,7 +87,7 @@ def test_without_onnx_its_points_fail_and_say_so(
 
 
 def source(own: SimpleNamespace, network: str = "mlp") -> object:
-    return own.compilation.Source(network, "relax", 1, 0)
+    return own.compilation.ModelSource(network, "relax", 1, 0)
 
 
 def test_a_process_compiles_one_thing_once(own: SimpleNamespace) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from dashboard.artifacts.artifact import Artifact
 from dashboard.artifacts.build_context import BuildContext
-from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.locks import LockDeadline
 from dashboard.artifacts.runtimes.abilities import find_abilities
 from dashboard.artifacts.runtimes.runtimes import RuntimeRequest, find_lacking, provide_runtimes
 from tests.experiments import trying
@@ -48,7 +48,7 @@ def opencl(tvm_artifact: Artifact, tmp_path_factory: pytest.TempPathFactory) -> 
         for said in provide_runtimes(tvm_artifact, RuntimeRequest(("opencl",), os.environ[SOURCE], logs)):
             pytest.skip(said)
     with tempfile.TemporaryDirectory() as scratch:
-        context = BuildContext(tvm_artifact.path.parent, logs, Deadline(120))
+        context = BuildContext(tvm_artifact.path.parent, logs, LockDeadline(120))
         can = find_abilities(tvm_artifact, "opencl", 0, context, Path(scratch))
     if not can.model:
         pytest.skip("no OpenCL driver shows a device here (Debian, Ubuntu: apt install pocl-opencl-icd)")

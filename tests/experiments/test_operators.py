@@ -45,7 +45,7 @@ def test_a_shape_said_to_be_a_networks_stands_there(operator) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_operator_gives_numpys_answer_on_tvm(kind: str) -> None:
     operator = table.chosen([kind], 1)[0]
-    prepared = OWN.running.on_tvm(operator, "float32", CompileOptions("llvm"), 1, 3)
+    prepared = OWN.operators.on_tvm(operator, "float32", CompileOptions("llvm"), 1, 3)
     assert prepared.check()["max_error"] <= 1e-5
 
 
@@ -68,9 +68,9 @@ def test_a_wrong_answer_fails_and_a_long_sum_in_float16_says_why() -> None:
     long = kinds.dense("here", 1, 2000, 4)
     ones = np.ones((1, 4))
     with pytest.raises(DashboardError, match=r"float32\.$"):
-        OWN.running._check(long, lambda: ones * 1.1, ones, "float32")()
+        OWN.operators._check(long, lambda: ones * 1.1, ones, "float32")()
     with pytest.raises(DashboardError, match="a sum of 2000 products"):
-        OWN.running._check(long, lambda: ones * 1.1, ones, "float16")()
+        OWN.operators._check(long, lambda: ones * 1.1, ones, "float16")()
 
 
 def test_a_night_measures_both_engines_and_the_machine(night: tuple[Tried, records.NightData]) -> None:
@@ -121,7 +121,7 @@ def test_the_words_name_the_machine_and_what_is_far_from_it(night: tuple[Tried, 
 
 
 def rate(workload: str, ms: float, threads: int = 1, **args: object):
-    return OWN.peaks.Rate(workload, args, threads, ms)
+    return OWN.peaks.PeakRate(workload, args, threads, ms)
 
 
 def test_the_peak_is_of_the_same_threads_and_of_the_working_set_that_holds_the_data() -> None:

@@ -92,7 +92,7 @@ def given(folder: Path):
     (folder / "facts.json").write_text(json.dumps(facts))
     shapes = {"x": (3,), "state": (2,)}
     read = lambda outputs, labels: f"{len(outputs)} calls"  # noqa: E731
-    return OWN.real_models.Given(OWN.models.Model("f", "MIT", shapes, lambda seed: [], read, {"state": 1}), folder)
+    return OWN.real_models.Given(OWN.models.RealModel("f", "MIT", shapes, lambda seed: [], read, {"state": 1}), folder)
 
 
 def test_a_state_is_carried_by_the_engine_itself_from_call_to_call(tmp_path: Path) -> None:

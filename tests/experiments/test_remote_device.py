@@ -16,6 +16,7 @@ import pytest
 
 from tests.dashboard.homes import wait_for
 from tests.experiments.trying import EXPERIMENTS, Tried, config_of, modules
+from tests.tvmdash.networks.test_networks import count_parameters
 from tvmdash import config_util, networks, records, relax_util
 from tvmdash.errors import DashboardError
 from tvmdash.experiment import engine_store
@@ -211,7 +212,7 @@ def test_the_layers_are_resnets_convolutions_each_once() -> None:
     layers = OWN.remote_device.layers()
     assert list(layers) == [f"resnet18_c{number}" for number in range(1, 12)]
     assert layers["resnet18_c1"].input_shape == (3, 224, 224)
-    assert sum(layer.parameter_count() for layer in layers.values()) < networks.resnet18().parameter_count()
+    assert sum(map(count_parameters, layers.values())) < count_parameters(networks.resnet18())
     fields = config_util.read_fields(EXPERIMENTS / "remote_device" / "fields.json")
     assert fields["layers"].of.max == len(layers)
 
@@ -247,7 +248,7 @@ def test_what_a_device_of_another_architecture_is_sent_is_code_for_it(tmp_path: 
     network, weights, _, _ = OWN.remote_device.problem("mlp", 0)
     target = {"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a72"}
     compiled = relax_util.compile_module(lowering.lower(network, weights), CompileOptions(target))
-    path = OWN.far_side._linked(compiled, a_device("pi", target=target), tmp_path / "mlp")
+    path = OWN.remote_device._linked(compiled, a_device("pi", target=target), tmp_path / "mlp")
     with tarfile.open(path) as archive:
         heads = [archive.extractfile(member).read(20) for member in archive.getmembers()]
     assert heads
@@ -258,7 +259,7 @@ def test_a_wrong_answer_of_a_device_is_a_failure(monkeypatch: pytest.MonkeyPatch
     script = OWN.remote_device
     config = config_of(script.RemoteDevice, "remote_device", devices={"sim": {}}, networks=["mlp"], layers=[])
     answers = [OWN.remote_device.problem("mlp", 0)[3], OWN.remote_device.problem("mlp", 0)[3] * 1.001]
-    sent = OWN.far_side.Sent(lambda: answers[0], lambda number, repeat: [1] * repeat, 1, 1.0, 1)
+    sent = OWN.remote_device.Sent(lambda: answers[0], lambda number, repeat: [1] * repeat, 1, 1.0, 1)
     monkeypatch.setenv("TVMDASH_LOOPBACK", '["127.0.0.1", 1]')
     monkeypatch.setattr(script, "session", lambda *_: None)
     monkeypatch.setattr(script, "send", lambda *_: sent)

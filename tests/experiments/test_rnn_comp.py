@@ -78,7 +78,7 @@ def test_a_wrong_state_fails_although_the_outputs_are_right() -> None:
 def test_another_gate_order_moves_whole_gates() -> None:
     rows = np.arange(8)
     assert OWN.recurrence.in_order(rows, "lstm", "iofg").tolist() == [0, 1, 6, 7, 2, 3, 4, 5]
-    for kind, order in OWN.on_onnx.GATES.items():
+    for kind, order in OWN.rnn_comp.GATES.items():
         assert sorted(order) == sorted(OWN.recurrence.GATES[kind])
 
 

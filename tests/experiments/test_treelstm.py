@@ -20,7 +20,7 @@ FOREST = OWN.forest.read(20)
 
 
 def small(trees: int = 3) -> Any:
-    return OWN.problem.problem(OWN.problem.Size(trees, 8, 6), 3)
+    return OWN.problem.problem(OWN.problem.TreeSize(trees, 8, 6), 3)
 
 
 @pytest.fixture(scope="module")

@@ -95,7 +95,7 @@ def made_up(*errors: tuple[str | None, str | None]):
 def search(code, monkeypatch, lowered, *errors):
     monkeypatch.setattr(code.search, "_machinery", made_up(*errors))
     monkeypatch.setattr(code.search, "_found", {})
-    return code.search.done(SUBJECT, lowered, code.search.Budget(TRIALS, 3, 1.0, 1.0), 0)
+    return code.search.done(SUBJECT, lowered, code.search.SearchBudget(TRIALS, 3, 1.0, 1.0), 0)
 
 
 def test_a_search_counts_its_trials_and_those_that_failed(code, monkeypatch, lowered):
@@ -109,14 +109,14 @@ def test_a_search_in_which_everything_fails_is_an_error_for_all_its_points(code,
     with pytest.raises(DashboardError, match=r"nothing was found: 6 of 6 trials failed .*with: Timeout"):
         search(code, monkeypatch, lowered, ("Timeout", None))
     with pytest.raises(DashboardError, match="nothing was found"):
-        code.search.done(SUBJECT, lowered, code.search.Budget(TRIALS, 3, 1.0, 1.0), 0)
+        code.search.done(SUBJECT, lowered, code.search.SearchBudget(TRIALS, 3, 1.0, 1.0), 0)
 
 
 def test_processes_of_a_run_share_its_search_and_another_run_makes_its_own(code, monkeypatch, lowered):
     found = search(code, monkeypatch, lowered, (None, None))
     monkeypatch.setattr(code.search, "_found", {})
     monkeypatch.setattr(code.search, "_machinery", None)  # a second search would call it
-    assert code.search.done(SUBJECT, lowered, code.search.Budget(TRIALS, 3, 1.0, 1.0), 0) == found
+    assert code.search.done(SUBJECT, lowered, code.search.SearchBudget(TRIALS, 3, 1.0, 1.0), 0) == found
     monkeypatch.setenv("TVMDASH_NIGHT", "another")
     again = search(code, monkeypatch, lowered, (None, "too slow"), (None, None))
     assert again.failed_runs == 3

@@ -149,7 +149,7 @@ def point(
     at: int, value: float | None, *workloads: WorkloadValue, missing: tuple[Missing, ...] = (), **changes: Any
 ) -> Any:
     names = tuple(each.workload for each in (*workloads, *missing))
-    made = SCORE.score_report.Point(NIGHTS[at], value, None, None, names, missing, "c", True, "abc", workloads)
+    made = SCORE.score_report.ScorePoint(NIGHTS[at], value, None, None, names, missing, "c", True, "abc", workloads)
     return replace(made, **changes)
 
 

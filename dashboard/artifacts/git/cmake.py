@@ -28,7 +28,7 @@ _ERRORS = re.compile(
 
 
 @dataclass(frozen=True)
-class Build:
+class CmakeBuild:
     """One build of the sources in `tree`; `pip_tools` as build_tools.install gives it, `options` are CMake's."""
 
     tree: Path

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dashboard.artifacts.artifact import ArtifactError
-from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.locks import LockDeadline
 from dashboard.process import process
 from tvmdash.errors import DashboardError
 
@@ -65,7 +65,7 @@ class Caution:
 
 
 def work(
-    arguments: list[str], *, cwd: Path, log: Path | None, deadline: Deadline, caution: Caution | None = None
+    arguments: list[str], *, cwd: Path, log: Path | None, deadline: LockDeadline, caution: Caution | None = None
 ) -> None:
     """Run a git command that takes long or reaches out; ArtifactError says what it said last.
 

@@ -103,7 +103,7 @@ def build(exact: ArtifactSpec, folder: Path, context: BuildContext) -> Artifact:
     options, mirror = dict(exact.options), Mirror.of(context.folder, exact.remote)
     build_tools.check(options)
     tools = build_tools.toolchain()
-    this = cmake.Build(
+    this = cmake.CmakeBuild(
         folder / "source", context, build_tools.install(context), tools, options, name=f"build-{exact.branch[:12]}"
     )
     check_out(mirror, exact.branch, this.tree, context, leave_out=_list_left_out(options))
@@ -147,7 +147,7 @@ def _list_left_out(options: Mapping[str, str]) -> list[str]:
     return [path for path, wanting in OPTIONAL_SUBMODULES.items() if not on.intersection(wanting)]
 
 
-def _install(this: cmake.Build, folder: Path, version: str, commit: str) -> None:
+def _install(this: cmake.CmakeBuild, folder: Path, version: str, commit: str) -> None:
     """Move what runs from the sources to `place`: the Python package, the libraries, tvm-ffi."""
     tree = folder / "tree"
     package = this.tree / "python" / "tvm"

@@ -77,7 +77,7 @@ class Mirror:
         addresses = find_public_addresses(self.remote, self.named_by)
         return git_command.Caution(addresses, self.remote.partition("://")[0] if "://" in self.remote else "file")
 
-    def check_offered(self, revision: str, deadline: locks.Deadline) -> None:
+    def check_offered(self, revision: str, deadline: locks.LockDeadline) -> None:
         """ArtifactError where the remote has no branch or tag of this name; nothing is fetched.
 
         A commit is taken on trust where the mirror lacks it: remotes tell no more than the names that they have.

@@ -18,7 +18,7 @@ from pathlib import Path
 from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import RUNTIME_MANIFEST, RUNTIMES, Artifact, ArtifactError
 from dashboard.artifacts.build_context import BuildContext
-from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.locks import LockDeadline
 from dashboard.artifacts.runtimes.abilities import find_abilities
 from dashboard.artifacts.runtimes.asking import DRIVERS, list_driver_devices
 from dashboard.artifacts.runtimes.making import Making, library_name
@@ -73,7 +73,7 @@ def find_lacking(artifact: Artifact, kinds: Collection[str]) -> list[str]:
 def provide_runtimes(artifact: Artifact, request: RuntimeRequest) -> Iterator[str]:
     """Build what the artifact lacks; a sentence for each device that cannot be had, and what to do about it."""
     for kind in find_lacking(artifact, request.kinds):
-        deadline = Deadline(TIMEOUT_S)
+        deadline = LockDeadline(TIMEOUT_S)
         context = BuildContext(artifact.path.parent, request.log_folder.absolute(), deadline)
         request.log_folder.mkdir(parents=True, exist_ok=True)
         base = f"{artifact.key}-{kind}"

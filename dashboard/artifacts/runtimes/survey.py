@@ -11,7 +11,7 @@ from pathlib import Path
 from dashboard.artifacts.artifact import RUNTIMES, Artifact, ArtifactError
 from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git.mirror import Mirror
-from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.locks import LockDeadline
 from dashboard.artifacts.runtimes.abilities import find_abilities
 from dashboard.artifacts.runtimes.asking import DRIVERS, list_driver_devices
 from dashboard.artifacts.runtimes.making import tag_of
@@ -24,14 +24,14 @@ _TVM_S, _ASK_S = 300.0, 60.0
 
 
 @dataclass(frozen=True)
-class Finding:
+class DeviceFinding:
     """What was found about one device, in a sentence. is_fault: its points would fail."""
 
     text: str
     is_fault: bool = False
 
 
-def survey(kind: str, index: int, artifact: Artifact | None, source: str) -> Finding:
+def survey(kind: str, index: int, artifact: Artifact | None, source: str) -> DeviceFinding:
     """What can be done with that device of this machine; artifact: the TVM that the home has by now, where it has one.
 
     source: the git remote that the runtime which a wheel lacks is built from.
@@ -39,33 +39,37 @@ def survey(kind: str, index: int, artifact: Artifact | None, source: str) -> Fin
     seen = list_driver_devices(kind)
     if not seen:
         what = "no driver is installed" if seen is None else "the driver reports no device"
-        return Finding(f"{what} ({DRIVERS[kind]}).", is_fault=True)
+        return DeviceFinding(f"{what} ({DRIVERS[kind]}).", is_fault=True)
     if index >= len(seen):
-        return Finding(f"the driver reports only {len(seen)}: {', '.join(seen)}; numbering starts at 0.", is_fault=True)
+        return DeviceFinding(
+            f"the driver reports only {len(seen)}: {', '.join(seen)}; numbering starts at 0.", is_fault=True
+        )
     driver = f"the driver reports {seen[index]}"
     if artifact is None:
-        return Finding(f"{driver}; the first night tests whether TVM can use it.")
+        return DeviceFinding(f"{driver}; the first night tests whether TVM can use it.")
     if find_lacking(artifact, [kind]):
         if kind in PACKAGES:
-            return Finding(f"{driver}; the next night installs {format_packages(kind)} for TVM {artifact.version}.")
+            return DeviceFinding(
+                f"{driver}; the next night installs {format_packages(kind)} for TVM {artifact.version}."
+            )
         return _describe_build(kind, driver, artifact, source)
     return _ask_tvm(kind, index, driver, artifact)
 
 
-def _describe_build(kind: str, driver: str, artifact: Artifact, source: str) -> Finding:
+def _describe_build(kind: str, driver: str, artifact: Artifact, source: str) -> DeviceFinding:
     recipe = RECIPES[kind]
     missing = [name for name in ("git", "c++") if shutil.which(name) is None]
     if not missing and not _has_headers(recipe.header, recipe.libraries):
         missing = ["headers or library"]
     if missing:
         text = f"TVM {artifact.version} has no runtime for it, and building one requires {', '.join(missing)}"
-        return Finding(f"{driver}; {text} (Debian, Ubuntu: {recipe.install}).", is_fault=True)
+        return DeviceFinding(f"{driver}; {text} (Debian, Ubuntu: {recipe.install}).", is_fault=True)
     try:
-        Mirror.of(artifact.path.parent, source).check_offered(tag_of(artifact.version), Deadline(_ASK_S))
+        Mirror.of(artifact.path.parent, source).check_offered(tag_of(artifact.version), LockDeadline(_ASK_S))
     except ArtifactError as error:
         what = f"TVM {artifact.version} has no runtime for it, and its source cannot be reached"
-        return Finding(f"{driver}; {what}: {error} Set tvm_source to a remote that has it.", is_fault=True)
-    return Finding(f"{driver}; the next night builds its runtime for TVM {artifact.version} from {source}.")
+        return DeviceFinding(f"{driver}; {what}: {error} Set tvm_source to a remote that has it.", is_fault=True)
+    return DeviceFinding(f"{driver}; the next night builds its runtime for TVM {artifact.version} from {source}.")
 
 
 def _has_headers(header: str, libraries: tuple[str, ...]) -> bool:
@@ -81,21 +85,21 @@ def _has_headers(header: str, libraries: tuple[str, ...]) -> bool:
             return False
 
 
-def _ask_tvm(kind: str, index: int, driver: str, artifact: Artifact) -> Finding:
+def _ask_tvm(kind: str, index: int, driver: str, artifact: Artifact) -> DeviceFinding:
     tvm = f"TVM {artifact.version}"
     with tempfile.TemporaryDirectory() as folder:
-        context = BuildContext(artifact.path.parent, Path(folder), Deadline(_TVM_S))
+        context = BuildContext(artifact.path.parent, Path(folder), LockDeadline(_TVM_S))
         try:
             can = find_abilities(artifact, kind, index, context, Path(folder) / "scratch")
         except ArtifactError as error:
-            return Finding(f"{driver}; {tvm} cannot use it: {error}", is_fault=True)
+            return DeviceFinding(f"{driver}; {tvm} cannot use it: {error}", is_fault=True)
     if not can.drives:
-        return Finding(f"{driver}; {tvm} has no runtime for it: {_describe_lack(kind, artifact)}.", is_fault=True)
+        return DeviceFinding(f"{driver}; {tvm} has no runtime for it: {_describe_lack(kind, artifact)}.", is_fault=True)
     if not can.model:
-        return Finding(f"{driver}; {tvm} does not detect it.", is_fault=True)
+        return DeviceFinding(f"{driver}; {tvm} does not detect it.", is_fault=True)
     if can.max_error is None:
-        return Finding(f"{driver}; {tvm} can access it but cannot generate code for it.", is_fault=True)
-    return Finding(f"{driver}; {tvm} computes correctly on it (largest error {can.max_error:.2g}).")
+        return DeviceFinding(f"{driver}; {tvm} can access it but cannot generate code for it.", is_fault=True)
+    return DeviceFinding(f"{driver}; {tvm} computes correctly on it (largest error {can.max_error:.2g}).")
 
 
 def _describe_lack(kind: str, artifact: Artifact) -> str:

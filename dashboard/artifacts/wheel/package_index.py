@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dashboard.artifacts.artifact import ArtifactError
-from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.locks import LockDeadline
 from dashboard.artifacts.spec import VERSION
 from dashboard.artifacts.wheel.source import WheelSource
 from dashboard.process import process
@@ -36,7 +36,7 @@ PIPS_OWN = WheelSource()
 _NOT_FOR_PIP = frozenset(("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_REPORT"))
 
 
-def list_versions(source: WheelSource, *, log: Path | None, deadline: Deadline) -> list[str]:
+def list_versions(source: WheelSource, *, log: Path | None, deadline: LockDeadline) -> list[str]:
     """The versions that have a wheel for this Python and machine, newest first; pre-releases where they count.
 
     log: None where nobody will look at one.
@@ -46,7 +46,7 @@ def list_versions(source: WheelSource, *, log: Path | None, deadline: Deadline) 
     name = source.package
     arguments = ["-vv", "index", "versions", "--only-binary=:all:", *pre, name]
     with tempfile.TemporaryDirectory() as scratch:
-        within = Deadline(min(_LIST_S, deadline.left_s()))
+        within = LockDeadline(min(_LIST_S, deadline.left_s()))
         text = _run_pip(arguments, source, scratch=Path(scratch), log=log, deadline=within)
     line = re.search(r"^Available versions: (.+)$", text, re.MULTILINE)
     listed = [version.strip() for version in line[1].split(",")] if line else []
@@ -58,7 +58,7 @@ def list_versions(source: WheelSource, *, log: Path | None, deadline: Deadline) 
     return usable
 
 
-def check_offered(source: WheelSource, version: str, *, deadline: Deadline) -> None:
+def check_offered(source: WheelSource, version: str, *, deadline: LockDeadline) -> None:
     """ArtifactError where the source has no such version for this Python and machine."""
     versions = list_versions(replace(source, pre=source.pre or _is_prerelease(version)), log=None, deadline=deadline)
     if version not in versions:
@@ -71,25 +71,27 @@ def _is_prerelease(version: str) -> bool:
     return Version(version).is_prerelease
 
 
-def download(source: WheelSource, version: str, target: Path, *, scratch: Path, log: Path, deadline: Deadline) -> Path:
+def download(
+    source: WheelSource, version: str, target: Path, *, scratch: Path, log: Path, deadline: LockDeadline
+) -> Path:
     """Fetch exactly that wheel, and nothing that it depends on; its file, in the folder `target`."""
     arguments = ["download", "--no-deps", "--only-binary=:all:", "--progress-bar=off", "--dest", str(target)]
     _run_pip([*arguments, f"{source.package}=={version}"], source, scratch=scratch, log=log, deadline=deadline)
     return next(target.glob("*.whl"))
 
 
-def install_file(wheel: Path, target: Path, *, scratch: Path, log: Path, deadline: Deadline) -> None:
+def install_file(wheel: Path, target: Path, *, scratch: Path, log: Path, deadline: LockDeadline) -> None:
     """Install the wheel of that file, and nothing that it depends on, into the folder `target`."""
     arguments = ["install", "--no-deps", "--no-index", "--progress-bar=off", "--target", str(target), str(wheel)]
     _run_pip(arguments, scratch=scratch, log=log, deadline=deadline)
 
 
-def install(name: str, version: str, target: Path, *, scratch: Path, log: Path, deadline: Deadline) -> None:
+def install(name: str, version: str, target: Path, *, scratch: Path, log: Path, deadline: LockDeadline) -> None:
     """Install exactly that wheel, and nothing that it depends on, into the folder `target`."""
     install_all({name: version}, target, scratch=scratch, log=log, deadline=deadline)
 
 
-def install_all(wanted: Mapping[str, str], target: Path, *, scratch: Path, log: Path, deadline: Deadline) -> None:
+def install_all(wanted: Mapping[str, str], target: Path, *, scratch: Path, log: Path, deadline: LockDeadline) -> None:
     """Install exactly these wheels, versions by name, and nothing that they depend on, into the folder `target`.
 
     By one run of pip: a second one into the same folder leaves out the programs in `bin`.
@@ -103,7 +105,7 @@ def install_all(wanted: Mapping[str, str], target: Path, *, scratch: Path, log: 
 
 
 def _run_pip(
-    arguments: list[str], source: WheelSource = PIPS_OWN, *, scratch: Path, log: Path | None, deadline: Deadline
+    arguments: list[str], source: WheelSource = PIPS_OWN, *, scratch: Path, log: Path | None, deadline: LockDeadline
 ) -> str:
     """Run pip in `scratch`, where it also unpacks: /tmp may be small. What it wrote, which `log` keeps.
 

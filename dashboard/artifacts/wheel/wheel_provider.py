@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec, library_sizes, python_tag, runs_here
 from dashboard.artifacts.build_context import BuildContext
-from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.locks import LockDeadline
 from dashboard.artifacts.proof import Health, prove
 from dashboard.artifacts.spec import LATEST, VERSION, WHEEL, source_of
 from dashboard.artifacts.wheel import package_index
@@ -55,7 +55,7 @@ class _Build:
     version: str
     place: Path
     log_folder: Path
-    deadline: Deadline
+    deadline: LockDeadline
     refused: dict[str, str] = field(default_factory=dict)
 
     @property

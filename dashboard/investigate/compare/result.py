@@ -9,7 +9,7 @@ from typing import Any
 from dashboard.investigate.rounds import RoundOutcome, RoundState
 from dashboard.investigate.series_selection import WantedSeries
 from tvmdash.series import naming
-from tvmdash.stats.comparison import LEAST_ROUNDS, Difference, find_differences
+from tvmdash.stats.comparison import LEAST_ROUNDS, ComparedDifference, find_differences
 
 SCHEMA_VERSION = 1
 
@@ -29,7 +29,7 @@ class Compared:
 
     series: WantedSeries
     rounds: list[tuple[float, float]] = field(default_factory=list)
-    difference: Difference | None = None
+    difference: ComparedDifference | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As the file holds it."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from dashboard.investigate.compare.result import Compared, Comparison, Side
 from tvmdash.records.metrics import is_worse, way
-from tvmdash.stats.comparison import NAMED_ROUNDS, Difference
+from tvmdash.stats.comparison import NAMED_ROUNDS, ComparedDifference
 from tvmdash.text import elide, format_duration, format_list, format_percent, format_quantity
 
 _NAME_COLUMNS = 70
@@ -154,7 +154,7 @@ def _name_kind(compared: Compared) -> str:
     return "Times" if compared.series.is_time else "Sizes" if compared.series.is_size else "Numbers"
 
 
-def _find_factor(difference: Difference) -> float:
+def _find_factor(difference: ComparedDifference) -> float:
     """By what factor, up or down, the ratio of B to A may be another than its estimate; 1: it is known exactly."""
     return math.sqrt((1 + difference.high) / max(1 + difference.low, _LEAST))
 

@@ -12,7 +12,7 @@ from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.text import elide, format_duration, format_list
 from tvmdash.tries import files
-from tvmdash.tries.files import Measured
+from tvmdash.tries.files import MeasuredTry
 from tvmdash.tries.text import summarize
 
 _NAME_COLUMNS = 40
@@ -46,7 +46,7 @@ class Row:
     id: str
     standing: Standing
     request: TryRequest | None = None
-    measured: Measured | None = None
+    measured: MeasuredTry | None = None
     fault: str = ""
 
     @property
@@ -92,7 +92,7 @@ def _list_asked(home: Home) -> Iterator[Row]:
         yield Row(item.id, standing, request, files.read(path) if path else None, request.failed)
 
 
-def _describe_end(item: Measured) -> Row:
+def _describe_end(item: MeasuredTry) -> Row:
     if item.result is None:
         return Row(item.path.stem, Standing.BROKEN, measured=item, fault=item.fault)
     standing = _ENDS[item.result.state]

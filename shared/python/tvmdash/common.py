@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from tvmdash.errors import DashboardError
 from tvmdash.files import removal, sync, trees
-from tvmdash.files.trees import Bounds, Entry, Problem, Tree
+from tvmdash.files.trees import Bounds, Problem, Tree, TreeEntry
 
 STAMP_FORMAT = "%Y%m%dT%H%M%SZ"
 _STAMP = re.compile(r"[0-9]{8}T[0-9]{6}Z")
@@ -276,7 +276,9 @@ def swap_in(new: Path, target: Path) -> None:
     trees.remove(new)
 
 
-def walk_whole(folder: Path, limits: Bounds = trees.USUAL, leaves_out: Callable[[Entry], bool] | None = None) -> Tree:
+def walk_whole(
+    folder: Path, limits: Bounds = trees.USUAL, leaves_out: Callable[[TreeEntry], bool] | None = None
+) -> Tree:
     """What lies below `folder`, as `trees.walk` has it; DashboardError where some of it cannot be handled."""
     tree = trees.walk(folder, limits, leaves_out)
     _refuse(folder, tree.problems)
@@ -287,7 +289,7 @@ def copy_tree(
     folder: Path,
     destination: Path,
     limits: Bounds = trees.USUAL,
-    leaves_out: Callable[[Entry], bool] | None = None,
+    leaves_out: Callable[[TreeEntry], bool] | None = None,
 ) -> None:
     """Copy what lies below `folder`, as `trees.copy` does; DashboardError where some of it cannot be."""
     _refuse(folder, trees.copy(walk_whole(folder, limits, leaves_out), destination))

@@ -22,20 +22,20 @@ _FOLDERS_NAME = re.compile(r"[0-9A-Za-z-]{1,80}")
 
 
 @dataclass(frozen=True)
-class Told:
+class ToldInThread:
     """What was said of an incident: the marks of its changes of state, and its series."""
 
     states: tuple[str, ...]
     series: tuple[str, ...]
 
     @classmethod
-    def of(cls, incident: Incident) -> Told:
+    def of(cls, incident: Incident) -> ToldInThread:
         """All of it, as it is now."""
         states = tuple(mark_of(incident, change) for change in incident.changes)
         return cls(states, tuple(moved.series for moved in incident.moved))
 
     @classmethod
-    def at(cls, incident: Incident, posted: float) -> Told:
+    def at(cls, incident: Incident, posted: float) -> ToldInThread:
         """What a message told that was posted at that moment (seconds of the epoch); all of the series."""
         changes = [change for change in incident.changes if moment(change.at) <= posted]
         return replace(cls.of(incident), states=tuple(mark_of(incident, change) for change in changes))
@@ -47,10 +47,10 @@ class Thread:
 
     name: str
     stamp: str
-    incidents: Mapping[str, Told | None]
+    incidents: Mapping[str, ToldInThread | None]
     shared: bool = False
 
-    def telling(self, reported: Mapping[str, Told]) -> Thread:
+    def telling(self, reported: Mapping[str, ToldInThread]) -> Thread:
         """The thread after more was said."""
         return replace(self, incidents={**self.incidents, **reported})
 
@@ -60,11 +60,11 @@ class _ThreadFile:
     """What a thread's own file holds."""
 
     stamp: Stamp
-    incidents: Mapping[str, Told | None]
+    incidents: Mapping[str, ToldInThread | None]
 
 
 @dataclass(frozen=True)
-class Memory:
+class ThreadMemory:
     """The night up to which new incidents have their threads; those that get none until a silence ends.
 
     placed: the thread of each incident, once more, for where a thread's own file is lost.
@@ -98,7 +98,7 @@ def moment(iso: str) -> float:
     return parsed.timestamp()
 
 
-def read(folder: Path, ledger: Ledger, memory: Memory | None) -> Iterator[Thread]:
+def read(folder: Path, ledger: Ledger, memory: ThreadMemory | None) -> Iterator[Thread]:
     """The threads there are. Of one whose file is lost, it is known whose it was, and not what it said."""
     places = memory.placed if memory else {}
     places = {incident: name for incident, name in places.items() if _FOLDERS_NAME.fullmatch(name)}
@@ -135,15 +135,15 @@ def write(folder: Path, thread: Thread) -> Thread:
     return thread
 
 
-def read_memory(folder: Path) -> Memory | None:
+def read_memory(folder: Path) -> ThreadMemory | None:
     """What the last night left; None on the first, or where it was lost."""
     try:
-        return structured.read(Memory, folder / _MEMORY)
+        return structured.read(ThreadMemory, folder / _MEMORY)
     except DashboardError:
         return None
 
 
-def write_memory(folder: Path, memory: Memory) -> None:
+def write_memory(folder: Path, memory: ThreadMemory) -> None:
     """Leave it for the next night."""
     folder.mkdir(parents=True, exist_ok=True)
     common.write_json(folder / _MEMORY, {"schema_version": 1, **structured.to_json(memory)})

@@ -11,7 +11,7 @@ from report.line import Line
 
 from threads import files as thread_files
 from threads import text as thread_words
-from threads.files import Memory, Thread, Told
+from threads.files import Thread, ThreadMemory, ToldInThread
 from threads.text import Setting
 from tvmdash import common, structured
 from tvmdash.contracts.in_slack import IN_SLACK_FILE, InSlack
@@ -20,7 +20,7 @@ from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import SETTLED, Incident, Ledger, iso_of
 from tvmdash.incidents.next_step import PAGE
-from tvmdash.routes.config import Kind, Owner, Route, Routing, read_what_is_good
+from tvmdash.routes.config import Owner, Route, RouteKind, Routing, read_what_is_good
 from tvmdash.routes.owners import find_level, find_owners, is_for, is_pinged_by, list_people
 from tvmdash.slack_util import Slack
 from tvmdash.slack_util.delivery import SlackConfig, deliver, open_slack
@@ -59,7 +59,7 @@ def post_threads(
         if done is None:
             continue
         fault = " ".join(dict.fromkeys(done.faults))
-        states.append(RouteState(channel.name or Kind.SLACK, Kind.SLACK, fault=fault))
+        states.append(RouteState(channel.name or RouteKind.SLACK, RouteKind.SLACK, fault=fault))
         faults += [f"Incidents in Slack: {f'route {channel.name}: ' * bool(channel.name)}{fault}"] if fault else []
         if channel.route is None and not fault:
             _write_brief(output, tonight, ledger, done, lines)
@@ -100,15 +100,15 @@ def _list_channels(config: ThreadsConfig, routing: Routing, output: Path) -> Ite
         owners = [
             owner
             for owner in find_owners(routing.owners, incident)
-            if is_pinged_by(owner, Kind.SLACK, route, routing, main=bool(config.channel))
+            if is_pinged_by(owner, RouteKind.SLACK, route, routing, main=bool(config.channel))
         ]
-        return tuple(filter(None, map(format_mention, list_people(owners, Kind.SLACK))))
+        return tuple(filter(None, map(format_mention, list_people(owners, RouteKind.SLACK))))
 
     if config.channel:
         where = "config/subsystem/stat_alerts/config.json"
         yield _Channel(config, output / thread_files.FOLDER, where, functools.partial(find_pings, ""))
     for name, route in routing.routes.items():
-        if route.kind is Kind.SLACK:
+        if route.kind is RouteKind.SLACK:
             own = ThreadsConfig(
                 channel=route.channel,
                 token_file=route.secret_file,
@@ -200,7 +200,7 @@ class Keeper:
         for thread in list(self._assigned(new, threads)):
             threads[thread.name] = thread_files.write(self._folder, thread)
         placed = {name: thread.name for thread in threads.values() for name in thread.incidents}
-        thread_files.write_memory(self._folder, Memory(self._night, tuple(sorted(hushed)), placed))
+        thread_files.write_memory(self._folder, ThreadMemory(self._night, tuple(sorted(hushed)), placed))
         for thread in sorted(threads.values(), key=lambda other: (other.stamp, other.shared, other.name)):
             try:
                 self._one(thread)
@@ -211,7 +211,7 @@ class Keeper:
                     break
         return Done(frozenset(self._new), frozenset(self._changed), frozenset(placed), tuple(self._faults))
 
-    def _fresh(self, memory: Memory | None, known: set[str]) -> tuple[list[Incident], set[str]]:
+    def _fresh(self, memory: ThreadMemory | None, known: set[str]) -> tuple[list[Incident], set[str]]:
         """The incidents that are to get a thread, and those that are not told until a silence ends."""
         hushed_before = set(memory.hushed) if memory else set()
         new, hushed = [], set()
@@ -225,7 +225,7 @@ class Keeper:
                 new.append(incident)
         return sorted(new, key=thread_words.rank), hushed
 
-    def _is_new(self, incident: Incident, memory: Memory | None) -> bool:
+    def _is_new(self, incident: Incident, memory: ThreadMemory | None) -> bool:
         """Found tonight or since the threads were last brought up to date; on the first night, only tonight."""
         if incident.found == self._night:
             return True
@@ -274,21 +274,23 @@ class Keeper:
     def _known(self, thread: Thread, members: Sequence[Incident]) -> Thread:
         """The thread, whose first message tells of all that its incidents are now."""
         return thread_files.write(
-            self._folder, thread.telling({incident.id: Told.of(incident) for incident in members})
+            self._folder, thread.telling({incident.id: ToldInThread.of(incident) for incident in members})
         )
 
     def _reply(self, thread: Thread, incidents: Sequence[Incident], folder: Path, posted: float) -> None:
         """Say what changed since it was last said; where that was lost, since the first message was posted."""
         replies: list[Reply] = []
         for incident in incidents:
-            before = thread.incidents[incident.id] or Told.at(incident, posted)
+            before = thread.incidents[incident.id] or ToldInThread.at(incident, posted)
             found_replies = list(_replies(incident, before, self._setting, named=thread.shared))
             tonight = any(change.at == iso_of(self._night) for change in incident.changes[1:])
             self._changed |= {incident.id} if found_replies or tonight else set()
             replies += found_replies
         fault = reply(self._slack, folder, thread.stamp, replies)
         self._faults += [fault] if fault else []
-        thread_files.write(self._folder, thread.telling({incident.id: Told.of(incident) for incident in incidents}))
+        thread_files.write(
+            self._folder, thread.telling({incident.id: ToldInThread.of(incident) for incident in incidents})
+        )
 
     def _is_followed(self, members: Sequence[Incident]) -> bool:
         now = iso_of(self._night)
@@ -297,7 +299,7 @@ class Keeper:
         )
 
 
-def _replies(incident: Incident, before: Told, setting: Setting, *, named: bool) -> Iterator[Reply]:
+def _replies(incident: Incident, before: ToldInThread, setting: Setting, *, named: bool) -> Iterator[Reply]:
     more = [moved for moved in incident.moved if moved.series not in before.series]
     if more:
         yield thread_words.growth_reply(incident, more, setting, named=named)

@@ -15,7 +15,7 @@ from views.context import SiteContext
 from views.series import SeriesView
 from views.tonight import find_measured_elsewhere
 
-from data.counting import Nights, counted, to_json
+from data.counting import CountedNights, counted, to_json
 from tvmdash import common, config_util
 from tvmdash.dashboard_info import Home, Night, experiment_of, make_title
 from tvmdash.errors import DashboardError
@@ -26,7 +26,7 @@ from tvmdash.text import elide
 
 ENDED = "ended"
 """The state of a series without a value for so many nights that no table shows it."""
-NO_NIGHTS = Nights("", {}, {}, {})
+NO_NIGHTS = CountedNights("", {}, {}, {})
 _NAME_CHARS = 300
 _FASTER = 4
 """So many times as fast as one by one are all series of an experiment at once: worth it for a quarter of them."""
@@ -35,7 +35,7 @@ _MOST_AT_ONCE = 2_000_000
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogueEntry:
     """One series. `id` names its files; `key` is what the alerts call it; `view` is None where it has ended."""
 
     id: str
@@ -57,13 +57,13 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Experiment:
+class CatalogueExperiment:
     """An experiment that this home knows or once measured."""
 
     name: str
     title: str
     active: bool
-    nights: Nights
+    nights: CountedNights
     failures: int
     """Points that failed tonight."""
 
@@ -106,14 +106,14 @@ class Stores:
                 self._whole = opened
         return self._open[experiment]
 
-    def nights(self, experiment: str) -> Nights:
+    def nights(self, experiment: str) -> CountedNights:
         """The nights on which the experiment has readable data."""
         folder = self._home.data(experiment)
         if self.of(experiment).in_memory:  # made anew each time; the files tell whether it is the same
             born = fingerprint(*(f"{path.name} {mark(path)}" for path in sorted(folder.glob("data_*.json"))))
         else:
             born = self.of(experiment).born
-        return Nights.read(self.of(experiment), experiment, born)
+        return CountedNights.read(self.of(experiment), experiment, born)
 
     def points(
         self, experiment: str, outlines: Sequence[Outline], since: str, until: str, *, many: bool
@@ -133,14 +133,14 @@ class Stores:
 
 
 @dataclass(frozen=True)
-class Catalogue:
+class SiteCatalogue:
     """The series, what needs attention first. `boundary`: the stamp that parts recent points from past ones.
 
     `counted` is for the next publish.
     """
 
-    entries: tuple[Entry, ...]
-    experiments: Mapping[str, Experiment]
+    entries: tuple[CatalogueEntry, ...]
+    experiments: Mapping[str, CatalogueExperiment]
     alerts: Alerts
     boundary: str
     counted: Mapping[str, Any]
@@ -151,12 +151,12 @@ def boundary_of(tonight: str) -> str:
     return f"{int(tonight[:4]) - 1:04}0101T000000Z"
 
 
-def read_catalogue(site: SiteContext, stores: Stores, known: Mapping[str, Any]) -> Catalogue:
+def read_catalogue(site: SiteContext, stores: Stores, known: Mapping[str, Any]) -> SiteCatalogue:
     """Every series that ever had a value, whether or not it still has; `known` is an earlier catalogue's `counted`."""
     boundary = boundary_of(site.tonight.stamp)
     views = {view.id: view for view in site.series}
-    entries: list[Entry] = []
-    experiments: dict[str, Experiment] = {}
+    entries: list[CatalogueEntry] = []
+    experiments: dict[str, CatalogueExperiment] = {}
     memory: dict[str, Any] = {}
     titles, machine = _titles(site.home, site.tonight), site.home.machine()
     measured = site.home.experiments_with_data()
@@ -169,10 +169,10 @@ def read_catalogue(site: SiteContext, stores: Stores, known: Mapping[str, Any]) 
             memory[name] = to_json(nights, boundary, counts)
             entries += _entries(opened, name, counts, views, machine)
             failures = opened.failures(name).get(site.tonight.stamp, 0)
-        experiments[name] = Experiment(name, elide(title, _NAME_CHARS), active, nights, failures)
+        experiments[name] = CatalogueExperiment(name, elide(title, _NAME_CHARS), active, nights, failures)
     position = {key: at for at, key in enumerate(views)}
     entries.sort(key=lambda entry: position.get(entry.key, len(position)))
-    return Catalogue(tuple(entries), experiments, site.alerts, boundary, memory)
+    return SiteCatalogue(tuple(entries), experiments, site.alerts, boundary, memory)
 
 
 def _title_elsewhere(name: str, titles: Mapping[str, tuple[str, bool]]) -> str:
@@ -204,7 +204,7 @@ def _entries(
     counts: Mapping[int, Count],
     views: Mapping[str, SeriesView],
     machine: MachineIdentity | None,
-) -> Iterator[Entry]:
+) -> Iterator[CatalogueEntry]:
     outlines = opened.outlines(experiment)
     keys, names = naming.keys(outlines), naming.names(outlines)
     for outline, key, name in zip(outlines, keys, names, strict=True):
@@ -212,7 +212,7 @@ def _entries(
         if count is None:
             continue
         last, low, high = (view.last, view.low, view.high) if view else _last(opened, outline, count.last_stamp)
-        yield Entry(
+        yield CatalogueEntry(
             id=naming.file_name_of(key),
             key=key,
             name=elide(view.name if view else name, _NAME_CHARS),

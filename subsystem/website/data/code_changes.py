@@ -36,7 +36,7 @@ MOST_LINE = 400
 
 
 @dataclass(frozen=True)
-class Difference:
+class CodeDifference:
     """Lines of a unified difference, each with its sign in front; more: how many are left out."""
 
     lines: tuple[str, ...] = ()
@@ -65,8 +65,8 @@ class FunctionDifference:
     first_pass: str
     why_not: str
     numbers: tuple[NumberOnBothSides, ...]
-    tir: Difference | None
-    code: Difference | None
+    tir: CodeDifference | None
+    code: CodeDifference | None
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def _numbers(before: FunctionSide | None, after: FunctionSide | None) -> Iterato
             yield NumberOnBothSides(metric, then.get(metric), now.get(metric))
 
 
-def _compare(before: str, after: str) -> Difference | None:
+def _compare(before: str, after: str) -> CodeDifference | None:
     if before == after:
         return None
     sides = [text.splitlines() for text in (before, after)]
@@ -154,4 +154,4 @@ def _compare(before: str, after: str) -> Difference | None:
     every = itertools.islice(difflib.unified_diff(read[0], read[1], lineterm=""), 2, None)  # without the names of files
     lines = [line if len(line) <= MOST_LINE else line[:MOST_LINE] + "…" for line in every]
     unread = sum(map(len, sides)) - sum(map(len, read))
-    return Difference(tuple(lines[:MOST_LINES]), max(0, len(lines) - MOST_LINES) + unread)
+    return CodeDifference(tuple(lines[:MOST_LINES]), max(0, len(lines) - MOST_LINES) + unread)

@@ -14,7 +14,7 @@ from tvmdash.series.store import Count, Store
 
 
 @dataclass(frozen=True)
-class Nights:
+class CountedNights:
     """The nights of one experiment in one index: their TVM and machine by stamp.
 
     `born` changes where the index was made anew, for then anything may be different. `upto` maps each stamp to a text
@@ -27,7 +27,7 @@ class Nights:
     upto: Mapping[str, str]
 
     @classmethod
-    def read(cls, opened: Store, experiment: str, born: str) -> Nights:
+    def read(cls, opened: Store, experiment: str, born: str) -> CountedNights:
         versions, machines = opened.versions(experiment), opened.machines(experiment)
         return cls(born, versions, machines, dict(_running(born, versions, machines)))
 
@@ -50,7 +50,7 @@ def _running(born: str, versions: Mapping[str, str], machines: Mapping[str, str]
 
 
 def counted(
-    opened: Store, experiment: str, nights: Nights, boundary: str, known: Mapping[str, Any]
+    opened: Store, experiment: str, nights: CountedNights, boundary: str, known: Mapping[str, Any]
 ) -> dict[int, Count]:
     """The count of each series; `known` is what `to_json` of an earlier publish gave."""
     with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):
@@ -73,7 +73,7 @@ def _sum(before: Mapping[int, Count], new: Mapping[int, Count]) -> dict[int, Cou
     return both
 
 
-def to_json(nights: Nights, boundary: str, counts: Mapping[int, Count]) -> dict[str, Any]:
+def to_json(nights: CountedNights, boundary: str, counts: Mapping[int, Count]) -> dict[str, Any]:
     """What the next publish needs, so that it counts only new nights."""
     last = nights.last()
     series = {str(number): [count.points, count.past, count.last_stamp] for number, count in counts.items()}

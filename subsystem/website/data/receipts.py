@@ -18,7 +18,7 @@ from inputs.parsing import WRONG, reason_of
 from inputs.raw_points import CATALOGUE, Measured, identity_of, read_measured, write_trace
 from views.context import SiteContext
 
-from data.catalogue import Catalogue
+from data.catalogue import SiteCatalogue
 from tvmdash import common, config_util, records, structured
 from tvmdash.contracts.receipts import SCHEMA_VERSION, Pins, Receipt, ReceiptRecord
 from tvmdash.dashboard_info import Home
@@ -38,7 +38,7 @@ _log = logging.getLogger("website")
 
 
 @dataclass(frozen=True)
-class Place:
+class ReceiptPlace:
     """One experiment in one night: its data file, the folder of its raw measurements, and the files made of both."""
 
     experiment: str
@@ -60,7 +60,7 @@ class Place:
 class _Wanted:
     """A receipt that the site is to have. keeps: what the old one says of raw measurements is taken from there."""
 
-    place: Place
+    place: ReceiptPlace
     made_from: str
     keeps: bool
     has_trace: bool
@@ -100,7 +100,7 @@ class _Names:
         return self._ids.get((key.id, unit)) or (None if unit else self._newest.get(key.id))
 
 
-def write_receipts(site: SiteContext, catalogue: Catalogue, carrier: IncrementalSite, nights: int) -> None:
+def write_receipts(site: SiteContext, catalogue: SiteCatalogue, carrier: IncrementalSite, nights: int) -> None:
     """Have the receipts of the last `nights` nights; only those of which something changed are made.
 
     Perfetto traces are made for tonight, and for the nights before and after the newest open incidents.
@@ -115,7 +115,7 @@ def write_receipts(site: SiteContext, catalogue: Catalogue, carrier: Incremental
         traced |= {incident.after, incident.begin}
     for name, experiment in catalogue.experiments.items():
         for stamp in (stamp for stamp in stamps if stamp in experiment.nights.versions):
-            source = Place(name, stamp, site.home.data_file(name, stamp), raw / name / f"raw_{stamp}")
+            source = ReceiptPlace(name, stamp, site.home.data_file(name, stamp), raw / name / f"raw_{stamp}")
             if source.data.is_file():
                 wanted = _wanted_of(source, stamp in traced, carrier)
                 changed += [] if _carried(wanted, carrier) else [wanted]
@@ -137,7 +137,7 @@ def top_config(home: Home, name: str) -> str:
         return ""
 
 
-def _wanted_of(source: Place, has_trace: bool, carrier: IncrementalSite) -> _Wanted:  # noqa: FBT001
+def _wanted_of(source: ReceiptPlace, has_trace: bool, carrier: IncrementalSite) -> _Wanted:  # noqa: FBT001
     """What was once read of raw measurements outlives them, whatever code read it: nobody else has it."""
     data, raw = source.sources()
     was = carrier.made_from(f"{source.name}.json").split()
@@ -188,7 +188,7 @@ def _read_receipt(path: Path) -> Receipt | None:
         return None
 
 
-def _made(source: Place, names: _Names, old: Receipt | None) -> Receipt:
+def _made(source: ReceiptPlace, names: _Names, old: Receipt | None) -> Receipt:
     """The receipt, with what was measured as `old` says it, where there is one."""
     value = common.read_json(source.data)  # it was checked when it was taken into the index
     measured, fault = ({}, old.samples_words) if old else read_measured(source.raw)
@@ -231,7 +231,7 @@ def _records(night: records.NightData, names: _Names, measured: Mapping[str, Mea
         yield ReceiptRecord(series, {"path": path, "value": number})
 
 
-def repeat_of(source: Place, night: Mapping[str, Any]) -> str:
+def repeat_of(source: ReceiptPlace, night: Mapping[str, Any]) -> str:
     """The command that measures the receipt again; empty where the night does not pin what that needs."""
     if Pins.lacking(night):
         return ""

@@ -13,8 +13,8 @@ from typing import Any
 from files import forked
 from files.incremental import IncrementalSite, fingerprint
 
-from data.catalogue import Catalogue, Entry, Stores
-from data.counting import Nights
+from data.catalogue import CatalogueEntry, SiteCatalogue, Stores
+from data.counting import CountedNights
 from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import FALSE_ALARM, MACHINE, Incident
 from tvmdash.series.store import Series
@@ -34,8 +34,8 @@ class _Shard:
     """The two files of a series' points from the stamp `since` on and before `until`, and what stands in them."""
 
     name: str
-    entry: Entry
-    nights: Nights
+    entry: CatalogueEntry
+    nights: CountedNights
     since: str
     until: str
     points: int
@@ -48,7 +48,7 @@ class _Shard:
         return f"{FOLDER}/{self.name}.json", f"{FOLDER}/{self.name}.csv"
 
 
-def write_shards(catalogue: Catalogue, stores: Stores, carrier: IncrementalSite) -> None:
+def write_shards(catalogue: SiteCatalogue, stores: Stores, carrier: IncrementalSite) -> None:
     """Bring series/ up to date: only series with a new point, or of which something else is said now, are written."""
     carrier.folder(FOLDER)
     shards = [shard for shard in _shards(catalogue) if not _carried(carrier, shard)]
@@ -59,7 +59,7 @@ def write_shards(catalogue: Catalogue, stores: Stores, carrier: IncrementalSite)
         carrier.take_in(part)
 
 
-def _shards(catalogue: Catalogue) -> Iterator[_Shard]:
+def _shards(catalogue: SiteCatalogue) -> Iterator[_Shard]:
     boundary, incidents = catalogue.boundary, Concerned.by(catalogue.alerts.incidents)
     for entry in catalogue.entries:
         nights = catalogue.experiments[entry.outline.experiment].nights
@@ -96,7 +96,7 @@ def _write(shards: Sequence[_Shard], *, stores: Stores, carrier: IncrementalSite
     return written
 
 
-def _facts(entry: Entry) -> str:
+def _facts(entry: CatalogueEntry) -> str:
     """What the series is, as the inside of a JSON object."""
     outline = entry.outline
     value = {
@@ -115,7 +115,7 @@ def _facts(entry: Entry) -> str:
 
 
 @dataclass(frozen=True)
-class _Frame:
+class _ShardFrame:
     """What all series with points on the same nights of an experiment have in common, as texts."""
 
     stamps: tuple[str, ...]
@@ -124,7 +124,7 @@ class _Frame:
     json: str
 
     @classmethod
-    def of(cls, stamps: tuple[str, ...], nights: Nights) -> _Frame:
+    def of(cls, stamps: tuple[str, ...], nights: CountedNights) -> _ShardFrame:
         tvm, tvms = _pooled([nights.versions.get(stamp, "") for stamp in stamps])
         machine, machines = _pooled([nights.machines.get(stamp) or "" for stamp in stamps])
         cells = [_cell(text) for text in tvms]
@@ -138,20 +138,20 @@ class _Frames:
     """The frames of one publish, each made once."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[str, tuple[str, ...]], _Frame] = {}
+        self._made: dict[tuple[str, tuple[str, ...]], _ShardFrame] = {}
 
-    def columns(self, series: Series, nights: Nights) -> _Columns:
+    def columns(self, series: Series, nights: CountedNights) -> _ShardColumns:
         """The series in its frame."""
         key = (series.experiment, series.stamps)
         if key not in self._made:
-            self._made[key] = _Frame.of(series.stamps, nights)
-        return _Columns(series, self._made[key])
+            self._made[key] = _ShardFrame.of(series.stamps, nights)
+        return _ShardColumns(series, self._made[key])
 
 
-class _Columns:
+class _ShardColumns:
     """The points of a series as texts, formatted once for both kinds of file."""
 
-    def __init__(self, series: Series, frame: _Frame) -> None:
+    def __init__(self, series: Series, frame: _ShardFrame) -> None:
         digits = 15 if series.unit == "bytes" else 7
         self._frame = frame
         self._numbers = [
@@ -208,7 +208,7 @@ def _cell(text: str) -> str:
 _HEADLINE_CHARS = 300
 
 
-def make_tonight_part(catalogue: Catalogue, entry: Entry, concerned: Sequence[Incident]) -> str:
+def make_tonight_part(catalogue: SiteCatalogue, entry: CatalogueEntry, concerned: Sequence[Incident]) -> str:
     """What is said of the series tonight, as the inside of a JSON object; `concerned`: its incidents."""
     alerts = catalogue.alerts
     notes = [
@@ -254,13 +254,13 @@ class Concerned:
                 of_series.setdefault(series, []).append(place)
         return cls(incidents, of_series, of_fleet)
 
-    def of(self, entry: Entry) -> list[Incident]:
+    def of(self, entry: CatalogueEntry) -> list[Incident]:
         """Those that concern a series, oldest first."""
         places = [*self.of_series.get(entry.key, ()), *self.of_fleet.get(entry.fleet, ())]
         return [self.incidents[place] for place in sorted(places)]
 
 
-def _steps(incidents: Sequence[Incident], entry: Entry) -> Iterator[dict[str, Any]]:
+def _steps(incidents: Sequence[Incident], entry: CatalogueEntry) -> Iterator[dict[str, Any]]:
     """Where the level of the series shifted, by how much as a fraction, and whose doing it was."""
     for incident in incidents:
         if incident.kind == MACHINE:
@@ -274,7 +274,7 @@ def _steps(incidents: Sequence[Incident], entry: Entry) -> Iterator[dict[str, An
                     yield {"stamp": moved.recovered, "size": _seven(back), "kind": "recovered"}
 
 
-def _incident(incident: Incident, entry: Entry) -> dict[str, Any]:
+def _incident(incident: Incident, entry: CatalogueEntry) -> dict[str, Any]:
     moved = next((moved for moved in incident.moved if moved.series == entry.key), None)
     size = incident.size if moved is None else moved.effect if moved.relative else None
     return {

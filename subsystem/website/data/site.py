@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,16 +13,19 @@ from xml.etree import ElementTree
 
 from files import forked
 from files.incremental import IncrementalSite, fingerprint
+from views import night as night_views
 from views.context import SiteContext
+from views.series import BLIND, GONE, MISSING, NIGHTS, STEADY, SUSPECT, UNJUDGED, YOUNG
 
 from data import code_changes, receipts, shards
-from data import index as api_index
-from data.catalogue import Catalogue, Entry, Experiment, Stores, read_catalogue
+from data.catalogue import CatalogueEntry, CatalogueExperiment, SiteCatalogue, Stores, read_catalogue
 from data.shards import format_column
 from tvmdash import common
+from tvmdash.dashboard_info import Night, host_of
 from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import Incident, iso_of
 from tvmdash.incidents.text import describe
+from tvmdash.records.metrics import BETTER, CHANGED, WORSE
 from tvmdash.series.store import NightPoints, Store
 from tvmdash.text import clean_lines, elide
 
@@ -40,7 +43,7 @@ def write(site: SiteContext, new: Path, carrier: IncrementalSite, receipt_nights
     code_changes.write_code_changes(site, carrier)
     (new / "incidents.json").write_bytes(incidents_of(site, catalogue))
     (new / "feed.xml").write_bytes(feed_of(site, receipts.top_config(site.home, "website_url")))
-    (new / "index.json").write_bytes(api_index.index_of(site, catalogue))
+    (new / "index.json").write_bytes(index_of(site, catalogue))
     return catalogue.counted
 
 
@@ -52,7 +55,7 @@ _TITLE_CHARS = 300
 _TEXT_CHARS = 4000
 
 
-def incidents_of(site: SiteContext, catalogue: Catalogue) -> bytes:
+def incidents_of(site: SiteContext, catalogue: SiteCatalogue) -> bytes:
     """All incidents that ever were, newest first, with their words; `files` are the IDs of the series that moved."""
     ids = {entry.key: entry.id for entry in catalogue.entries}
     value = {
@@ -131,11 +134,11 @@ _CODE_BITS = 2**32
 
 
 @dataclass(frozen=True)
-class _Night:
+class _NightColumns:
     """The file of a night, and the experiments that have data of it."""
 
     stamp: str
-    experiments: tuple[Experiment, ...]
+    experiments: tuple[CatalogueExperiment, ...]
     made_from: str
 
     @property
@@ -143,11 +146,11 @@ class _Night:
         return f"{FOLDER}/{self.stamp}.json"
 
 
-def write_night_columns(catalogue: Catalogue, stores: Stores, carrier: IncrementalSite) -> None:
+def write_night_columns(catalogue: SiteCatalogue, stores: Stores, carrier: IncrementalSite) -> None:
     """Bring columns/ up to date: only nights with new data are written."""
     carrier.folder(FOLDER)
     missing = [night for night in _nights(catalogue) if not carrier.carry(night.file, night.made_from)]
-    ids: dict[str, dict[int, Entry]] = {}
+    ids: dict[str, dict[int, CatalogueEntry]] = {}
     for entry in catalogue.entries:
         ids.setdefault(entry.outline.experiment, {})[entry.outline.number] = entry
     work = functools.partial(_write, stores=stores, entries=ids, carrier=carrier)
@@ -155,15 +158,15 @@ def write_night_columns(catalogue: Catalogue, stores: Stores, carrier: Increment
         carrier.take_in(part)
 
 
-def _nights(catalogue: Catalogue) -> list[_Night]:
-    measured: dict[str, list[Experiment]] = {}
+def _nights(catalogue: SiteCatalogue) -> list[_NightColumns]:
+    measured: dict[str, list[CatalogueExperiment]] = {}
     for experiment in catalogue.experiments.values():
         for stamp in experiment.nights.stamps:
             measured.setdefault(stamp, []).append(experiment)
-    return [_Night(stamp, tuple(known), _made_from(stamp, known)) for stamp, known in sorted(measured.items())]
+    return [_NightColumns(stamp, tuple(known), _made_from(stamp, known)) for stamp, known in sorted(measured.items())]
 
 
-def _made_from(stamp: str, experiments: Sequence[Experiment]) -> str:
+def _made_from(stamp: str, experiments: Sequence[CatalogueExperiment]) -> str:
     facts = []
     for experiment in experiments:
         nights = experiment.nights
@@ -172,10 +175,10 @@ def _made_from(stamp: str, experiments: Sequence[Experiment]) -> str:
 
 
 def _write(
-    nights: Sequence[_Night],
+    nights: Sequence[_NightColumns],
     *,
     stores: Stores,
-    entries: Mapping[str, Mapping[int, Entry]],
+    entries: Mapping[str, Mapping[int, CatalogueEntry]],
     carrier: IncrementalSite,
 ) -> IncrementalSite:
     written = carrier.part()
@@ -212,7 +215,7 @@ class _Columns:
     high: list[str]
     code: list[str]
 
-    def add(self, entries: Mapping[int, Entry], points: NightPoints) -> None:
+    def add(self, entries: Mapping[int, CatalogueEntry], points: NightPoints) -> None:
         """Take in the points of one experiment, as far as the catalogue knows their series."""
         kept = [at for at, number in enumerate(points.numbers) if number in entries]
         self.ids.extend(entries[points.numbers[at]].id for at in kept)
@@ -227,3 +230,87 @@ class _Columns:
         columns = {"value": self.values, "low": self.low, "high": self.high, "code": self.code}
         parts = [f'"{name}":[{",".join(column)}]' for name, column in columns.items()]
         return f'{head[:-1]},"id":[{ids}],{",".join(parts)}}}\n'
+
+
+_TITLE = "TVM nightly benchmarks"
+Column = Callable[[CatalogueEntry], Any]
+_NOISE_DIGITS = 3
+"""Nobody knows a scatter more exactly."""
+
+
+def index_of(site: SiteContext, catalogue: SiteCatalogue) -> bytes:
+    """The file's content. It grows with the number of series and experiments, not with that of nights."""
+    value = {
+        "schema_version": SCHEMA_VERSION,
+        "written": f"{site.now:%Y-%m-%dT%H:%M:%SZ}",
+        "night": site.tonight.stamp,
+        "title": _TITLE,
+        "max_age_hours": site.max_age_hours,
+        "stamps": site.stamps[-NIGHTS:],
+        "nights": {night.stamp: _night(night, catalogue) for night in reversed(site.last_nights)},
+        "years": sorted({int(stamp[:4]) for stamp in site.stamps}),
+        "experiments": [
+            {"name": experiment.name, "title": experiment.title, "page": experiment.page, "active": experiment.active}
+            for experiment in catalogue.experiments.values()
+        ],
+        "verdicts": _verdicts(catalogue),
+        "series": _series(catalogue),
+    }
+    return (json.dumps(value, separators=(",", ":"), allow_nan=False) + "\n").encode("ascii")
+
+
+def _night(night: Night, catalogue: SiteCatalogue) -> dict[str, Any]:
+    own_first = sorted(catalogue.experiments.values(), key=lambda experiment: bool(host_of(experiment.name)))
+    machines = (experiment.nights.machines.get(night.stamp) for experiment in own_first)
+    return {
+        "state": night_views.judge(night, is_tonight=True).state,
+        "tvm": [night_views.format_version(artifact) for artifact in night.artifacts],
+        "machine": next(filter(None, machines), ""),
+    }
+
+
+def _verdicts(catalogue: SiteCatalogue) -> dict[str, int]:
+    states = [entry.state for entry in catalogue.entries]
+    failed = sum(experiment.failures for experiment in catalogue.experiments.values())
+    names = {"regressions": WORSE, "improvements": BETTER, "steady": STEADY, "missing": MISSING, "young": YOUNG,
+             "changed": CHANGED, "unjudged": UNJUDGED, "suspects": SUSPECT, "blind": BLIND,
+             "gone": GONE}  # fmt: skip
+    return {**{name: states.count(state) for name, state in names.items()}, "failed": failed}
+
+
+def _series(catalogue: SiteCatalogue) -> Mapping[str, Sequence[Any]]:
+    entries = catalogue.entries
+    alerts = catalogue.alerts.series
+    places = {name: at for at, name in enumerate(catalogue.experiments)}
+    columns: Mapping[str, Column] = {
+        "id": lambda entry: entry.id,
+        "experiment": lambda entry: places[entry.outline.experiment],
+        "name": lambda entry: entry.name,
+        "metric": lambda entry: entry.outline.metric,
+        "unit": lambda entry: entry.outline.unit,
+        "direction": lambda entry: entry.outline.direction,
+        "labels": lambda entry: entry.labels,
+        "last": lambda entry: _rounded(entry.last),
+        "low": lambda entry: _rounded(entry.low),
+        "high": lambda entry: _rounded(entry.high),
+        "last_stamp": lambda entry: entry.count.last_stamp,
+        "change": lambda entry: (
+            _rounded(1 + entry.view.change) if entry.view and entry.view.change is not None else None
+        ),
+        "state": lambda entry: entry.state,
+        "verdict": lambda entry: alerts[entry.key].kind if entry.key in alerts else "",
+        "grade": lambda entry: entry.view.grade if entry.view else "",
+        "visible": lambda entry: _rounded(entry.view.visible, _NOISE_DIGITS) if entry.view else None,
+        "noise": lambda entry: _rounded(entry.view.scatter, _NOISE_DIGITS) if entry.view else None,
+        "ratio_noise": lambda entry: (
+            _rounded(entry.view.noise, _NOISE_DIGITS) if entry.view and entry.view.beside else None
+        ),
+        "points": lambda entry: entry.count.points,
+        "past": lambda entry: int(entry.count.past > 0),
+        "incident": lambda entry: entry.view.incident if entry.view else None,
+    }
+    return {name: [column(entry) for entry in entries] for name, column in columns.items()}
+
+
+def _rounded(value: float | None, digits: int = 7) -> float | None:
+    return None if value is None else float(f"{value:.{digits}g}")

@@ -29,7 +29,7 @@ def in_parts(work: Callable[[Sequence[Item]], Result], items: Sequence[Item], *,
     count = max(1, min(_processes(), len(items) // least))
     ends = [len(items) * part // count for part in range(count + 1)]
     parts = [items[begin:end] for begin, end in itertools.pairwise(ends)]
-    workers: list[_Worker[Result]] = []
+    workers: list[_ForkedWorker[Result]] = []
     try:
         for part in parts[1:]:
             workers.append(_begin(work, part))  # noqa: PERF401 - those begun before one that fails are ended
@@ -52,7 +52,7 @@ class _Failed:
     where: str
 
 
-class _Worker(Generic[Result]):
+class _ForkedWorker(Generic[Result]):
     """A forked process at work, and the pipe that its result comes through."""
 
     def __init__(self, pid: int, pipe: int) -> None:
@@ -78,14 +78,14 @@ class _Worker(Generic[Result]):
         os.waitpid(self._pid, 0)
 
 
-def _begin(work: Callable[[Sequence[Item]], Result], part: Sequence[Item]) -> _Worker[Result]:
+def _begin(work: Callable[[Sequence[Item]], Result], part: Sequence[Item]) -> _ForkedWorker[Result]:
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(reading)
         _work_and_exit(work, part, writing)
     os.close(writing)
-    return _Worker(pid, reading)
+    return _ForkedWorker(pid, reading)
 
 
 def _work_and_exit(work: Callable[[Sequence[Item]], Result], part: Sequence[Item], pipe: int) -> NoReturn:

@@ -22,7 +22,7 @@ _DESCRIBED = re.compile(r"<svg[^>]*>\s*<title>(.*?)</title>\s*(?:<desc>(.*?)</de
 
 
 @dataclass(frozen=True)
-class Graph:
+class SiteGraph:
     """A picture in the site: `src` relative to the site's root, its name for people, its content in words.
 
     `size` is its width and height in CSS pixels, where it says them.
@@ -35,19 +35,19 @@ class Graph:
 
 
 @dataclass(frozen=True)
-class Graphs:
+class SiteGraphs:
     """The graphs of one experiment, and what of them is not shown, in words."""
 
-    shown: tuple[Graph, ...]
+    shown: tuple[SiteGraph, ...]
     left_out: tuple[str, ...]
 
 
-def take(folder: Path, site: Path, experiment: str, old: Path) -> Graphs:
+def take(folder: Path, site: Path, experiment: str, old: Path) -> SiteGraphs:
     """Copy the pictures below `folder` into `site`; whatever is no picture, or a link to elsewhere, stays out.
 
     What the site `old` has already is carried over.
     """
-    shown: list[Graph] = []
+    shown: list[SiteGraph] = []
     left_out: list[str] = []
     for path in sorted(_pictures(folder), key=lambda path: (path.stem != "tonight", str(path))):
         name = str(path.relative_to(folder).with_suffix(""))
@@ -62,13 +62,13 @@ def take(folder: Path, site: Path, experiment: str, old: Path) -> Graphs:
             shown.append(described(path, src, name))
         else:
             left_out.append(f"{elide(path.name, 80)} is not shown because a page shows at most {MAX_GRAPHS} graphs.")
-    return Graphs(tuple(shown), tuple(left_out))
+    return SiteGraphs(tuple(shown), tuple(left_out))
 
 
-def described(path: Path, src: str, name: str) -> Graph:
+def described(path: Path, src: str, name: str) -> SiteGraph:
     """The graph in `path`, as the site shows it under `src`."""
     head = _head(path)
-    return Graph(src, name.replace("_", " "), _describe(head, name), _size(head))
+    return SiteGraph(src, name.replace("_", " "), _describe(head, name), _size(head))
 
 
 def place_picture(path: Path, target: Path, old: Path) -> None:
@@ -82,7 +82,7 @@ def place_picture(path: Path, target: Path, old: Path) -> None:
     shutil.copy2(path, target)
 
 
-def take_picture(path: Path, name: str, site: Path, old: Path) -> Graph | None:
+def take_picture(path: Path, name: str, site: Path, old: Path) -> SiteGraph | None:
     """A subsystem's picture, put into `site`; None where it is no picture, a link, or too large."""
     size = regular_file_bytes(path)
     if path.suffix.lower() not in SUFFIXES or size is None or size > MAX_BYTES:

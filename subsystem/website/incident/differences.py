@@ -22,7 +22,7 @@ COMPILE_TIME = "compile_time"
 
 
 @dataclass(frozen=True)
-class Part:
+class DifferencePart:
     """An operator or a pass: its time on both sides in ms (None: not there), and its share of the whole difference."""
 
     name: str
@@ -36,7 +36,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Difference:
+class EnvironmentDifference:
     """Of one series; parts: those that differ most first; others: how many more there are. kind: operators or passes.
 
     renumbered: the compiler numbered its functions otherwise, so parts are what such functions have in common.
@@ -44,7 +44,7 @@ class Difference:
 
     name: str
     kind: str
-    parts: tuple[Part, ...]
+    parts: tuple[DifferencePart, ...]
     others: int
     good_ms: float
     bad_ms: float
@@ -63,7 +63,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Night:
+class ComparedNight:
     """What the site has of an experiment on one night; a fault says why it has nothing."""
 
     stamp: str
@@ -77,23 +77,23 @@ class Night:
         return next((record for record in records if record.series.get(metric) == series), None)
 
 
-def read_night(site: Path, experiment: str, stamp: str) -> Night:
+def read_night(site: Path, experiment: str, stamp: str) -> ComparedNight:
     """The receipt of the night in the site that is being made, and its trace's place where there is one."""
     name = f"{FOLDER}/{stamp}/{safe_name(experiment)}"
     path = site / f"{name}.json"
     if not path.is_file():
-        return Night(stamp, None, "the site has no receipt of it any more", "")
+        return ComparedNight(stamp, None, "the site has no receipt of it any more", "")
     try:
         value = dict(common.read_json(path))
         value.pop("schema_version", None)
         receipt = structured.from_json(Receipt, value, path)
     except DashboardError as error:
-        return Night(stamp, None, str(error), "")
+        return ComparedNight(stamp, None, str(error), "")
     trace = f"{name}.perfetto-trace"
-    return Night(stamp, receipt, "", trace if (site / trace).is_file() else "")
+    return ComparedNight(stamp, receipt, "", trace if (site / trace).is_file() else "")
 
 
-def compare_records(name: str, metric: str, good: ReceiptRecord, bad: ReceiptRecord) -> Difference | None:
+def compare_records(name: str, metric: str, good: ReceiptRecord, bad: ReceiptRecord) -> EnvironmentDifference | None:
     """What differs between two measurements of a point; None where either was not taken apart."""
     if metric == COMPILE_TIME:
         sides, kind = [dict(_in_ms(record.passes)) for record in (good, bad)], "passes"
@@ -126,20 +126,22 @@ def _by_stem(side: Mapping[str, float]) -> dict[str, float]:
 
 def _difference(
     name: str, kind: str, good: Mapping[str, float], bad: Mapping[str, float], *, renumbered: bool
-) -> Difference:
+) -> EnvironmentDifference:
     good_ms, bad_ms = sum(good.values()), sum(bad.values())
     whole = bad_ms - good_ms
     parts = [
-        Part(part, good.get(part), bad.get(part), (bad.get(part, 0.0) - good.get(part, 0.0)) / whole if whole else None)
+        DifferencePart(
+            part, good.get(part), bad.get(part), (bad.get(part, 0.0) - good.get(part, 0.0)) / whole if whole else None
+        )
         for part in {**good, **bad}
     ]
     parts.sort(key=lambda part: -part.difference_ms if whole >= 0 else part.difference_ms)
-    return Difference(
+    return EnvironmentDifference(
         name, kind, _farthest(parts), max(0, len(parts) - _MOST_PARTS), good_ms, bad_ms, renumbered=renumbered
     )
 
 
-def _farthest(parts: Sequence[Part]) -> tuple[Part, ...]:
+def _farthest(parts: Sequence[DifferencePart]) -> tuple[DifferencePart, ...]:
     """Those that differ most, whichever way, in the order that they came."""
     kept = sorted(parts, key=lambda part: -abs(part.difference_ms))[:_MOST_PARTS]
     return tuple(part for part in parts if part in kept)

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from files.incremental import IncrementalSite, fingerprint
 from markup.escaping import clean
-from markup.night_chart import Curve, Mark, NightChart
+from markup.night_chart import ChartMark, Curve, NightChart
 from markup.sparks import svg
 from markupsafe import Markup, escape
 from render import page as pages
@@ -19,7 +19,7 @@ from views.code_links import find_code_pages
 from views.context import SiteContext
 from views.night import format_day
 
-from incident.differences import Difference, Night, Part, compare_records, read_night
+from incident.differences import ComparedNight, DifferencePart, EnvironmentDifference, compare_records, read_night
 from tvmdash import common
 from tvmdash.contracts.routes import read_states
 from tvmdash.http_util import is_link
@@ -36,7 +36,7 @@ _MOST_EXPLORED = 50
 
 
 @dataclass(frozen=True)
-class Trace:
+class IncidentTrace:
     """A trace that can be opened: of which experiment and night, where."""
 
     experiment: str
@@ -48,16 +48,16 @@ class Trace:
 class DifferenceView:
     """A difference with its picture."""
 
-    value: Difference
+    value: EnvironmentDifference
     picture: Markup
 
 
 @dataclass(frozen=True)
-class Evidence:
+class IncidentEvidence:
     """What the last good and the first bad night left. lacking: why there is no difference, a line an experiment."""
 
     differences: tuple[DifferenceView, ...]
-    traces: tuple[Trace, ...]
+    traces: tuple[IncidentTrace, ...]
     lacking: tuple[str, ...]
 
 
@@ -70,7 +70,7 @@ class PageView:
 
     courses: Courses
     picture: Markup
-    evidence: Evidence
+    evidence: IncidentEvidence
     again: tuple[str, ...]
     bisected: str
     explore: str
@@ -150,13 +150,13 @@ def _list_again(incident: Incident) -> Iterator[str]:
             yield f"{item.name}: {item.again_new} times with the new TVM, {item.again_old} times with the old one"
 
 
-def _gather_evidence(context: SiteContext, incident: Incident, site: Path) -> Evidence:
+def _gather_evidence(context: SiteContext, incident: Incident, site: Path) -> IncidentEvidence:
     differences: list[DifferenceView] = []
-    traces: list[Trace] = []
+    traces: list[IncidentTrace] = []
     lacking: list[str] = []
     for experiment in _experiments(context, incident):
         nights = [read_night(site, experiment, stamp) for stamp in (incident.after, incident.begin)]
-        traces += [Trace(experiment, night.stamp, night.trace) for night in nights if night.trace]
+        traces += [IncidentTrace(experiment, night.stamp, night.trace) for night in nights if night.trace]
         faults = [f"{experiment}, {format_day(night.stamp)}: {night.fault}" for night in nights if night.fault]
         if faults:
             lacking += faults
@@ -165,12 +165,12 @@ def _gather_evidence(context: SiteContext, incident: Incident, site: Path) -> Ev
         if not found:
             lacking.append(f"{experiment}, whose operators were not profiled on both nights")
         differences += [DifferenceView(difference, draw(difference)) for difference in found]
-    return Evidence(tuple(differences[:_MOST_DIFFERENCES]), tuple(traces), tuple(lacking))
+    return IncidentEvidence(tuple(differences[:_MOST_DIFFERENCES]), tuple(traces), tuple(lacking))
 
 
 def _compare(
-    context: SiteContext, incident: Incident, experiment: str, nights: Sequence[Night]
-) -> Iterator[Difference]:
+    context: SiteContext, incident: Incident, experiment: str, nights: Sequence[ComparedNight]
+) -> Iterator[EnvironmentDifference]:
     for item in rank_moves(incident):
         if not item.is_time or experiment_of(item, context) != experiment:
             continue
@@ -187,7 +187,7 @@ _STRONG, _WEAK = 0.2, 0.02
 """A change beyond these is drawn in the strong colour, in the weak one."""
 
 
-def draw(difference: Difference) -> Markup:
+def draw(difference: EnvironmentDifference) -> Markup:
     """The parts side by side below the whole, each as wide as its longer side; empty where nothing takes time."""
     widths = [max(part.good_ms or 0.0, part.bad_ms or 0.0) for part in difference.parts]
     total = max(sum(widths), difference.good_ms, difference.bad_ms)
@@ -200,7 +200,7 @@ def draw(difference: Difference) -> Markup:
     return svg("difference", (WIDTH, 2 * _ROW), str(clean(text)), boxes)
 
 
-def _parts(difference: Difference, widths: list[float], total: float) -> Iterator[str]:
+def _parts(difference: EnvironmentDifference, widths: list[float], total: float) -> Iterator[str]:
     left = 0.0
     for part, duration in zip(difference.parts, widths, strict=True):
         width = duration / total * WIDTH
@@ -208,7 +208,7 @@ def _parts(difference: Difference, widths: list[float], total: float) -> Iterato
         left += width
 
 
-def _change(part: Part) -> float:
+def _change(part: DifferencePart) -> float:
     """As a fraction; all of it where one side has none."""
     if not part.good_ms or not part.bad_ms:
         return 1.0 if part.bad_ms else -1.0
@@ -220,7 +220,7 @@ def _kind(change: float) -> str:
     return f"{'slower' if change > 0 else 'faster'} {strength}"
 
 
-def format_sides(part: Part) -> str:
+def format_sides(part: DifferencePart) -> str:
     """As in "4.10 ms → 5.60 ms, +36.6 %"."""
     if part.good_ms is None or part.bad_ms is None:
         there = part.good_ms if part.bad_ms is None else part.bad_ms
@@ -259,7 +259,7 @@ class Courses:
     def draw(self, text: str) -> Markup:
         """The chart; empty where no series has a value on any of its nights."""
         days = tuple(map(format_day, self.stamps))
-        return NightChart(days, self.versions, self.curves, (Mark(self.begin, "", ""),)).draw(text)
+        return NightChart(days, self.versions, self.curves, (ChartMark(self.begin, "", ""),)).draw(text)
 
 
 def shown_stamps(context: SiteContext, incident: Incident) -> tuple[str, ...]:

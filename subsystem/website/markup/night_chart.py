@@ -33,7 +33,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Mark:
+class ChartMark:
     """What began with a night; `address` leads to it, where there is a page."""
 
     night: int
@@ -49,7 +49,7 @@ class NightChart:
     days: tuple[str, ...]
     versions: tuple[str, ...]
     curves: tuple[Curve, ...]
-    marks: tuple[Mark, ...]
+    marks: tuple[ChartMark, ...]
     height: int = 280
 
     def draw(self, text: str) -> Markup:

@@ -25,7 +25,7 @@ class Band:
 
 
 @dataclass(frozen=True)
-class Curve:
+class SparkCurve:
     """One line of a chart: a value for each night, None where there is none; `low` and `high` around it if known."""
 
     name: str
@@ -50,7 +50,7 @@ def sparkline(
     if not known:
         return Markup("")
     low, high = _range(known, band)
-    at = _Scale(len(values), low, high, WIDTH, HEIGHT)
+    at = _SparkScale(len(values), low, high, WIDTH, HEIGHT)
     parts = []
     if band:
         top, bottom = at.y(min(band.high, high)), at.y(max(band.low, low))
@@ -82,7 +82,7 @@ class Labels:
 
 
 def chart(
-    curves: Sequence[Curve], text: str, labels: Labels | None = None, *, width: int = 640, height: int = 120
+    curves: Sequence[SparkCurve], text: str, labels: Labels | None = None, *, width: int = 640, height: int = 120
 ) -> Markup:
     """Lines over nights, for beside a table that has the numbers; empty where there is no value."""
     known = [value for curve in curves for value in (*curve.values, *curve.low, *curve.high) if value is not None]
@@ -91,7 +91,7 @@ def chart(
     level = labels.level if labels else None
     ends = known if level is None else [*known, level]
     left = _LABEL_WIDTH if labels else _PAD
-    at = _Scale(max(len(curve.values) for curve in curves), min(ends), max(ends), width, height, left)
+    at = _SparkScale(max(len(curve.values) for curve in curves), min(ends), max(ends), width, height, left)
     parts = _level(level, labels.level_words, at) if labels and level is not None else []
     for number, curve in enumerate(curves):
         if curve.low and curve.high:
@@ -106,7 +106,7 @@ def chart(
     return svg("chart", (width, height), text, parts)
 
 
-def _level(level: float, label: str, at: _Scale) -> list[str]:
+def _level(level: float, label: str, at: _SparkScale) -> list[str]:
     y = at.y(level)
     text = y - 4 if y > 20 else y + 14
     return [
@@ -129,7 +129,7 @@ def _range(known: Sequence[float], band: Band | None) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class _Scale:
+class _SparkScale:
     count: int
     low: float
     high: float
@@ -154,7 +154,7 @@ def _x(count: int, width: int, left: int, index: float) -> str:
     return _short(left + index * room / span if count > 1 else left + room / 2)
 
 
-def _path(values: Sequence[float | None], at: _Scale) -> str:
+def _path(values: Sequence[float | None], at: _SparkScale) -> str:
     """Pieces of line, broken where there is no value; a lone value is a dash of its own."""
     commands, pen = [], False
     for index, value in enumerate(values):
@@ -168,7 +168,7 @@ def _path(values: Sequence[float | None], at: _Scale) -> str:
     return "".join(commands)
 
 
-def _area(curve: Curve, at: _Scale) -> str:
+def _area(curve: SparkCurve, at: _SparkScale) -> str:
     ends = [
         (index, low, high)
         for index, (low, high) in enumerate(zip(curve.low, curve.high, strict=True))

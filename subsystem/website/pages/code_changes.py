@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from data.code_changes import Difference, FunctionDifference, NightDifferences, NumberOnBothSides, PointDifference
+from data.code_changes import CodeDifference, FunctionDifference, NightDifferences, NumberOnBothSides, PointDifference
 from files.incremental import IncrementalSite
 from inputs.code_changes import FOLDER, file_of
 from markup.escaping import clean
@@ -165,7 +165,7 @@ def _name(metric: str) -> str:
     return "" if _UNITS.get(metric) == metric else f"{metric.replace('_', ' ')} "
 
 
-def _draw(difference: Difference | None) -> Markup | None:
+def _draw(difference: CodeDifference | None) -> Markup | None:
     """The lines, those of one side marked as text that was deleted or inserted."""
     if difference is None:
         return None

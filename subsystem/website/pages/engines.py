@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from markup.sparks import Curve, Labels, chart, sparkline
+from markup.sparks import Labels, SparkCurve, chart, sparkline
 from markupsafe import Markup
 from render import page as pages
 from views.context import SiteContext
@@ -27,7 +27,7 @@ _IDENTITY = ("workload", "workload_args", "hw_model", "env_name")
 
 
 @dataclass(frozen=True)
-class Cell:
+class EngineCell:
     """An engine's fastest configuration of a workload; `ratio` is how many times as long as TVM's fastest it takes.
 
     low and high: 95 % interval of the ratio, as far as both intervals are known.
@@ -63,8 +63,8 @@ class WorkloadRow:
     """One workload: TVM, then the others by name, None where an engine did not measure it that night."""
 
     name: str
-    tvm: Cell
-    others: tuple[Cell | None, ...]
+    tvm: EngineCell
+    others: tuple[EngineCell | None, ...]
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class EngineComparison:
     """One experiment; `alone` names its only engine where there is nothing to compare.
 
     night: the last one on which TVM was measured, which all values are of.
@@ -94,7 +94,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class _Point:
+class _EnginePoint:
     """The value of a series on the night that is shown; its interval as far as it is known."""
 
     view: SeriesView
@@ -135,11 +135,11 @@ def write_engines(context: SiteContext, titles: Sequence[tuple[str, str, str]], 
     (new / "engines.html").write_text(text, encoding="utf-8")
 
 
-def compare(title: str, page: str, series: Sequence[SeriesView], stamps: Sequence[str]) -> Comparison:
+def compare(title: str, page: str, series: Sequence[SeriesView], stamps: Sequence[str]) -> EngineComparison:
     """The experiment's engines on the last of the nights `stamps` on which TVM was measured."""
     engines = sorted({str(view.labels["engine"]) for view in series})
     if len(engines) < 2 or TVM not in engines:
-        return Comparison(title, page, tuple(engines), (), (), Markup(""), " and ".join(engines))
+        return EngineComparison(title, page, tuple(engines), (), (), Markup(""), " and ".join(engines))
     others = [engine for engine in engines if engine != TVM]
     last = max(view.last_stamp for view in series if view.labels["engine"] == TVM)
     night = stamps.index(last)
@@ -157,7 +157,7 @@ def compare(title: str, page: str, series: Sequence[SeriesView], stamps: Sequenc
     means = [_mean(engine, [row.others[index] for row in rows]) for index, engine in enumerate(others)]
     line = _over_time([group for group, _ in ours], others)
     ordered = tuple(sorted(rows, key=lambda row: row.name))
-    return Comparison(title, page, tuple(others), ordered, tuple(means), line, None, last)
+    return EngineComparison(title, page, tuple(others), ordered, tuple(means), line, None, last)
 
 
 def _workload_names(best: Sequence[SeriesView]) -> list[str]:
@@ -171,7 +171,7 @@ def _workload_names(best: Sequence[SeriesView]) -> list[str]:
     return named
 
 
-def _fastest(group: Iterable[SeriesView], engine: str, night: int, stamp: str) -> _Point | None:
+def _fastest(group: Iterable[SeriesView], engine: str, night: int, stamp: str) -> _EnginePoint | None:
     """The engine's series with the least time that night; only that of a series' last night has an interval."""
     there = [
         (value, view) for view in group if view.labels["engine"] == engine and (value := view.values[night] or 0) > 0
@@ -179,10 +179,10 @@ def _fastest(group: Iterable[SeriesView], engine: str, night: int, stamp: str) -
     if not there:
         return None
     value, view = min(there, key=lambda one: one[0])
-    return _Point(view, value, *((view.low, view.high) if view.last_stamp == stamp else (None, None)))
+    return _EnginePoint(view, value, *((view.low, view.high) if view.last_stamp == stamp else (None, None)))
 
 
-def _cell(theirs: _Point, ours: _Point) -> Cell:
+def _cell(theirs: _EnginePoint, ours: _EnginePoint) -> EngineCell:
     ratio = None if theirs is ours else theirs.value / ours.value
     low = high = None
     widths = theirs.log_width, ours.log_width
@@ -194,7 +194,7 @@ def _cell(theirs: _Point, ours: _Point) -> Cell:
         for their, our in zip(theirs.view.values, ours.view.values, strict=True)
     ]
     text = f"{theirs.view.labels['engine']} against TVM over {len(values)} nights"
-    return Cell(
+    return EngineCell(
         str(theirs.view.labels["engine"]),
         format_quantity(theirs.value, theirs.view.unit),
         _config(theirs.view),
@@ -215,7 +215,7 @@ def _config(view: SeriesView) -> str:
     return ", ".join(parts)
 
 
-def _mean(engine: str, cells: Iterable[Cell | None]) -> Mean:
+def _mean(engine: str, cells: Iterable[EngineCell | None]) -> Mean:
     ratios = [cell.ratio for cell in cells if cell and cell.ratio]
     return Mean(engine, geometric_mean(ratios) if ratios else None, len(ratios))
 
@@ -229,7 +229,7 @@ def _over_time(groups: Sequence[Sequence[SeriesView]], engines: Sequence[str]) -
     curves = []
     for engine in engines:
         nights = ([ratio for group in groups if (ratio := _ratio_at(group, engine, index))] for index in range(count))
-        curves.append(Curve(engine, [geometric_mean(ratios) if ratios else None for ratios in nights]))
+        curves.append(SparkCurve(engine, [geometric_mean(ratios) if ratios else None for ratios in nights]))
     known = [value for curve in curves for value in curve.values if value is not None]
     if all(sum(value is not None for value in curve.values) < _LEAST_NIGHTS for curve in curves):
         return Markup("")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from files import graphs
-from files.graphs import Graph
+from files.graphs import SiteGraph
 from inputs.others import Run
 from inputs.put_aside import PutAside
 from markup.sparks import svg
@@ -48,7 +48,7 @@ class Page:
     history: Sequence[HistoryNight]
     durations: Markup
     run: Run | None
-    run_graph: Graph | None
+    run_graph: SiteGraph | None
     code: Sequence[CodeNight]
     put_aside: Sequence[PutAside]
 

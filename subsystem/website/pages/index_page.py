@@ -14,10 +14,10 @@ from views import night_facts
 from views import tally as verdict
 from views.context import SiteContext
 from views.incidents import IncidentView
-from views.night import Failure
+from views.night import NightFailure
 from views.night_facts import NextRun
 from views.night_sentence import Said
-from views.overview import Matrix, Overall, make_matrix, read_overall
+from views.overview import Overall, OverviewMatrix, make_matrix, read_overall
 from views.series import GONE, MISSING, YOUNG, SeriesView, counts, some_of_each
 from views.strip import Strip, machine_changes, make_strip
 from views.tally import Sentence, Tally, Went
@@ -70,7 +70,7 @@ class FirstScreen:
     faults: list[str]
     strip: Strip
     overall: Overall | None
-    matrix: Matrix | None
+    matrix: OverviewMatrix | None
     series: list[SeriesView]
     all_shown: int
     missing: list[MissingView]
@@ -86,7 +86,7 @@ class FirstScreen:
     deadlines: Deadlines
     next_run: NextRun
     to_come: tuple[str, ...]
-    failures: list[Failure]
+    failures: list[NightFailure]
     with_failed_points: list[ExperimentView]
     experiments: list[ExperimentView]
     inactive: list[ExperimentView]

@@ -15,7 +15,7 @@ from typing import Any
 
 from files import graphs
 from files.files import write_data
-from files.graphs import Graph
+from files.graphs import SiteGraph
 from inputs.others import Run
 from render import page as pages
 from views.context import SiteContext
@@ -59,7 +59,7 @@ class RunView:
     """The machine during one run of tonight."""
 
     run: Run
-    graph: Graph | None
+    graph: SiteGraph | None
 
 
 @dataclass(frozen=True)

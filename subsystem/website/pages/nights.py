@@ -18,7 +18,7 @@ from render import page as pages
 from views import night as night_views
 from views.commits import list_new
 from views.context import SiteContext
-from views.night_results import Kept, NightResults, Results
+from views.night_results import KeptResults, Results, ResultsView
 
 from tvmdash import common
 from tvmdash.dashboard_info import Night
@@ -33,7 +33,7 @@ _LEAST_IN_PROCESS = 50
 
 
 @dataclass(frozen=True)
-class Row:
+class NightRow:
     """A night in its year's list; `source` tells whether what its page shows has changed since."""
 
     source: str
@@ -44,26 +44,26 @@ class Row:
     elapsed_s: float
     versions: tuple[str, ...]
     begun: tuple[tuple[str, str, Way], ...] = ()
-    kept: Kept = field(default_factory=Kept)
+    kept: KeptResults = field(default_factory=KeptResults)
     experiments: tuple[str, ...] = ()
 
 
 @dataclass
-class Written:
+class WrittenNight:
     """What was done: the nights that have a page, those rendered now, the years newest first with their nights."""
 
     nights: int = 0
     rendered: list[str] = field(default_factory=list)
     years: list[str] = field(default_factory=list)
-    rows: dict[str, Row] = field(default_factory=dict)
+    rows: dict[str, NightRow] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class _Known:
+class _KnownNight:
     """A year as the old site has it: rows that are still good, and what was kept of any night."""
 
-    rows: Mapping[str, Row]
-    kept: Mapping[str, Kept]
+    rows: Mapping[str, NightRow]
+    kept: Mapping[str, KeptResults]
 
 
 @dataclass(frozen=True)
@@ -75,18 +75,18 @@ class _Page:
     brought: Results
 
 
-def write_nights(context: SiteContext, results: NightResults, new: Path) -> Written:
+def write_nights(context: SiteContext, results: ResultsView, new: Path) -> WrittenNight:
     """Fill `new`/nights, carrying over from the old site what has not changed."""
     (new / "nights").mkdir()
     stamps = context.home.night_stamps()
     names = sorted({stamp[:4] for stamp in stamps}, reverse=True)
     frame = context.lasting_frame("nights", "../")
     years = {year: _read_catalogue(context.old / "nights" / f"{year}.json", context.made_by) for year in names}
-    rows: dict[str, Row] = {}
+    rows: dict[str, NightRow] = {}
     changed = []
     for stamp in stamps:
         known = years[stamp[:4]]
-        brought = results.of(stamp, known.kept.get(stamp, Kept()))
+        brought = results.of(stamp, known.kept.get(stamp, KeptResults()))
         page = _Page(stamp, f"{mark(context.home.night_file(stamp))}-{brought.fingerprint}", brought)
         row = known.rows.get(stamp)
         if row is not None and row.source == page.source and _carried(f"{stamp}.html", context.old, new):
@@ -95,7 +95,7 @@ def write_nights(context: SiteContext, results: NightResults, new: Path) -> Writ
             changed.append(page)
     for written in forked.in_parts(lambda part: _write(context, part, new), changed, least=_LEAST_IN_PROCESS):
         rows.update(written)
-    done = Written(len(rows), [page.stamp for page in changed], list(years), rows)
+    done = WrittenNight(len(rows), [page.stamp for page in changed], list(years), rows)
     gone = _find_gone(rows)
     for year, known in years.items():
         own = {stamp: row for stamp, row in rows.items() if stamp[:4] == year}
@@ -114,7 +114,7 @@ def write_nights(context: SiteContext, results: NightResults, new: Path) -> Writ
     return done
 
 
-def _find_gone(rows: Mapping[str, Row]) -> dict[str, tuple[str, ...]]:
+def _find_gone(rows: Mapping[str, NightRow]) -> dict[str, tuple[str, ...]]:
     """For each night, the experiments that took part the night before and no more."""
     ordered = [(stamp, row) for stamp, row in sorted(rows.items()) if row.experiments]
     return {
@@ -123,7 +123,7 @@ def _find_gone(rows: Mapping[str, Row]) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _write_index(context: SiteContext, done: Written, new: Path, gone: Mapping[str, Sequence[str]]) -> None:
+def _write_index(context: SiteContext, done: WrittenNight, new: Path, gone: Mapping[str, Sequence[str]]) -> None:
     newest = sorted(done.rows.items(), reverse=True)
     text = pages.render(
         "nights.html",
@@ -144,11 +144,11 @@ def _carried(name: str, old: Path, new: Path) -> bool:
     return True
 
 
-def _write(context: SiteContext, changed: Sequence[_Page], new: Path) -> dict[str, Row]:
+def _write(context: SiteContext, changed: Sequence[_Page], new: Path) -> dict[str, NightRow]:
     return {page.stamp: _write_night(context, page, new) for page in changed}
 
 
-def _write_night(context: SiteContext, page: _Page, new: Path) -> Row:
+def _write_night(context: SiteContext, page: _Page, new: Path) -> NightRow:
     stamp, results = page.stamp, page.brought
     try:
         night, fault = context.home.read_night(stamp), ""
@@ -170,7 +170,7 @@ def _write_night(context: SiteContext, page: _Page, new: Path) -> Row:
     write_new(f"{new}/nights/{stamp}.html", text.encode())
     headline = "Its record could not be read" if fault else verdict.headline
     begun = tuple((incident.id, incident.headline, incident.way) for incident in results.begun)
-    return Row(
+    return NightRow(
         page.source,
         verdict.state,
         headline,
@@ -184,17 +184,17 @@ def _write_night(context: SiteContext, page: _Page, new: Path) -> Row:
     )
 
 
-def _read_catalogue(path: Path, made_by: str) -> _Known:
+def _read_catalogue(path: Path, made_by: str) -> _KnownNight:
     """A list that this code wrote; of one that other code wrote, what was kept; nothing of any other file."""
-    rows: dict[str, Row] = {}
-    kept: dict[str, Kept] = {}
+    rows: dict[str, NightRow] = {}
+    kept: dict[str, KeptResults] = {}
     with contextlib.suppress(DashboardError, KeyError, TypeError, AttributeError, ValueError):
         value = common.read_json(path)
         nights = value["nights"].items()
-        kept = {stamp: Kept.from_json(row.get("kept", {}), row.get("headline", "")) for stamp, row in nights}
+        kept = {stamp: KeptResults.from_json(row.get("kept", {}), row.get("headline", "")) for stamp, row in nights}
         if value["renderer"] == made_by:
             rows = {
-                stamp: Row(
+                stamp: NightRow(
                     **{
                         **row,
                         "versions": tuple(row["versions"]),
@@ -205,4 +205,4 @@ def _read_catalogue(path: Path, made_by: str) -> _Known:
                 )
                 for stamp, row in nights
             }
-    return _Known(rows, kept)
+    return _KnownNight(rows, kept)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from files import graphs
-from files.graphs import Graph
+from files.graphs import SiteGraph
 from inputs.scores import SUBSYSTEM
-from markup.sparks import Curve, Labels, chart
+from markup.sparks import Labels, SparkCurve, chart
 from markupsafe import Markup
 from render import page as pages
 from views.context import SiteContext
@@ -35,7 +35,7 @@ class ScoreView:
     line: Markup
     first: str | None
     last: str | None
-    graphs: tuple[Graph, ...]
+    graphs: tuple[SiteGraph, ...]
 
 
 @dataclass(frozen=True)
@@ -125,4 +125,4 @@ def _line(title: str, unit: str, points: Sequence[ScoredNight]) -> Markup:
     high = [point.high if point.complete else None for point in shown]
     reach = [value for value in (*values, *low, *high) if value is not None]
     labels = Labels(amount(max(reach), unit), amount(min(reach), unit))
-    return chart([Curve(title, values, low, high)], text, labels)
+    return chart([SparkCurve(title, values, low, high)], text, labels)

@@ -9,7 +9,7 @@ from incident.page import write_incidents
 from render import page as pages
 from views import night_sentence
 from views.context import SiteContext
-from views.night_results import NightResults
+from views.night_results import ResultsView
 from views.tonight import experiment_views
 
 from pages.alerts import write_alerts
@@ -19,7 +19,7 @@ from pages.experiments import write_experiments
 from pages.hosts import write_hosts
 from pages.index_page import make_index_page
 from pages.machines import write_machines
-from pages.nights import Written, write_nights
+from pages.nights import WrittenNight, write_nights
 from pages.scores import write_scores
 from pages.tries import write_tries
 from pages.versions import write_versions
@@ -29,14 +29,14 @@ MOST_SERIES = 3000
 DATA_FILES = (("feed.xml", "Feed of incidents"), ("index.json", "Data"))
 
 
-def write(site: SiteContext, new: Path, carrier: IncrementalSite) -> Written:
+def write(site: SiteContext, new: Path, carrier: IncrementalSite) -> WrittenNight:
     """Render every page into the new site; nights and TVMs of the past that did not change are carried over.
 
     The site's data files, if any, are there already: pages link those that are.
     """
     views = experiment_views(site, new)
     sentence_of_night = night_sentence.of_tonight(site, views)
-    written = write_nights(site, NightResults(site, views, sentence_of_night.sentence), new)
+    written = write_nights(site, ResultsView(site, views, sentence_of_night.sentence), new)
     html = pages.render(
         "index.html",
         site.frame("index"),

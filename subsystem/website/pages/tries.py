@@ -20,7 +20,7 @@ from tvmdash.records.metrics import is_worse, way
 from tvmdash.text import format_duration, format_percent, format_percent_range
 from tvmdash.tries import files
 from tvmdash.tries import text as words
-from tvmdash.tries.files import Measured
+from tvmdash.tries.files import MeasuredTry
 from tvmdash.tries.text import Changed
 
 PAGE = "tries.html"
@@ -122,7 +122,7 @@ def _page_of(path: Path) -> str:
     return f"{FOLDER}/{name}.html"
 
 
-def _describe(item: Measured) -> TryRow:
+def _describe(item: MeasuredTry) -> TryRow:
     moment, result = item.path.stem, item.result
     if result is None:
         return TryRow("", moment, "", "", "failed", "cannot be read", "", item.fault)

@@ -16,9 +16,9 @@ from views.context import SiteContext
 
 from tvmdash.backfill import history as version_history
 from tvmdash.backfill import history_text as words
-from tvmdash.backfill.history import Course, History, Step
+from tvmdash.backfill.history import BackfillCourse, BackfillHistory, BackfillStep
 from tvmdash.records.metrics import is_worse, way
-from tvmdash.stats.comparison import Difference
+from tvmdash.stats.comparison import ComparedDifference
 from tvmdash.text import elide
 
 PAGE = "versions.html"
@@ -51,7 +51,7 @@ class CourseRow:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredVersion:
     """An experiment with its series; `page` is empty where it has none of its own."""
 
     name: str
@@ -107,7 +107,7 @@ def _made_from(context: SiteContext, titles: Sequence[tuple[str, str, str]]) -> 
     return fingerprint(repr(titles), *sorted(context.controls.names), "", *files)
 
 
-def _values(history: History, titles: Mapping[str, tuple[str, str]]) -> dict[str, object]:
+def _values(history: BackfillHistory, titles: Mapping[str, tuple[str, str]]) -> dict[str, object]:
     anchors = {id(course): f"series-{number}" for number, course in enumerate(history.courses, 1)}
     real = [step for step in history.steps() if step.found.real]
     tvms = [_version(history, name) for name in history.versions]
@@ -129,7 +129,7 @@ def _values(history: History, titles: Mapping[str, tuple[str, str]]) -> dict[str
     }
 
 
-def _facts(history: History) -> list[tuple[str, str]]:
+def _facts(history: BackfillHistory) -> list[tuple[str, str]]:
     return [
         ("TVMs", _named(history.versions)),
         ("Measured", words.describe_measured(history)),
@@ -145,25 +145,25 @@ def _named(versions: Sequence[str]) -> str:
     return f"{len(versions)}, from {elide(versions[0], _NAME)} to {elide(versions[-1], _NAME)}"
 
 
-def _step(step: Step, anchor: str) -> StepRow:
+def _step(step: BackfillStep, anchor: str) -> StepRow:
     return StepRow(anchor, _state(step.course, step.found), tuple(words.format_step(step)))
 
 
-def _state(course: Course, difference: Difference) -> str:
+def _state(course: BackfillCourse, difference: ComparedDifference) -> str:
     return way(is_worse(difference.effect, course.series.direction))
 
 
-def _columns(history: History) -> tuple[str, ...]:
+def _columns(history: BackfillHistory) -> tuple[str, ...]:
     """The TVMs that have a column of their own."""
     return history.versions if len(history.versions) <= MOST_COLUMNS else (history.versions[0], history.versions[-1])
 
 
-def _is_dated(history: History) -> bool:
+def _is_dated(history: BackfillHistory) -> bool:
     """Whether the TVMs stand at their dates: all are commits, not all of one moment."""
     return len(history.committed) == len(history.versions) and len(set(history.committed.values())) > 1
 
 
-def _places(history: History) -> list[float]:
+def _places(history: BackfillHistory) -> list[float]:
     """Where each TVM stands, from 0 to 1: at its date, or else at equal distances."""
     if _is_dated(history):
         moments = [history.committed[name].timestamp() for name in history.versions]
@@ -172,7 +172,7 @@ def _places(history: History) -> list[float]:
     return [number / last if last else 0.5 for number in range(last + 1)]
 
 
-def _axis(history: History) -> Markup:
+def _axis(history: BackfillHistory) -> Markup:
     names = list(history.versions)
     how = "TVMs in their order"
     if _is_dated(history):
@@ -186,14 +186,14 @@ def _day(moment: datetime.datetime) -> str:
 
 
 def _experiment(
-    history: History, name: str, titles: Mapping[str, tuple[str, str]], anchors: Mapping[int, str]
-) -> Measured:
+    history: BackfillHistory, name: str, titles: Mapping[str, tuple[str, str]], anchors: Mapping[int, str]
+) -> MeasuredVersion:
     places = _places(history)
     rows = [_row(history, course, places, anchors[id(course)]) for course in history.of(name)]
-    return Measured(name, *titles.get(name, (name, "")), tuple(rows))
+    return MeasuredVersion(name, *titles.get(name, (name, "")), tuple(rows))
 
 
-def _row(history: History, course: Course, places: Sequence[float], anchor: str) -> CourseRow:
+def _row(history: BackfillHistory, course: BackfillCourse, places: Sequence[float], anchor: str) -> CourseRow:
     values = {version: _value(course, version) for version in history.versions}
     whole, reach = words.split_whole(course)
     named = any(step is not None and step.real for step in course.steps)
@@ -210,14 +210,16 @@ def _row(history: History, course: Course, places: Sequence[float], anchor: str)
     )
 
 
-def _value(course: Course, version: str) -> Value:
+def _value(course: BackfillCourse, version: str) -> Value:
     level = course.level(version)
     if level is None:
         return Value(version)
     return Value(version, *words.split_level(level, course.series.unit))
 
 
-def _picture(history: History, course: Course, places: Sequence[float], values: Sequence[Value]) -> Markup:
+def _picture(
+    history: BackfillHistory, course: BackfillCourse, places: Sequence[float], values: Sequence[Value]
+) -> Markup:
     moves = [None, *course.steps] if course.steps else [None] * len(places)
     spots = []
     for position, value, step in zip(places, values, moves, strict=True):
@@ -235,7 +237,7 @@ def _picture(history: History, course: Course, places: Sequence[float], values: 
     return line(spots, f"{len(known)} of {len(history.versions)} TVMs: {', '.join(ends)}")
 
 
-def _version(history: History, name: str) -> Version:
+def _version(history: BackfillHistory, name: str) -> Version:
     stamps = history.nights[name]
     committed = history.committed.get(name)
     return Version(name, _day(committed) if committed else "", len(stamps), (stamps[0], stamps[-1]))

@@ -75,7 +75,7 @@ class IncidentView:
     who: str
     history: tuple[ChangeView, ...]
     new: tuple[NewCommits, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[IncidentStep, ...]
     code: tuple[CodeLink, ...]
 
 
@@ -150,30 +150,30 @@ def _move(item: Moved) -> MoveView:
 
 
 @dataclass(frozen=True)
-class Step:
+class IncidentStep:
     """A command, and what it is for."""
 
     purpose: str
     command: str
 
 
-def list_steps(incident: Incident, series: SeriesView | None, home: Home) -> tuple[Step, ...]:
+def list_steps(incident: Incident, series: SeriesView | None, home: Home) -> tuple[IncidentStep, ...]:
     """What can be asked about the incident; `series` is its worst that is still measured."""
     return tuple(_list_steps(incident, series, home))
 
 
-def _list_steps(incident: Incident, series: SeriesView | None, home: Home) -> Iterator[Step]:
+def _list_steps(incident: Incident, series: SeriesView | None, home: Home) -> Iterator[IncidentStep]:
     before, after = name_tvms(incident, home)
     if series is not None and before and after and before != after and incident.kind == CHANGE:
         words = f"HOME {shlex.quote(series.experiment)} {shlex.quote(series.id)} --good {before} --bad {after}"
-        yield Step("Find the commit", f"{PROGRAM} bisect {words} --incident {incident.id}")
+        yield IncidentStep("Find the commit", f"{PROGRAM} bisect {words} --incident {incident.id}")
         experiment = f"--experiments {shlex.quote(series.experiment)}"
-        yield Step("Remeasure both now", f"{PROGRAM} compare HOME {before} {after} {experiment}")
+        yield IncidentStep("Remeasure both now", f"{PROGRAM} compare HOME {before} {after} {experiment}")
         if after.startswith("git:"):
-            yield Step("Try a fix", f"{PROGRAM} try HOME git:BRANCH --against {after} {experiment}")
-    yield Step("See the evidence", f"{PROGRAM} explain HOME {incident.id}")
+            yield IncidentStep("Try a fix", f"{PROGRAM} try HOME git:BRANCH --against {after} {experiment}")
+    yield IncidentStep("See the evidence", f"{PROGRAM} explain HOME {incident.id}")
     if series is not None:
         receipt = shlex.quote(f"{series.experiment}/{series.last_stamp}")
-        yield Step("Remeasure its last value", f"{PROGRAM} reproduce HOME {receipt} {shlex.quote(series.id)}")
-    yield Step("Acknowledge it", f"{PROGRAM} incidents HOME ack {incident.id}")
-    yield Step("Silence it for a week", f"{PROGRAM} incidents HOME silence {incident.id} --days 7")
+        yield IncidentStep("Remeasure its last value", f"{PROGRAM} reproduce HOME {receipt} {shlex.quote(series.id)}")
+    yield IncidentStep("Acknowledge it", f"{PROGRAM} incidents HOME ack {incident.id}")
+    yield IncidentStep("Silence it for a week", f"{PROGRAM} incidents HOME silence {incident.id} --days 7")

@@ -96,7 +96,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class MatrixRow:
     """A point on all machines. words: on which it moved; together: the change over all of them, with its interval."""
 
     name: str
@@ -119,7 +119,7 @@ class Matrix:
     """The rows, those first on which machines disagree; `rows_in_all` counts those that are left out as well."""
 
     machines: tuple[Machine, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[MatrixRow, ...]
     rows_in_all: int
     combines: bool
 
@@ -170,11 +170,11 @@ def _rank(view: SeriesView, tonight: str) -> tuple[bool, str]:
 
 def _make_row(
     point: _Point, name: str, machines: Sequence[Machine], judged: Mapping[str, JudgedSeries], tonight: str
-) -> Row:
+) -> MatrixRow:
     cells = tuple(_make_cell(point.views.get(machine.host), machine.name, judged, tonight) for machine in machines)
     where, words = describe_where(cells)
     first = next(iter(point.views.values()))
-    return Row(name, first.page, point.experiment, cells, where, words, *combine(cells))
+    return MatrixRow(name, first.page, point.experiment, cells, where, words, *combine(cells))
 
 
 def _make_cell(view: SeriesView | None, machine: str, judged: Mapping[str, JudgedSeries], tonight: str) -> Cell:
@@ -183,7 +183,7 @@ def _make_cell(view: SeriesView | None, machine: str, judged: Mapping[str, Judge
     return Cell(machine, view.state, view, judged.get(view.id), view.last_stamp == tonight)
 
 
-def _need(row: Row) -> tuple[int, bool, bool, float, str, str]:
+def _need(row: MatrixRow) -> tuple[int, bool, bool, float, str, str]:
     states = {cell.state for cell in row.cells}
     largest = max((abs(cell.effect or 0.0) for cell in row.cells if cell.state in (*WAYS, SUSPECT)), default=0.0)
     return _ORDER[row.where], SUSPECT not in states, MISSING not in states, -largest, row.experiment, row.name

@@ -33,7 +33,7 @@ _STAMPS = 1000
 
 
 @dataclass(frozen=True)
-class Failure:
+class NightFailure:
     """One thing that went wrong, for one job, or for all `jobs` that are blocked by the same."""
 
     state: str
@@ -42,7 +42,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class NightVerdictView:
     """A night in words; `counts` are of its experiments by state, in the order in which they are told."""
 
     state: str
@@ -90,13 +90,13 @@ def format_day(stamp: str, *, weekday: bool = False) -> str:
     return f"{_DAYS[moment.weekday()]} {day}" if weekday else day
 
 
-def judge(night: Night, *, is_tonight: bool = False) -> Verdict:
+def judge(night: Night, *, is_tonight: bool = False) -> NightVerdictView:
     """The verdict on a night; tonight may be at work on its subsystems yet."""
     counts = Counter(job_state(job) for job in night.experiments)
     failed = sum(job_state(job) == FAILED for job in night.subsystems)
     at_work = night.state == dashboard_info.RUNNING and is_tonight
     elapsed_s = _measure_so_far(night) if at_work else night.elapsed_s
-    return Verdict(
+    return NightVerdictView(
         state=_state(night, counts, failed, at_work),
         headline=_headline(night, counts, failed),
         completeness=_completeness(night, counts, at_work),
@@ -159,20 +159,22 @@ def format_measured(artifact: Mapping[str, Any], night: Night) -> str:
     return f"{format_version(artifact)}, measured {against}" if against else format_version(artifact)
 
 
-def failures(jobs: Iterable[JobResult]) -> list[Failure]:
+def failures(jobs: Iterable[JobResult]) -> list[NightFailure]:
     """What failed, each with its step, then what is blocked, all that is blocked by the same as one."""
-    failed: list[Failure] = []
+    failed: list[NightFailure] = []
     blocked: dict[tuple[str, tuple[str, str]], list[JobResult]] = {}
     for job in jobs:
         step = job.first_failure
         if step is None:
             continue
         if job.state == dashboard_info.FAILED:
-            failed.append(Failure(FAILED, (job,), next(item for item in job.steps if item.state == FAILED)))
+            failed.append(NightFailure(FAILED, (job,), next(item for item in job.steps if item.state == FAILED)))
         else:
             blocked.setdefault((step.stage, step.cause), []).append(job)
     together = [
-        Failure(BLOCKED, tuple(group), group[0].first_failure) for group in blocked.values() if group[0].first_failure
+        NightFailure(BLOCKED, tuple(group), group[0].first_failure)
+        for group in blocked.values()
+        if group[0].first_failure
     ]
     return failed + together
 

@@ -21,7 +21,7 @@ _MOST_WORDS = 600
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptResults:
     """What only the night itself can tell: kept beside the year's list when the night is published.
 
     series: how many were in which state; summaries: experiment, title, words; sentence: its state and words, as the
@@ -34,7 +34,7 @@ class Kept:
     says_jobs: bool = False
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any], headline: str) -> Kept:
+    def from_json(cls, value: Mapping[str, Any], headline: str) -> KeptResults:
         """What asdict made; empty where it is anything else. headline: how the jobs went, as told at that time."""
         try:
             series = {text(name): int(count) for name, count in value["series"].items()}
@@ -69,7 +69,7 @@ class ScoreValue:
 class Results:
     """All of it."""
 
-    kept: Kept
+    kept: KeptResults
     begun: tuple[Begun, ...] = ()
     scores: tuple[ScoreValue, ...] = ()
     machines: tuple[str, ...] = ()
@@ -80,7 +80,7 @@ class Results:
         return fingerprint(repr(self))
 
 
-class NightResults:
+class ResultsView:
     """The results by night; `experiments` are tonight's."""
 
     def __init__(self, context: SiteContext, experiments: Sequence[ExperimentView], sentence: Sentence) -> None:
@@ -96,7 +96,7 @@ class NightResults:
         self._machines = context.machines
         self._kept = _tonight(context, experiments, sentence)
 
-    def of(self, stamp: str, known: Kept) -> Results:
+    def of(self, stamp: str, known: KeptResults) -> Results:
         """The night's results; `known` is what was kept of it before."""
         kept = self._kept if stamp == self._tonight else known
         begun, scores = self._begun.get(stamp, ()), self._scores.get(stamp, ())
@@ -115,14 +115,14 @@ def _scores(context: SiteContext) -> Iterator[tuple[str, ScoreValue]]:
                 yield point.stamp, ScoreValue(history.id if history.id in shown else None, history.title, text)
 
 
-def _tonight(context: SiteContext, experiments: Sequence[ExperimentView], sentence: Sentence) -> Kept:
+def _tonight(context: SiteContext, experiments: Sequence[ExperimentView], sentence: Sentence) -> KeptResults:
     summaries = tuple(
         (view.title, view.summary.title, view.summary.value[:_MOST_WORDS])
         for view in experiments
         if view.summary is not None and view.summary.stamp is None
     )
     series = {state: count for state, count in counts(context.series).items() if count}
-    return Kept(series, summaries, (sentence.state, sentence.words), sentence.says_jobs)
+    return KeptResults(series, summaries, (sentence.state, sentence.words), sentence.says_jobs)
 
 
 def amount(value: float, unit: str) -> str:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from markup.night_chart import Curve, Mark, NightChart
+from markup.night_chart import ChartMark, Curve, NightChart
 from markupsafe import Markup
 
 from tvmdash.dashboard_info import host_of
@@ -47,7 +47,7 @@ class MatrixColumn:
 
 
 @dataclass(frozen=True)
-class Matrix:
+class OverviewMatrix:
     """Run times of TVM: a row for each workload, what needs attention first; a cell is None where nothing is measured.
 
     more: rows that are left out.
@@ -58,7 +58,7 @@ class Matrix:
     more: int
 
 
-def make_matrix(series: Sequence[SeriesView]) -> Matrix | None:
+def make_matrix(series: Sequence[SeriesView]) -> OverviewMatrix | None:
     """Of what has a value tonight; None where there would be one row or one column."""
     views = [view for view in series if view.metric == RUN_TIME and view.labels.get("engine", "tvm") == "tvm"]
     views = [view for view in views if view.state not in (MISSING, GONE)]
@@ -76,7 +76,7 @@ def make_matrix(series: Sequence[SeriesView]) -> Matrix | None:
     pages = {view.experiment: view.page for view in views}
     rows = [(name, tuple(_cell(cells.get((name, column), ())) for column in columns)) for name in workloads]
     shown = tuple(MatrixColumn(experiment, variant, pages[experiment]) for experiment, variant in columns)
-    return Matrix(shown, tuple(rows[:_MOST_ROWS]), max(0, len(rows) - _MOST_ROWS))
+    return OverviewMatrix(shown, tuple(rows[:_MOST_ROWS]), max(0, len(rows) - _MOST_ROWS))
 
 
 def _variants(views: Sequence[SeriesView]) -> dict[str, str]:
@@ -186,11 +186,11 @@ def _chain(steps: Sequence[Sequence[float]]) -> list[float | None]:
     return changes
 
 
-def _marks(context: SiteContext, stamps: Sequence[str]) -> list[Mark]:
+def _marks(context: SiteContext, stamps: Sequence[str]) -> list[ChartMark]:
     """The incidents that began on these nights."""
     found = []
     for incident in context.alerts.incidents:
         if incident.begin in stamps and incident.id not in context.alerts.silent:
             address = f"incidents/{incident.id}.html"
-            found.append(Mark(stamps.index(incident.begin), incident.way, format_headline(incident), address))
+            found.append(ChartMark(stamps.index(incident.begin), incident.way, format_headline(incident), address))
     return found

@@ -124,7 +124,7 @@ def read_measured(home: Home, stamps: Sequence[str], alerts: Alerts) -> Measured
     The last stamp is tonight's; nights whose machine is unknown are left out.
     """
     moves = alerts.open_moves()
-    nights = Nights(tuple(stamps[-NIGHTS:]), alerts)
+    nights = SeriesNights(tuple(stamps[-NIGHTS:]), alerts)
     views: list[SeriesView] = []
     machines: dict[str, set[str]] = {}
     own: dict[str, set[str]] = {}
@@ -165,7 +165,7 @@ def some_of_each(views: Sequence[SeriesView], most: int) -> list[SeriesView]:
 
 
 @dataclass(frozen=True)
-class Nights:
+class SeriesNights:
     """The nights that the small lines show, oldest first, and what the alerts say of the last one."""
 
     stamps: tuple[str, ...]

@@ -16,7 +16,7 @@ MOST_ROWS = 12
 
 
 @dataclass(frozen=True)
-class Row:
+class StripRow:
     """One experiment: its state on each night."""
 
     name: str
@@ -30,8 +30,8 @@ class Strip:
     """`stamps` oldest first. machines: for each night whether the machine is another one than the night before."""
 
     stamps: tuple[str, ...]
-    rows: tuple[Row, ...]
-    more: tuple[Row, ...]
+    rows: tuple[StripRow, ...]
+    more: tuple[StripRow, ...]
     machines: tuple[bool, ...]
 
     @property
@@ -48,18 +48,18 @@ def make_strip(nights: Sequence[Night], machine_changed: AbstractSet[str]) -> St
     return Strip(stamps, tuple(shown), tuple(rows[MOST_ROWS:]), tuple(stamp in machine_changed for stamp in stamps))
 
 
-def _rows(nights: Sequence[Night]) -> Iterable[Row]:
+def _rows(nights: Sequence[Night]) -> Iterable[StripRow]:
     titles: dict[str, str] = {}
     for night in nights:
         titles.update({job.name: job.title for job in experiments(night)})
     states = [{job.name: cell(job) for job in experiments(night)} for night in nights]
     return (
-        Row(name, title, page_of(name), tuple(night.get(name, ABSENT) for night in states))
+        StripRow(name, title, page_of(name), tuple(night.get(name, ABSENT) for night in states))
         for name, title in titles.items()
     )
 
 
-def _calm(row: Row) -> tuple[bool, bool, int]:
+def _calm(row: StripRow) -> tuple[bool, bool, int]:
     """Sorts what fails tonight first, then what failed most often."""
     return row.states[-1] in (OK, ABSENT), row.states[-1] == ABSENT, -sum(state == FAILED for state in row.states)
 

@@ -95,7 +95,7 @@ class Went:
     words: str
 
 
-def how_it_went(judged: night_views.Verdict, failed_points: int, points: int, *, unreadable: bool) -> Went:
+def how_it_went(judged: night_views.NightVerdictView, failed_points: int, points: int, *, unreadable: bool) -> Went:
     """From the night's own verdict, how many points failed of how many, and whether data cannot be read."""
     state = PARTIAL if judged.state == OK and (failed_points or unreadable) else judged.state
     more = f"; {failed_points} of {points} points failed" if failed_points else ""

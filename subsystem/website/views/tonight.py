@@ -11,7 +11,7 @@ from typing import Any
 
 from files import graphs
 from files.files import carry_over, regular_file_bytes, safe_name
-from files.graphs import Graph
+from files.graphs import SiteGraph
 from inputs.parsing import WRONG, reason_of, text
 
 from tvmdash import common, config_util, records, redaction
@@ -62,7 +62,7 @@ class ExperimentView:
     state: str
     last_stamp: str | None
     summary: Text | None
-    graphs: tuple[Graph, ...]
+    graphs: tuple[SiteGraph, ...]
     graphs_stamp: str | None
     left_out: tuple[str, ...]
     points: Points | None

@@ -108,10 +108,10 @@ def test_an_artifact_without_libraries_is_not_one(tmp_path: Path) -> None:
 
 
 def test_waiting_for_another_builder_ends_and_says_who_builds(tmp_path: Path) -> None:
-    with artifact_store.claim(tmp_path, "wheel-1.0", locks.Deadline(5)):
+    with artifact_store.claim(tmp_path, "wheel-1.0", locks.LockDeadline(5)):
         with pytest.raises(ArtifactError, match=rf"process {os.getpid()} on .*, building wheel-1.0, since 2\d+T\d+Z"):
-            artifact_store.claim(tmp_path, "wheel-1.0", locks.Deadline(0.2))
-        artifact_store.claim(tmp_path, "wheel-2.0", locks.Deadline(0.2)).release()
+            artifact_store.claim(tmp_path, "wheel-1.0", locks.LockDeadline(0.2))
+        artifact_store.claim(tmp_path, "wheel-2.0", locks.LockDeadline(0.2)).release()
 
 
 def test_a_killed_build_does_not_count_and_is_swept_away(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_killed_build_does_not_count_and_is_swept_away(tmp_path: Path) -> None
 
 def test_a_build_that_goes_on_is_not_swept_away(tmp_path: Path) -> None:
     with (
-        artifact_store.claim(tmp_path, "wheel-1.0", locks.Deadline(5)),
+        artifact_store.claim(tmp_path, "wheel-1.0", locks.LockDeadline(5)),
         artifact_store.workplace(tmp_path, "wheel-1.0") as place,
     ):
         artifact_store.sweep(tmp_path)
@@ -152,7 +152,7 @@ def test_prune_removes_broken_artifacts_before_any_other(tmp_path: Path) -> None
 def test_prune_never_removes_what_is_to_be_kept_or_what_a_night_uses(tmp_path: Path) -> None:
     put_artifact(tmp_path, "wheel-kept")
     used = put_artifact(tmp_path, "wheel-used")
-    lease = artifact_store.use(used, locks.Deadline(5))
+    lease = artifact_store.use(used, locks.LockDeadline(5))
     assert lease is not None
     with lease:
         assert artifact_store.prune(tmp_path, 0, keep=("wheel-kept",)).removed == ()
@@ -188,7 +188,7 @@ def test_an_artifact_is_sized_again_once_it_has_another_runtime_or_its_size_cann
 def test_using_an_artifact_moves_it_to_the_end_of_the_queue(tmp_path: Path) -> None:
     first = put_artifact(tmp_path, "wheel-a", used_at_s=1)
     put_artifact(tmp_path, "wheel-b", used_at_s=2)
-    lease = artifact_store.use(first, locks.Deadline(5))
+    lease = artifact_store.use(first, locks.LockDeadline(5))
     assert lease is not None
     lease.release()
     assert artifact_store.prune(tmp_path, 2 * LIBRARY_BYTES, keep=()).removed == ("wheel-b",)
@@ -197,4 +197,4 @@ def test_using_an_artifact_moves_it_to_the_end_of_the_queue(tmp_path: Path) -> N
 def test_an_artifact_that_was_removed_meanwhile_cannot_be_used(tmp_path: Path) -> None:
     artifact = put_artifact(tmp_path, "wheel-a")
     artifact_store.prune(tmp_path, 0, keep=())
-    assert artifact_store.use(artifact, locks.Deadline(5)) is None
+    assert artifact_store.use(artifact, locks.LockDeadline(5)) is None

@@ -21,7 +21,7 @@ from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git import build_tools, cmake, git_provider
 from dashboard.artifacts.git import names as git_names
 from dashboard.artifacts.git.mirror import Mirror
-from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.locks import LockDeadline
 from dashboard.artifacts.provide import provide
 from dashboard.artifacts.spec import check_spec
 from tests.dashboard import remeasure_homes, standin
@@ -47,7 +47,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
     kept = os.environ.get("TVMDASH_TEST_ARTIFACTS")
     folder = Path(kept) if kept else tmp_path_factory.mktemp("tools")
     logs = tmp_path_factory.mktemp("tool-logs")
-    return build_tools.install(BuildContext(folder, logs, Deadline(TIMEOUT_S))).parent
+    return build_tools.install(BuildContext(folder, logs, LockDeadline(TIMEOUT_S))).parent
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def context(tmp_path: Path, tools: Path) -> BuildContext:
     folder.mkdir()
     logs.mkdir()
     (folder / ".tools").symlink_to(tools)
-    return BuildContext(folder, logs, Deadline(TIMEOUT_S))
+    return BuildContext(folder, logs, LockDeadline(TIMEOUT_S))
 
 
 @pytest.fixture(scope="module")

@@ -17,10 +17,9 @@ import pytest
 import dashboard
 from dashboard.artifacts import artifact_store, proof
 from dashboard.artifacts.artifact import MANIFEST, Artifact, ArtifactError, ArtifactSpec, write_manifest
-from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.locks import LockDeadline
 from dashboard.artifacts.provide import Provided, provide
 from dashboard.artifacts.spec import check_spec, provider_of
-from dashboard.artifacts.wheel import needs as wheel_needs
 from dashboard.artifacts.wheel import package_index, wheel_provider
 from tests.dashboard.package_index import HEALTHY, NOWHERE, make_index
 
@@ -104,7 +103,7 @@ def test_an_exact_version_that_is_built_needs_no_network(copied: Path, rebuild: 
 
 @pytest.mark.usefixtures("no_index")
 def test_an_artifact_at_hand_does_not_wait_for_its_builder(copied: Path) -> None:
-    with artifact_store.claim(copied, wheel_provider.base_of(EXACT), Deadline(5)):
+    with artifact_store.claim(copied, wheel_provider.base_of(EXACT), LockDeadline(5)):
         provide(EXACT, copied, rebuild=True, log_folder=copied.parent, timeout_s=0.2).lease.release()
 
 
@@ -256,7 +255,7 @@ def kill_with_descendants(pid: int) -> None:
 def newest_ffi(tmp_path: Path) -> Path:
     """A folder with the tvm-ffi that pip alone would choose in November 2026."""
     target, log = tmp_path / "ffi", tmp_path / "pip.log"
-    deadline = Deadline(TIMEOUT_S)
+    deadline = LockDeadline(TIMEOUT_S)
     package_index.install(
         wheel_provider.FFI, "0.1.15.post2", target, scratch=tmp_path / "scratch", log=log, deadline=deadline
     )
@@ -267,7 +266,11 @@ def test_the_pair_that_a_plain_install_gives_is_refused_with_its_signal(built: A
     scratch = newest_ffi.parent
     with pytest.raises(ArtifactError, match="in step save_json: killed by SIGSEGV"):
         proof.prove(
-            (built.path / "site", newest_ffi), (), scratch=scratch, log=scratch / "health.log", deadline=Deadline(300)
+            (built.path / "site", newest_ffi),
+            (),
+            scratch=scratch,
+            log=scratch / "health.log",
+            deadline=LockDeadline(300),
         )
 
 
@@ -301,7 +304,7 @@ def put_tvm(folder: Path, content: str) -> Path:
 def test_a_sick_tvm_is_refused_in_words(tmp_path: Path, content: str, words: str) -> None:
     site = put_tvm(tmp_path / "site", content)
     with pytest.raises(ArtifactError, match=words):
-        proof.prove((site,), (), scratch=tmp_path, log=tmp_path / "health.log", deadline=Deadline(2))
+        proof.prove((site,), (), scratch=tmp_path, log=tmp_path / "health.log", deadline=LockDeadline(2))
 
 
 def test_a_tvm_that_comes_from_elsewhere_is_not_taken_for_the_artifact(tmp_path: Path) -> None:
@@ -318,11 +321,11 @@ def test_a_requirement_that_the_running_python_lacks_is_named(tmp_path: Path) ->
     needs = ("numpy>=99", "surely-not-there", "pytest", 'xgboost; extra == "all"', "apache-tvm-ffi>=0.1")
     lines = ["Metadata-Version: 2.1", "Name: apache-tvm", "Version: 1.0", *(f"Requires-Dist: {need}" for need in needs)]
     (info / "METADATA").write_text("\n".join(lines) + "\n")
-    found = wheel_needs.read_distribution(tmp_path, wheel_provider.TVM)
+    found = wheel_provider.read_distribution(tmp_path, wheel_provider.TVM)
     with pytest.raises(
         ArtifactError, match=r"needs numpy>=99: 2\.\S+ is installed; surely-not-there: not installed\. "
     ):
-        wheel_needs.check(found, provided=frozenset((wheel_provider.FFI,)))
+        wheel_provider.check(found, provided=frozenset((wheel_provider.FFI,)))
 
 
 def test_an_artifact_for_another_python_does_not_satisfy(built: Artifact) -> None:

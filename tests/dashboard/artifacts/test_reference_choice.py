@@ -10,7 +10,7 @@ import pytest
 from dashboard.artifacts import artifact_store, reference
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
 from dashboard.artifacts.provide import Provided, take
-from dashboard.artifacts.reference import Tonight
+from dashboard.artifacts.reference import TonightsBuild
 from dashboard.artifacts.wheel import wheel_provider
 from tests.dashboard import remeasure_homes as labs
 from tests.dashboard.package_index import HEALTHY, NOWHERE, make_index
@@ -46,12 +46,12 @@ def shelf(tmp_path: Path) -> Path:
     return tmp_path / "shelf"
 
 
-def tonight(shelf: Path, version: str = "0.27.0", nights: Sequence[Night] = ()) -> Tonight:
+def tonight(shelf: Path, version: str = "0.27.0", nights: Sequence[Night] = ()) -> TonightsBuild:
     """A night on this release, which is at hand; the network may be used."""
     artifact = next(found for found in artifact_store.artifacts_in(shelf) if found.version == version)
     logs = shelf.parent / "logs"
     logs.mkdir(exist_ok=True)
-    return Tonight(artifact, LATEST, [], nights, shelf, logs, rebuild=True, timeout_s=300.0)
+    return TonightsBuild(artifact, LATEST, [], nights, shelf, logs, rebuild=True, timeout_s=300.0)
 
 
 def use(monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str]) -> None:

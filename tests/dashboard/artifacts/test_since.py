@@ -11,7 +11,7 @@ from dashboard.artifacts.artifact import Artifact, ArtifactSpec
 from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git import since
 from dashboard.artifacts.git.mirror import Mirror
-from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.locks import LockDeadline
 from tests.dashboard import standin
 from tests.dashboard.remeasure_homes import make_lab, put_artifact
 from tvmdash.dashboard_info import COMPLETE, Night
@@ -33,7 +33,7 @@ def remotes(tmp_path: Path) -> standin.Remotes:
 def fetched(remotes: standin.Remotes) -> Path:
     """A folder of artifacts whose mirror is up to date."""
     folder = remotes.folder / "shelf"
-    Mirror.of(folder, str(remotes.tvm)).fetch(BuildContext(folder, remotes.folder, Deadline(60)))
+    Mirror.of(folder, str(remotes.tvm)).fetch(BuildContext(folder, remotes.folder, LockDeadline(60)))
     return folder
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
-from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.locks import LockDeadline
 from dashboard.artifacts.provide import provide
 from dashboard.artifacts.spec import GIT, Fallback, parse, provider_of
 from dashboard.artifacts.wheel import package_index
@@ -175,7 +175,7 @@ def test_an_address_with_a_secret_shows_it_nowhere(page: Path, monkeypatch: pyte
     source = parse_source(f"wheel:{CPU},http://{user}@127.0.0.1:9/page?token={SECRET}")
     log = page.parent / "pip.log"
     with pytest.raises(ArtifactError) as told:
-        package_index.list_versions(source, log=log, deadline=Deadline(60))
+        package_index.list_versions(source, log=log, deadline=LockDeadline(60))
     assert SECRET not in f"{told.value}{log.read_text()}{source.id}{ArtifactSpec(str(source), 'latest').shown}"
     assert "connection error" in str(told.value)
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 
 from dashboard.hosts import bundle, session
-from dashboard.hosts.bundle import Code
+from dashboard.hosts.bundle import BundledCode
 from dashboard.hosts.messages import MARK, PROTOCOL, Beat, Ended, Hello, Holds, Message, Offer, Ready
 from dashboard.hosts.session import Session
 from dashboard.night import hosts_tonight
@@ -156,7 +156,7 @@ def visiting(home: homes.HomeForTests, root: Path) -> Iterator[tuple[HostsTonigh
     with pytest.MonkeyPatch.context() as patch, contextlib.ExitStack() as opened:
         patch.setenv("PATH", f"{root}/bin:/usr/bin:/bin")
         patch.setattr(session, "_LAST_WORDS_S", 0.05)
-        patch.setattr(bundle, "pack_code", lambda jobs, folder: Code("hash", root / "code.tar", has_own=False))
+        patch.setattr(bundle, "pack_code", lambda jobs, folder: BundledCode("hash", root / "code.tar", has_own=False))
         hosts = HostsTonight(context, journal)
         opened.callback(hosts.close)
         hosts.begin(plan.away, TvmSupply(context, journal, opened, rebuild=False))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.hosts.bundle import Code
+from dashboard.hosts.bundle import BundledCode
 from dashboard.hosts.copies import Copies
 from dashboard.hosts.messages import PROTOCOL, Begin, Hello
 from dashboard.hosts.session import Session
@@ -31,7 +31,7 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
 
 
 def test_a_worker_that_takes_longer_than_its_time_is_ended_with_the_remedy(session: Session, tmp_path: Path) -> None:
-    assert session.open(Code("hash", tmp_path / "code.tar", has_own=False)) == HELLO
+    assert session.open(BundledCode("hash", tmp_path / "code.tar", has_own=False)) == HELLO
     try:
         with pytest.raises(DashboardError, match="box: stopped after 0 minutes") as caught:
             session.measure(Begin("", "box", 1, 0.0, rebuild=False), b"", Copies((), tmp_path), lambda: None)

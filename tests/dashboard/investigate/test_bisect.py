@@ -14,7 +14,7 @@ from dashboard.artifacts.artifact import Artifact, ArtifactSpec
 from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git import build_tools
 from dashboard.artifacts.git.mirror import Mirror
-from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.locks import LockDeadline
 from dashboard.investigate.tvm_range import list_between
 from dashboard.plan.artifact_names import ArtifactFinder
 from dashboard.plan.home_config import read_home_config
@@ -170,7 +170,7 @@ def test_the_commits_between_two_builds_are_those_of_the_mirror_in_their_order(t
     commits.append(standin.git(remotes.tvm, "rev-parse", "HEAD"))
     home = homes.make_home(tmp_path / "lab", Path("../shelf"))
     config = read_home_config(home.home)
-    Mirror.of(config.artifacts, str(remotes.tvm)).fetch(BuildContext(config.artifacts, tmp_path, Deadline(60)))
+    Mirror.of(config.artifacts, str(remotes.tvm)).fetch(BuildContext(config.artifacts, tmp_path, LockDeadline(60)))
     finder = ArtifactFinder(config, tmp_path)
     good, bad = (artifact_of(remotes.tvm, commit, '{"USE_LLVM": "OFF"}') for commit in (commits[0], commits[-1]))
     found = list_between(good, bad, finder)
@@ -232,7 +232,7 @@ def test_the_commit_that_slowed_a_real_build_is_found(tmp_path: Path) -> None:
     shelf = tmp_path / "lab" / "shelf"
     shelf.mkdir()
     kept_tools = os.environ.get("TVMDASH_TEST_ARTIFACTS")
-    tools = build_tools.install(BuildContext(Path(kept_tools) if kept_tools else shelf, tmp_path, Deadline(300)))
+    tools = build_tools.install(BuildContext(Path(kept_tools) if kept_tools else shelf, tmp_path, LockDeadline(300)))
     if kept_tools:
         (shelf / ".tools").symlink_to(tools.parent)
     ends = ("--good", f"git:{commits[0][:9]}", "--bad", "git:main")

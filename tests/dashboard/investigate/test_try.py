@@ -14,7 +14,7 @@ from dashboard.artifacts.artifact import Artifact
 from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git import build_tools
 from dashboard.artifacts.git.mirror import Mirror
-from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.locks import LockDeadline
 from dashboard.cli.arguments import CANNOT_TELL, OK_CODE, TVM_WORSE
 from dashboard.cli.investigate.try_tvm import choose_code
 from dashboard.investigate.rounds import MeasuredRun
@@ -217,7 +217,7 @@ def test_the_base_of_a_commit_is_where_it_left_the_branch_also_from_a_fork(tmp_p
     home = homes.make_home(tmp_path / "lab", Path("../shelf"), tvm_remote=str(remotes.tvm), tvm_branch="main")
     finder = ArtifactFinder(read_home_config(home.home), tmp_path / "logs", rebuild=True)
     (tmp_path / "logs").mkdir()
-    context = BuildContext(finder.config.artifacts, tmp_path / "logs", Deadline(60.0))
+    context = BuildContext(finder.config.artifacts, tmp_path / "logs", LockDeadline(60.0))
     for remote in (remotes.tvm, fork):
         Mirror.of(finder.config.artifacts, str(remote)).fetch(context)
     assert find_base_commit(str(fork), mine, finder) == (before, "its merge base with main")
@@ -245,7 +245,7 @@ def test_a_pull_request_is_built_and_tried_against_where_it_left_the_branch(tmp_
     lab.home.experiment(NAME, run=f"{homes.BEGIN}{raw}\n{homes.says('run')}\n", setup=labs.SETUP, config={"pairs": 5})
     kept_tools, shelf = os.environ.get("TVMDASH_TEST_ARTIFACTS"), lab.home.root / "shelf"
     shelf.mkdir()
-    tools = build_tools.install(BuildContext(Path(kept_tools) if kept_tools else shelf, tmp_path, Deadline(300)))
+    tools = build_tools.install(BuildContext(Path(kept_tools) if kept_tools else shelf, tmp_path, LockDeadline(300)))
     if kept_tools:
         (shelf / ".tools").symlink_to(tools.parent)
     done = lab.home.run_with({"GITHUB_TOKEN": secret}, "git:pull/7", "--until", "5%", verb="try")

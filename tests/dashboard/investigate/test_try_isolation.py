@@ -28,7 +28,7 @@ from dashboard.artifacts.artifact import (
 from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git import build_tools, cmake, git_provider, names
 from dashboard.artifacts.git.mirror import Mirror
-from dashboard.artifacts.locks import Deadline
+from dashboard.artifacts.locks import LockDeadline
 from dashboard.process import orphans, sandbox
 from dashboard.process.sandbox import Guest
 from tests.dashboard import homes, standin
@@ -119,7 +119,7 @@ def den(tmp_path: Path) -> Iterator[Den]:
     logs = tmp_path / "logs"
     logs.mkdir()
     for revision in ("pull/7", "main"):  # the mirror: these tries leave the network alone
-        context = BuildContext(tmp_path / "lab" / "shelf", logs, Deadline(60))
+        context = BuildContext(tmp_path / "lab" / "shelf", logs, LockDeadline(60))
         git_provider.resolve(ArtifactSpec(str(remote), revision), context)
     with socket.create_server(("127.0.0.1", 0)) as server:
         for day, commit in enumerate(commits, start=1):
@@ -285,19 +285,19 @@ def listen_to_fetch(
         url = f"http://{host}:{server.server_port}/it"
         mirror = Mirror.of(folder, url, named_by=named_by.format(host=place))
         with pytest.raises(ArtifactError):
-            mirror.fetch(BuildContext(folder, folder / "logs", Deadline(60), guest))
+            mirror.fetch(BuildContext(folder, folder / "logs", LockDeadline(60), guest))
         server.shutdown()
         thread.join()
     return bytes(heard)
 
 
-def make_build(tmp_path: Path, guest: Guest | None) -> cmake.Build:
+def make_build(tmp_path: Path, guest: Guest | None) -> cmake.CmakeBuild:
     """A build whose sources lie in tmp_path/place/source."""
     for folder in ("place/source", "shelf", "logs", "tools"):
         (tmp_path / folder).mkdir(parents=True)
-    context = BuildContext(tmp_path / "shelf", tmp_path / "logs", Deadline(60), guest)
+    context = BuildContext(tmp_path / "shelf", tmp_path / "logs", LockDeadline(60), guest)
     tools = build_tools.Toolchain("/usr/bin/c++", "", "", "", "")
-    return cmake.Build(tmp_path / "place" / "source", context, tmp_path / "tools", tools)
+    return cmake.CmakeBuild(tmp_path / "place" / "source", context, tmp_path / "tools", tools)
 
 
 @pytest.mark.usefixtures("adopting")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.night.deadlines import CAP_TIMES, FLOOR_S, Deadlines
+from dashboard.night.deadlines import CAP_TIMES, FLOOR_S, NightDeadlines
 from dashboard.plan.home_config import read_home_config
 from dashboard.plan.job import Job
 from tests.dashboard.homes import BEGIN, HomeForTests, good, killed_at_end, make_home, wait_for, write
@@ -48,7 +48,7 @@ def test_deadlines_keep_little_of_the_nights_that_they_are_learned_from(home: Ho
         stamp = f"202611{day:02d}T030000Z"
         common.write_json(home.home.night_file(stamp), Night(stamp, COMPLETE, jobs=jobs).to_json())
     find(home)  # what is loaded at the first use is not counted
-    deadlines = Deadlines(home.home, read_home_config(home.home))
+    deadlines = NightDeadlines(home.home, read_home_config(home.home))
     tracemalloc.start()
     deadlines.find(Job("experiment", "e1", home.code, home.code, {}, None), RUN, NOW)
     kept_bytes, _ = tracemalloc.get_traced_memory()
@@ -58,7 +58,7 @@ def test_deadlines_keep_little_of_the_nights_that_they_are_learned_from(home: Ho
 
 def find(home: HomeForTests, **config: Any) -> tuple[int, float | None]:
     job = Job("experiment", "cnn", home.code, home.code, config, None)
-    deadline = Deadlines(home.home, read_home_config(home.home)).find(job, RUN, NOW)
+    deadline = NightDeadlines(home.home, read_home_config(home.home)).find(job, RUN, NOW)
     return deadline.seconds, deadline.usual_s
 
 

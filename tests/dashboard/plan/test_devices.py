@@ -139,7 +139,7 @@ def test_a_host_has_the_devices_of_the_home(tmp_path: Path) -> None:
     plan = make_plan(home.home, CodeFolders(home.code / "experiments"))
     tvms = bundle.Tvms({}, {}, rebuild=True)
     packed = bundle.pack_config(
-        plan, plan.config.hosts["box"], plan.away, bundle.Code("h", tmp_path, has_own=False), tvms
+        plan, plan.config.hosts["box"], plan.away, bundle.BundledCode("h", tmp_path, has_own=False), tvms
     )
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         for name in archive.getnames():

@@ -40,7 +40,7 @@ def nights(
     return found
 
 
-def named(course: version_history.Course) -> list[bool]:
+def named(course: version_history.BackfillCourse) -> list[bool]:
     """Which steps are called real."""
     return [step is not None and step.real for step in course.steps]
 

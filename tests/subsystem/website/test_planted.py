@@ -22,7 +22,7 @@ from tests.subsystem.website.sites import Page
 from tvmdash import common
 from tvmdash.contracts.routes import RouteState, RouteStates, write_states
 from tvmdash.incidents import command
-from tvmdash.routes.config import Kind, Owner, Route, Routing
+from tvmdash.routes.config import Owner, Route, RouteKind, Routing
 from tvmdash.routes.message import Message
 from tvmdash.routes.plan import Situation, make_plan
 from tvmdash.series import store
@@ -236,7 +236,7 @@ def test_the_list_of_nights_tells_an_experiment_that_vanished(home: Planted) -> 
 
 def messages_of(home: Planted, **route: frozenset[Level]) -> list[Message]:
     """What a route that is there for long is told after tonight."""
-    told, site = Route("mail", Kind.EMAIL, **route), "https://bench.example.org/tvm"
+    told, site = Route("mail", RouteKind.EMAIL, **route), "https://bench.example.org/tvm"
     owner = Owner(experiment="cnn_*", name="CNN team", email=("ada@example.org",))
     ledger = command.ledger_of(home.home.home.root)
     now = Situation(

@@ -13,12 +13,12 @@ from tests.subsystem.website.sites import HOSTILE, STAMP, Page, Site, as_shown, 
 from tvmdash import common, structured
 from tvmdash.contracts.tries import Asked, TriedNumber, TriedSeries, TriedTvm, Try, TryState
 from tvmdash.dashboard_info import Home
-from tvmdash.stats.pooled import Change, RunOfPairs
+from tvmdash.stats.pooled import PooledChange, RunOfPairs
 
 COMMIT = "7b5acb32b" + "0" * 31
 PAIRS = (RunOfPairs(0.1, 0.001, 12),)
-SLOWER = Change(0.1, 0.098, 0.102, 0.002, 0.004, 12, real=True)
-SAME = Change(0.001, -0.002, 0.004, 0.003, 0.005, 12, real=False)
+SLOWER = PooledChange(0.1, 0.098, 0.102, 0.002, 0.004, 12, real=True)
+SAME = PooledChange(0.001, -0.002, 0.004, 0.003, 0.005, 12, real=False)
 TRIED = Try(
     "20261120T120000Z",
     TryState.DONE,

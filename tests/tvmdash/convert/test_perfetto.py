@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from trace_processor import ask
 
 from tvmdash.convert import Counter, Flow, Slice, Slices, Split, names, write_perfetto
-from tvmdash.convert.events import BATCH, constant
+from tvmdash.convert.events import BATCH
 from tvmdash.convert.lanes import Lanes
 from tvmdash.convert.wire.packets import padded, varint
 from tvmdash.errors import DashboardError
@@ -148,7 +148,7 @@ def test_memory_does_not_grow_with_the_trace(tmp_path: Path) -> None:
     def many(count: int) -> Iterator[Slices]:
         for first in range(0, count, BATCH):
             starts = numpy.arange(first, first + BATCH, dtype=numpy.int64) * 10 + MOMENT
-            texts = [constant(text, BATCH) for text in ("p", "lane", "op", "operator")]
+            texts = [names([text] * BATCH) for text in ("p", "lane", "op", "operator")]
             yield Slices(*texts, starts, numpy.full(BATCH, 5, dtype=numpy.int64))
 
     peaks = []
@@ -209,7 +209,7 @@ def test_slices_of_one_track_nest_or_lie_apart(spans: list[tuple[int, int, int]]
         starts = numpy.array([start for start, _, _ in some], dtype=numpy.int64)
         lasts = numpy.array([last for _, last, _ in some], dtype=numpy.int64)
         lane = names([f"lane {lane}" for _, _, lane in some])
-        one = constant("x", len(some))
+        one = names(["x"] * len(some))
         placed, numbers = lanes.place(Slices(one, lane, one, one, starts, lasts))
         ends = placed.start_ns + placed.duration_ns
         rows = zip(placed.start_ns.tolist(), ends.tolist(), placed.lane.texts(), numbers.tolist(), strict=True)

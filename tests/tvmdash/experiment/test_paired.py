@@ -212,7 +212,9 @@ def test_samples_of_the_two_sides_alternate_and_the_trace_tells_them_apart(tmp_p
     toy.run({}, {})
     trials = [trial for trial in read_trials(toy.raw) if trial.point["engine"] == "tvm"]
     order = sorted((sample.started_ns or 0, trial.process["side"]) for trial in trials for sample in trial.samples)
-    assert [{side for _, side in order[turn : turn + 2]} for turn in range(0, 8, 2)] == [set(pairs.SIDES)] * 4
+    assert [{side for _, side in order[turn : turn + 2]} for turn in range(0, 8, 2)] == [
+        {pairs.TONIGHT, pairs.REFERENCE}
+    ] * 4
     assert all(sample.cpu_ns and sample.waited is not None for trial in trials for sample in trial.samples)
     with connect(toy.raw) as traces:
         rows = traces.execute(
@@ -221,7 +223,9 @@ def test_samples_of_the_two_sides_alternate_and_the_trace_tells_them_apart(tmp_p
         ).fetchall()
     assert [row[1:3] for row in rows] == [(4, 4), (4, 4)]
     assert [row[0] for row in rows] == ["toy", "toy@reference"]
-    assert {row[3] for row in rows} == {min(began for began, side in order if side == name) for name in pairs.SIDES}
+    assert {row[3] for row in rows} == {
+        min(began for began, side in order if side == name) for name in (pairs.TONIGHT, pairs.REFERENCE)
+    }
 
 
 def test_without_a_reference_the_night_is_measured_as_ever(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.cards.stand_in import Driver, make_driver
 from tvmdash.errors import DashboardError
 from tvmdash.measure.quality import DoubtKind, find_doubts
-from tvmdash.measure.under_load import Reading, find_energy
+from tvmdash.measure.under_load import LoadReading, find_energy
 from tvmdash.stats.reduction import reduce_processes
 
 WATCH = """
@@ -70,8 +70,8 @@ def test_where_the_counter_would_not_be_honest_there_is_no_energy_and_a_word_why
     assert words in found["energy_unknown"]
 
 
-def readings(*counted: int | None) -> list[Reading]:
-    return [Reading(calls, energy, None) for calls, energy in enumerate(counted)]
+def readings(*counted: int | None) -> list[LoadReading]:
+    return [LoadReading(calls, energy, None) for calls, energy in enumerate(counted)]
 
 
 def test_energy_is_counted_from_step_to_step() -> None:

@@ -13,7 +13,7 @@ from tvmdash.config_util import ConfigError
 from tvmdash.dashboard_info import Home
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import Incident
-from tvmdash.routes.config import Kind, Owner, Routing, parse_quiet_hours, read_routing
+from tvmdash.routes.config import Owner, RouteKind, Routing, parse_quiet_hours, read_routing
 from tvmdash.routes.owners import find_level, find_owners, is_for, is_pinged_by
 from tvmdash.verdict import Level
 
@@ -49,7 +49,7 @@ def test_a_whole_config_is_read(tmp_path: Path) -> None:
     owners = [{"experiment": "cnn_*", "email": ["ada@example.org"], "routes": ["mail"]}]
     routing = read(tmp_path, {"mail": EMAIL, "hook": HOOK, "issues": ISSUES}, owners)
     assert [(route.name, route.kind) for route in routing.routes.values()] == [
-        ("mail", Kind.EMAIL), ("hook", Kind.WEBHOOK), ("issues", Kind.GITHUB),
+        ("mail", RouteKind.EMAIL), ("hook", RouteKind.WEBHOOK), ("issues", RouteKind.GITHUB),
     ]  # fmt: skip
     assert (routing.routes["mail"].host, routing.routes["mail"].port) == ("smtp.example.org", 587)
     assert routing.owners[0].experiment == "cnn_*"
@@ -170,7 +170,7 @@ def test_one_route_of_a_kind_pings_an_owner(tmp_path: Path) -> None:
     everyone, team_only = routing.owners
 
     def by(owner: Owner, *, main: bool) -> list[str]:
-        return [name for name in ("", "all", "team") if is_pinged_by(owner, Kind.SLACK, name, routing, main=main)]
+        return [name for name in ("", "all", "team") if is_pinged_by(owner, RouteKind.SLACK, name, routing, main=main)]
 
     assert (by(everyone, main=True), by(everyone, main=False)) == ([""], ["all"])
     assert (by(team_only, main=True), by(team_only, main=False)) == (["team"], ["team"])

@@ -8,7 +8,7 @@ import statistics
 
 import pytest
 
-from tvmdash.stats.pooled import Change, RunOfPairs, find_changes
+from tvmdash.stats.pooled import PooledChange, RunOfPairs, find_changes
 from tvmdash.stats.student import t_975, two_sided, two_sided_point
 
 
@@ -16,7 +16,7 @@ def run_of(logs: list[float]) -> RunOfPairs:
     return RunOfPairs(statistics.fmean(logs), statistics.stdev(logs) if len(logs) > 1 else 0.0, len(logs))
 
 
-def change_of(*runs: list[float], beside: int = 0) -> Change:
+def change_of(*runs: list[float], beside: int = 0) -> PooledChange:
     """What is said of one series, among so many others."""
     (found, *_) = find_changes([list(map(run_of, runs)), *[[RunOfPairs(0.0, 0.01, 5)]] * beside])
     assert found is not None

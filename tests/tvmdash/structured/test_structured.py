@@ -13,10 +13,10 @@ from typing import Any, Literal
 import pytest
 from jsonschema import Draft202012Validator
 
+from tests.make_schemas import schema_of
 from tvmdash import structured
 from tvmdash.errors import DashboardError
 from tvmdash.structured import Stamp, among, named, written_as
-from tvmdash.structured.schema import schema_of
 
 STAMP = "20261121T031500Z"
 

@@ -23,13 +23,13 @@ from tests.tvmdash.traces.test_broken import break_sealed, put_a_value, put_byte
 from tests.tvmdash.traces.traces_for_tests import write_format_1, write_raw
 from tvmdash.errors import DashboardError
 from tvmdash.traces import connect
-from tvmdash.traces.batches import Wanted
+from tvmdash.traces.batches import WantedRows
 from tvmdash.traces.reading import read_all
 from tvmdash.traces.sealing import seal
 from tvmdash.traces.sources import find
 from tvmdash.traces.tables import TABLES
 
-WANTED = Wanted({name: frozenset(table.columns) for name, table in TABLES.items()})
+WANTED = WantedRows({name: frozenset(table.columns) for name, table in TABLES.items()})
 EACH = {"raw": 300, "format 1": 200, "rocpd": 300, "sealed": 200}
 """How many of each kind are broken of 1,000, which is what `tests/run.sh --slow` breaks."""
 SHARE = 1 if THOROUGH else 10

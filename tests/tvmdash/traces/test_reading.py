@@ -17,7 +17,7 @@ from tvmdash.machine import telemetry
 from tvmdash.measure.capture import Capture, OperatorSpan, Sample
 from tvmdash.measure.phases import TIMING, phase
 from tvmdash.traces import Connection, Filters, Straddle, Window, connect
-from tvmdash.traces.batches import Wanted
+from tvmdash.traces.batches import WantedRows
 from tvmdash.traces.readers import sqlite_pages, table_rows
 from tvmdash.traces.readers.rocpd_reader import RocpdSource
 from tvmdash.traces.sealing import seal
@@ -86,10 +86,10 @@ def test_a_query_that_reads_some_columns_says_what_all_columns_say(
 
 
 def test_only_what_a_query_needs_is_read(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Wanted] = []
+    asked: list[WantedRows] = []
     read = RocpdSource.read
 
-    def noted(self: RocpdSource, wanted: Wanted) -> object:
+    def noted(self: RocpdSource, wanted: WantedRows) -> object:
         asked.append(wanted)
         return read(self, wanted)
 

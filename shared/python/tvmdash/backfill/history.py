@@ -21,7 +21,7 @@ from tvmdash.records.metrics import METRICS
 from tvmdash.series import naming
 from tvmdash.series.naming import key_of
 from tvmdash.series.store import Outline
-from tvmdash.stats.comparison import LEAST_ROUNDS, Difference, find_differences
+from tvmdash.stats.comparison import LEAST_ROUNDS, ComparedDifference, find_differences
 from tvmdash.stats.means import geometric_mean, geometric_mean_interval
 from tvmdash.verdict import Controls
 
@@ -31,7 +31,7 @@ _LEAST_TVMS = 2
 
 
 @dataclass
-class Course:
+class BackfillCourse:
     """One series: its rounds on each TVM, and the steps between one TVM and the next (None: too few rounds).
 
     short_name: without the experiment.
@@ -42,20 +42,20 @@ class Course:
     rounds: dict[str, Rounds] = field(default_factory=dict)
     name: str = ""
     short_name: str = ""
-    steps: list[Difference | None] = field(default_factory=list)
-    whole: Difference | None = None
+    steps: list[ComparedDifference | None] = field(default_factory=list)
+    whole: ComparedDifference | None = None
 
-    def level(self, version: str) -> Level | None:
+    def level(self, version: str) -> BackfillLevel | None:
         """The value on one TVM; None where there is none above 0."""
         values = list(self.rounds.get(version, {}).values())
         if not values or min(values) <= 0:
             return None
         interval = geometric_mean_interval(values) if len(values) >= LEAST_ROUNDS else (None, None)
-        return Level(geometric_mean(values), *interval)
+        return BackfillLevel(geometric_mean(values), *interval)
 
 
 @dataclass(frozen=True)
-class Level:
+class BackfillLevel:
     """Geometric mean of the rounds and its 95 % interval, None where they are too few."""
 
     value: float
@@ -64,17 +64,17 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Step:
+class BackfillStep:
     """From one TVM to the next, as far as that could be judged."""
 
-    course: Course
+    course: BackfillCourse
     before: str
     after: str
-    found: Difference
+    found: ComparedDifference
 
 
 @dataclass
-class History:
+class BackfillHistory:
     """All series over `versions`, oldest first; no versions where backfill has measured nothing.
 
     committed: of TVMs that are commits, when (UTC). nights: the stamps under which a TVM was measured, in order.
@@ -85,7 +85,7 @@ class History:
 
     versions: tuple[str, ...] = ()
     committed: dict[str, datetime.datetime] = field(default_factory=dict)
-    courses: list[Course] = field(default_factory=list)
+    courses: list[BackfillCourse] = field(default_factory=list)
     failures: dict[tuple[str, str], tuple[Failure, ...]] = field(default_factory=dict)
     unmeasured: list[Failed] = field(default_factory=list)
     nights: dict[str, list[str]] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class History:
         """Those that have a value of any TVM."""
         return list(dict.fromkeys(course.series.experiment for course in self.courses))
 
-    def of(self, experiment: str) -> list[Course]:
+    def of(self, experiment: str) -> list[BackfillCourse]:
         """The series of one experiment."""
         return [course for course in self.courses if course.series.experiment == experiment]
 
@@ -115,27 +115,27 @@ class History:
         """Each TVM with the one before it."""
         return list(zip(self.versions, self.versions[1:], strict=False))
 
-    def is_control(self, course: Course) -> bool:
+    def is_control(self, course: BackfillCourse) -> bool:
         """Whether the series is of a program that TVM cannot have changed."""
         return self.controls.has(course.series.experiment, course.series.id)
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[BackfillStep]:
         """All that could be judged, series by series."""
         pairs = self.pairs()
         return [
-            Step(course, *pair, difference)
+            BackfillStep(course, *pair, difference)
             for course in self.courses
             for pair, difference in zip(pairs, course.steps, strict=True)
             if difference is not None
         ]
 
 
-def read(home: Home) -> History:
+def read(home: Home) -> BackfillHistory:
     """What backfill left in the home."""
-    history = History(controls=Controls.of(home))
+    history = BackfillHistory(controls=Controls.of(home))
     nights, history.broken = read_nights(home)
     history.versions = tuple(dict.fromkeys(night.version for night in sorted(nights, key=lambda night: night.order)))
-    courses: dict[str, Course] = {}
+    courses: dict[str, BackfillCourse] = {}
     for night in nights:
         _describe(history, night)
         _take(courses, night)
@@ -171,7 +171,7 @@ def _list_unmeasured(home: Home, nights: Sequence[BackfillNight], broken: list[s
     return list(failures.values())
 
 
-def _describe(history: History, night: BackfillNight) -> None:
+def _describe(history: BackfillHistory, night: BackfillNight) -> None:
     history.nights.setdefault(night.version, []).append(night.stamp)
     if night.committed:
         known = history.committed.get(night.version, night.committed)
@@ -185,10 +185,10 @@ def _describe(history: History, night: BackfillNight) -> None:
         history.failures[night.experiment, night.version] = night.data.failures
 
 
-def _take(courses: dict[str, Course], night: BackfillNight) -> None:
+def _take(courses: dict[str, BackfillCourse], night: BackfillNight) -> None:
     for point in night.data.values():
         key = point.key
-        new = Course(_make_outline(point))
+        new = BackfillCourse(_make_outline(point))
         course = courses.setdefault(key_of(key.id, point.unit), new)
         course.rounds.setdefault(night.version, {})[night.round] = point.value
 
@@ -200,7 +200,7 @@ def _make_outline(point: PointValue) -> Outline:
     )
 
 
-def _judge(history: History) -> None:
+def _judge(history: BackfillHistory) -> None:
     """Name the series, and say which steps are real, as `compare` does, all steps of all series considered."""
     courses = history.courses
     for course, name in zip(courses, naming.short_names([course.series for course in courses]), strict=True):
@@ -217,7 +217,7 @@ def _judge(history: History) -> None:
         course.whole = whole
 
 
-def _pair_rounds(course: Course, before: str, after: str) -> Sequence[tuple[float, float]]:
+def _pair_rounds(course: BackfillCourse, before: str, after: str) -> Sequence[tuple[float, float]]:
     """The rounds that measured both."""
     first, second = course.rounds.get(before, {}), course.rounds.get(after, {})
     return [(first[name], second[name]) for name in first if name in second]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
-from tvmdash.backfill.history import Course, History, Level, Step
+from tvmdash.backfill.history import BackfillCourse, BackfillHistory, BackfillLevel, BackfillStep
 from tvmdash.common import parse_stamp
-from tvmdash.stats.comparison import NAMED_ROUNDS, Difference
+from tvmdash.stats.comparison import NAMED_ROUNDS, ComparedDifference
 from tvmdash.text import (
     add_in_brackets,
     estimate_in_parts,
@@ -43,18 +43,18 @@ def describe_method(compare: str) -> str:
     )
 
 
-def describe_measured(history: History) -> str:
+def describe_measured(history: BackfillHistory) -> str:
     """When, as in "2026-11-21 23:04 to 23:11 UTC"."""
     first, last = (parse_stamp(stamp) for stamp in history.stamps)
     return f"{first:%Y-%m-%d %H:%M} to {last:{'%H:%M' if first.date() == last.date() else '%Y-%m-%d %H:%M'}} UTC"
 
 
-def describe_rounds(history: History) -> str:
+def describe_rounds(history: BackfillHistory) -> str:
     """The most of each experiment."""
     return ", ".join(f"{name} {count}" for name, count in history.rounds.items())
 
 
-def describe_load(history: History) -> str:
+def describe_load(history: BackfillHistory) -> str:
     """What else the machine did; empty where that is not known."""
     if not history.loads:
         return ""
@@ -65,12 +65,12 @@ def describe_load(history: History) -> str:
     return text + (f": on {cores} cores, other programs ran all the time and times scatter" if busy else "")
 
 
-def compare_last_with_first(history: History) -> str:
+def compare_last_with_first(history: BackfillHistory) -> str:
     """What the whole change is of."""
     return f"{history.versions[-1]} against {history.versions[0]}"
 
 
-def format_verdict(history: History) -> Iterator[str]:
+def format_verdict(history: BackfillHistory) -> Iterator[str]:
     """How many steps are real, then what is known of the others; a sentence each."""
     judged = history.steps()
     real = sum(step.found.real for step in judged)
@@ -87,7 +87,7 @@ def format_verdict(history: History) -> Iterator[str]:
             yield _format_flat(quiet, kind)
 
 
-def _format_flat(quiet: Sequence[Difference], kind: str) -> str:
+def _format_flat(quiet: Sequence[ComparedDifference], kind: str) -> str:
     if all(step.effect == 0 for step in quiet):
         return f"The other {len(quiet)} steps of {kind} are exactly 0."
     widths = sorted(50 * (step.high - step.low) for step in quiet)
@@ -98,7 +98,7 @@ def _format_flat(quiet: Sequence[Difference], kind: str) -> str:
     )
 
 
-def format_step(step: Step) -> list[str]:
+def format_step(step: BackfillStep) -> list[str]:
     """A cell for each of STEP_COLUMNS."""
     levels = [step.course.level(version) for version in (step.before, step.after)]
     values = [format_quantity(level.value, step.course.series.unit) if level else "" for level in levels]
@@ -111,7 +111,7 @@ def format_step(step: Step) -> list[str]:
     return [step.course.name, step.before, step.after, *values, format_percent(difference.effect), bounds]
 
 
-def describe_control(history: History) -> str:
+def describe_control(history: BackfillHistory) -> str:
     """What the experiments that know no TVM say of the machine; empty where none was measured."""
     steps = [step for step in history.steps() if history.is_control(step.course)]
     if not steps:
@@ -130,23 +130,23 @@ def describe_control(history: History) -> str:
     )
 
 
-def format_level(level: Level, unit: str) -> str:
+def format_level(level: BackfillLevel, unit: str) -> str:
     """The value; its interval is left out where the rounds agreed to the last digit."""
     return add_in_brackets(*split_level(level, unit))
 
 
-def split_level(level: Level, unit: str) -> tuple[str, str]:
+def split_level(level: BackfillLevel, unit: str) -> tuple[str, str]:
     """The value, and its interval or nothing."""
     exact = level.low == level.high
     return estimate_in_parts(level.value, None if exact else level.low, level.high, unit)
 
 
-def format_whole(course: Course) -> str:
+def format_whole(course: BackfillCourse) -> str:
     """The last TVM against the first, and whether anything on the way was real."""
     return add_in_brackets(*split_whole(course))
 
 
-def split_whole(course: Course) -> tuple[str, str]:
+def split_whole(course: BackfillCourse) -> tuple[str, str]:
     """The same, and its interval or nothing."""
     whole = course.whole
     if whole is None:
@@ -161,7 +161,7 @@ def split_whole(course: Course) -> tuple[str, str]:
     return "flat" if max(-whole.low, whole.high) <= FLAT else "unclear", bounds
 
 
-def list_failures(history: History) -> Iterator[tuple[str, str, str]]:
+def list_failures(history: BackfillHistory) -> Iterator[tuple[str, str, str]]:
     """What TVMs could not do, or could not be had for: experiment, TVM, what of it failed and why."""
     for (experiment, version), failed in history.failures.items():
         reasons = list(dict.fromkeys(" ".join(failure.error.split()) for failure in failed))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tvmdash.stats.pooled import Change, RunOfPairs
+from tvmdash.stats.pooled import PooledChange, RunOfPairs
 from tvmdash.structured import Stamp
 
 SCHEMA_VERSION = 1
@@ -65,7 +65,7 @@ class TriedSeries:
     title: str = ""
     name: str = ""
     runs: tuple[RunOfPairs, ...] = ()
-    change: Change | None = None
+    change: PooledChange | None = None
     unit: str = ""
 
     def is_known(self, until: float) -> bool:

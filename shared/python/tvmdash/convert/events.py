@@ -150,13 +150,6 @@ def names(values: Iterable[str]) -> Names:
     return Names(numpy.array(codes, dtype=numpy.int64), list(known))
 
 
-def constant(text: str, count: int) -> Names:
-    """A column that says the same `count` times."""
-    import numpy
-
-    return Names(numpy.zeros(count, dtype=numpy.int64), [text])
-
-
 def combine(*columns: Names) -> tuple[Ints, list[tuple[str, ...]]]:
     """The distinct rows of text columns side by side, and for each row which of them it is."""
     import numpy

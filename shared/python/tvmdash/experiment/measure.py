@@ -40,7 +40,7 @@ _log = logging.getLogger("experiment")
 
 
 @dataclass(frozen=True)
-class Job:
+class MeasuringJob:
     """One point of a task: how many samples at most, and whether it is to be profiled.
 
     one_core: it is timed on one core at a time, because it runs on one thread and its CPU time says how long it takes.
@@ -53,7 +53,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Task:
+class MeasuringTask:
     """What one process does: its points in order, with this engine, in this environment.
 
     side, pair: where it measures in turn with another process, which of the two it is, and the number of the pair.
@@ -62,7 +62,7 @@ class Task:
 
     engine: str
     environment: Mapping[str, str]
-    jobs: tuple[Job, ...]
+    jobs: tuple[MeasuringJob, ...]
     side: str | None = None
     pair: int | None = None
     alone: bool = True
@@ -72,10 +72,10 @@ class Task:
         common.write_json(folder / TASK_FILE, asdict(self), durable=False)
 
     @classmethod
-    def read(cls, folder: Path) -> Task:
+    def read(cls, folder: Path) -> MeasuringTask:
         """The task in `folder`."""
         value = common.read_json(folder / TASK_FILE)
-        return cls(**{**value, "jobs": tuple(Job(**job) for job in value["jobs"])})
+        return cls(**{**value, "jobs": tuple(MeasuringJob(**job) for job in value["jobs"])})
 
     @property
     def paired(self) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class _Contents:
         machine = {name: host[name] for name in _MACHINE}
         return cls({**machine, "environment": variables, "configs": configs}, FileHashes(folder.parent / HASHES_FILE))
 
-    def find(self, prepared: Prepared, job: Job, ran: Iterable[Code]) -> dict[str, str]:
+    def find(self, prepared: Prepared, job: MeasuringJob, ran: Iterable[Code]) -> dict[str, str]:
         """The fact about a point that was timed just now; nothing where it cannot be known."""
         if prepared.program is None:
             return {}
@@ -122,7 +122,7 @@ class _Sides:
 
 def measure(experiment: Measurable[Config], config: Config, measuring: MeasuringConfig, folder: Path) -> str:
     """Do the task in `folder` and leave the raw database beside it; how much was done, in words."""
-    task = Task.read(folder)
+    task = MeasuringTask.read(folder)
     engine = next(engine for engine in experiment.engines if engine.name == task.engine)
     known = {key(name_values(experiment.axes, point)): point for point in list_points(experiment, config)}
     host = hardware.facts()  # before the engine starts: TVM binds the thread that calls it to one core
@@ -158,7 +158,7 @@ def _measure_trial(
     config: Config,
     measuring: MeasuringConfig,
     capture: Capture,
-    asked: tuple[Point, Job, Task],
+    asked: tuple[Point, MeasuringJob, MeasuringTask],
     sides: _Sides | None,
 ) -> None:
     (point, job, task), turns, ran = asked, sides.turns if sides else None, dict[str, str]()
@@ -222,7 +222,9 @@ def _declare(experiment: Measurable[Config], prepared: Prepared) -> dict[str, An
     return {OWN: own} if own else {}
 
 
-def _describe_conditions(prepared: Prepared, task: Task, timing: Timing, samples: list[Sample]) -> dict[str, Any]:
+def _describe_conditions(
+    prepared: Prepared, task: MeasuringTask, timing: Timing, samples: list[Sample]
+) -> dict[str, Any]:
     """What two engines must have in common for their times to be compared."""
     return {
         "layout": prepared.layout,

@@ -25,7 +25,7 @@ IDENTITY = ("workload", "workload_args", "engine", "engine_config", "target", "b
 
 
 @dataclass(frozen=True)
-class Group:
+class PointGroup:
     """Points that are measured in the same processes, which are started with `environment`."""
 
     name: str
@@ -145,7 +145,7 @@ def _identity(point: Mapping[str, Any]) -> str:
     return json.dumps([columns[name] if name in columns else point[name] for name in IDENTITY], sort_keys=True)
 
 
-def group_points(experiment: Measurable[Config], points: Sequence[Point], config: Config) -> list[Group]:
+def group_points(experiment: Measurable[Config], points: Sequence[Point], config: Config) -> list[PointGroup]:
     """The points by processes, in the order of the author: one engine and one environment in each."""
     engines = {engine.name: engine for engine in experiment.engines}
     environments: dict[str, dict[str, str]] = {}
@@ -157,7 +157,7 @@ def group_points(experiment: Measurable[Config], points: Sequence[Point], config
         members.setdefault((point.group, point.engine, text), []).append(point)
     names = [_name(key, list(members)) for key in members]
     return [
-        Group(name, engines[engine], environments[text], tuple(inside))
+        PointGroup(name, engines[engine], environments[text], tuple(inside))
         for name, ((_, engine, text), inside) in zip(names, members.items(), strict=True)
     ]
 

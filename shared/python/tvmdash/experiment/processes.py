@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tvmdash.experiment import engine_store
-from tvmdash.experiment.measure import Job, Task
+from tvmdash.experiment.measure import MeasuringJob, MeasuringTask
 from tvmdash.experiment.paired.pairs import REFERENCE, TONIGHT
 from tvmdash.experiment.paired.partners import Conductor, describe_end, describe_limit, started
 from tvmdash.experiment.paired.reference import Reference
-from tvmdash.experiment.points import Group, key
+from tvmdash.experiment.points import PointGroup, key
 from tvmdash.trial_util import Timing
 
 MEASURE = "measure"
@@ -45,11 +45,11 @@ class Processes:
     count: int = 0
     numbers: dict[str, int] = field(default_factory=dict)
 
-    def measure(self, group: Group, jobs: tuple[Job, ...]) -> tuple[Path, str | None]:
+    def measure(self, group: PointGroup, jobs: tuple[MeasuringJob, ...]) -> tuple[Path, str | None]:
         """One process of tonight's alone: the folder that it left, and words where it did not come to its end."""
         folder = self._make_folder(f"process_{self.count}")
         self.count += 1
-        Task(group.engine.name, group.environment, jobs).write(folder)
+        MeasuringTask(group.engine.name, group.environment, jobs).write(folder)
         try:
             code = subprocess.run(
                 self._argv(folder), env=self._environment(group), check=False, timeout=self.minutes * 60
@@ -59,7 +59,7 @@ class Processes:
         return folder, describe_end(code, folder)
 
     def measure_pair(
-        self, group: Group, jobs: tuple[Job, ...], beside: frozenset[str], pair: int, order: random.Random
+        self, group: PointGroup, jobs: tuple[MeasuringJob, ...], beside: frozenset[str], pair: int, order: random.Random
     ) -> tuple[Path, str | None, Path]:
         """Two processes in turn, the reference's with the points `beside`: as `measure`, and the reference's folder."""
         assert self.reference is not None
@@ -67,8 +67,8 @@ class Processes:
         self.count += 1
         shared = tuple(job for job in jobs if key(job.point) in beside)
         alone = pair < COMPILED_ALONE
-        Task(group.engine.name, group.environment, jobs, TONIGHT, pair, alone).write(tonight)
-        Task(group.engine.name, group.environment, shared, REFERENCE, pair, alone).write(folder)
+        MeasuringTask(group.engine.name, group.environment, jobs, TONIGHT, pair, alone).write(tonight)
+        MeasuringTask(group.engine.name, group.environment, shared, REFERENCE, pair, alone).write(folder)
         environment = self._environment(group)
         other = self.reference.environment(environment)
         padding = [{"TVMDASH_PADDING": "x" * order.randrange(MOST_PADDING)} for _ in range(2)]
@@ -92,7 +92,7 @@ class Processes:
     def _argv(self, folder: Path) -> list[str]:
         return [sys.executable, str(self.script), MEASURE, str(self.config_dir), str(folder)]
 
-    def _environment(self, group: Group) -> Mapping[str, str]:
+    def _environment(self, group: PointGroup) -> Mapping[str, str]:
         engine = engine_store.find(self.setup, group.engine)
         path = [*filter(None, [engine.path, os.environ.get("PYTHONPATH", "")])]
         return {**os.environ, "PYTHONPATH": os.pathsep.join(path), **group.environment}

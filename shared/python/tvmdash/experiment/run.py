@@ -23,11 +23,11 @@ from tvmdash.errors import DashboardError
 from tvmdash.experiment import engine_store
 from tvmdash.experiment.config import MeasuringConfig
 from tvmdash.experiment.info import Measurable, Point
-from tvmdash.experiment.measure import Job
+from tvmdash.experiment.measure import MeasuringJob
 from tvmdash.experiment.paired.pairs import CPU, combine, match_pairs
 from tvmdash.experiment.paired.reference import read_reference
 from tvmdash.experiment.per_operator import is_asked
-from tvmdash.experiment.points import Group, group_points, key, name_values, plan_points
+from tvmdash.experiment.points import PointGroup, group_points, key, name_values, plan_points
 from tvmdash.experiment.processes import Processes
 from tvmdash.experiment.rounds import count_samples_of_next, is_affordable, is_pair_wanted, is_wanted
 from tvmdash.measure.capture import Trial, read_trials
@@ -67,26 +67,26 @@ class _Run(Generic[Config]):
         """What earlier nights measured beside the reference; see `Reference`."""
         return self.processes.reference.measured if self.processes.reference else {}
 
-    def jobs(self, group: Group, number: int) -> tuple[Job, ...]:
+    def jobs(self, group: PointGroup, number: int) -> tuple[MeasuringJob, ...]:
         """What is still to be measured of the group in this round, in an order of this round's."""
         jobs = [job for point in group.points if (job := self._job(group, point)) is not None]
         _draw(group.name, number).shuffle(jobs)
         return tuple(jobs)
 
-    def _job(self, group: Group, point: Point) -> Job | None:
+    def _job(self, group: PointGroup, point: Point) -> MeasuringJob | None:
         name = name_values(self.experiment.axes, point)
         trials, repeat = self.trials.get(key(name), []), self.measuring.repeat
         one_core = self.experiment.clock(point, self.config) == CPU
         profile = not trials or is_asked(self.config)
         if self.is_paired(group, point):
             wanted = is_pair_wanted(trials, self.ratio(point), self.measuring.precision, self.measured)
-            return Job(name, repeat, profile=profile, one_core=one_core) if wanted else None
+            return MeasuringJob(name, repeat, profile=profile, one_core=one_core) if wanted else None
         if not is_wanted(trials, self.measuring.precision) or (point.once and trials):
             return None
         samples = 1 if point.once else count_samples_of_next(trials, repeat)
-        return Job(name, samples, profile=profile)
+        return MeasuringJob(name, samples, profile=profile)
 
-    def is_paired(self, group: Group, point: Point) -> bool:
+    def is_paired(self, group: PointGroup, point: Point) -> bool:
         """Whether the point is measured beside the reference."""
         possible = self.processes.reference is not None and group.engine.pairable
         known = key(name_values(self.experiment.axes, point)) not in self.lone
@@ -98,7 +98,7 @@ class _Run(Generic[Config]):
         pairs = match_pairs(self.trials.get(name, []), self.of_reference.get(name, []))
         return combine(pairs.get(name, []), self.experiment.clock(point, self.config))
 
-    def affordable(self, group: Group, others: Sequence[Group], number: int) -> bool:
+    def affordable(self, group: PointGroup, others: Sequence[PointGroup], number: int) -> bool:
         """Whether another process of the group would end within `max_minutes`; the first one always may begin.
 
         Where a reference is measured, `others` that take less time have all the pairs that they need at least first.
@@ -109,7 +109,7 @@ class _Run(Generic[Config]):
         finished = [other.name for other in others if not self.jobs(other, number)]
         return is_affordable(group.name, self.took_s, self.times, least, left_s, finished)
 
-    def measure(self, group: Group, jobs: tuple[Job, ...], number: int) -> int:
+    def measure(self, group: PointGroup, jobs: tuple[MeasuringJob, ...], number: int) -> int:
         """One process, or a pair of them; how many trials of tonight's it began."""
         points = {key(name_values(self.experiment.axes, point)): point for point in group.points}
         beside = frozenset(key(job.point) for job in jobs if self.is_paired(group, points[key(job.point)]))
@@ -176,7 +176,7 @@ def run(
     return _format_status(going, points=len(points))
 
 
-def _run_rounds(going: _Run[Config], groups: Sequence[Group]) -> None:
+def _run_rounds(going: _Run[Config], groups: Sequence[PointGroup]) -> None:
     left = [group for group in groups if _is_there(going, group)]
     for number in range(going.rounds):
         random.Random(f"{_read_seed()} {number}").shuffle(left)
@@ -188,14 +188,14 @@ def _run_rounds(going: _Run[Config], groups: Sequence[Group]) -> None:
                 left.remove(group)  # a process that begins no point at all would do so again
 
 
-def _is_there(going: _Run[Config], group: Group) -> bool:
+def _is_there(going: _Run[Config], group: PointGroup) -> bool:
     engine = engine_store.find(going.experiment.folder / "setup", group.engine)
     if engine.reason:
         going.ended[group.name] = f"the engine {group.engine.name} is not installed: {engine.reason}"
     return not engine.reason
 
 
-def _name_points(experiment: Measurable[Config], group: Group) -> list[dict[str, Any]]:
+def _name_points(experiment: Measurable[Config], group: PointGroup) -> list[dict[str, Any]]:
     return [name_values(experiment.axes, point) for point in group.points]
 
 

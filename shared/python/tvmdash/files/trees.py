@@ -87,7 +87,7 @@ _MOST_PATH_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TreeEntry:
     """A file, folder or link in a tree: where in it, what lstat(2) says, and what it says itself if it is a link."""
 
     folder: str
@@ -118,11 +118,11 @@ class Tree:
     """What lies below `root`, each folder before what is in it, in order of names; `problems` say what is left out."""
 
     root: Path
-    entries: tuple[Entry, ...]
+    entries: tuple[TreeEntry, ...]
     problems: tuple[Problem, ...]
 
     @property
-    def files(self) -> list[Entry]:
+    def files(self) -> list[TreeEntry]:
         """The regular files."""
         return [entry for entry in self.entries if entry.is_file]
 
@@ -132,12 +132,12 @@ class Tree:
         return sum(entry.status.st_size for entry in self.entries if entry.is_file)
 
 
-def walk(root: Path, limits: Bounds = USUAL, leaves_out: Callable[[Entry], bool] | None = None) -> Tree:
+def walk(root: Path, limits: Bounds = USUAL, leaves_out: Callable[[TreeEntry], bool] | None = None) -> Tree:
     """What lies below the folder `root`, which may itself be a link to one; nothing where there is none.
 
     What `leaves_out` is true of is left out with all below it, and is no problem.
     """
-    entries, problems = list[Entry](), list[Problem]()
+    entries, problems = list[TreeEntry](), list[Problem]()
     waiting, size_bytes, path_bytes = [("", 0)], 0, 0
     with _Opener(root) as opener:
         while waiting:
@@ -166,9 +166,9 @@ def walk(root: Path, limits: Bounds = USUAL, leaves_out: Callable[[Entry], bool]
     return Tree(root, tuple(entries), tuple(problems))
 
 
-def _list(opener: _Opener, folder: str, most: int) -> tuple[list[Entry], list[Problem], bool]:
+def _list(opener: _Opener, folder: str, most: int) -> tuple[list[TreeEntry], list[Problem], bool]:
     """At most so many entries of one folder in order of names, what cannot be looked at, and whether that is all."""
-    entries, problems, is_whole = list[Entry](), list[Problem](), True
+    entries, problems, is_whole = list[TreeEntry](), list[Problem](), True
     try:
         descriptor = opener.open(folder)
         with os.scandir(descriptor) as listing:
@@ -180,7 +180,7 @@ def _list(opener: _Opener, folder: str, most: int) -> tuple[list[Entry], list[Pr
             try:
                 status = item.stat(follow_symlinks=False)
                 target = os.readlink(item.name, dir_fd=descriptor) if stat.S_ISLNK(status.st_mode) else ""
-                entries.append(Entry(folder, item.name, status, target))
+                entries.append(TreeEntry(folder, item.name, status, target))
             except FileNotFoundError:
                 pass  # somebody removed it meanwhile
             except OSError as error:
@@ -193,7 +193,7 @@ def _list(opener: _Opener, folder: str, most: int) -> tuple[list[Entry], list[Pr
     return entries, problems, is_whole
 
 
-def _find_fault(entry: Entry, depth: int, limits: Bounds, size_bytes: int) -> Problem | None:
+def _find_fault(entry: TreeEntry, depth: int, limits: Bounds, size_bytes: int) -> Problem | None:
     if not (entry.is_file or entry.is_folder or entry.is_link):
         kind = _SPECIAL.get(stat.S_IFMT(entry.status.st_mode), "of an unknown kind")
         return Problem(entry.path, Fault.SPECIAL, f"is {kind}")

@@ -21,7 +21,7 @@ class Phase(NamedTuple):
 _recorded: ContextVar[list[Phase] | None] = ContextVar("recorded", default=None)
 
 
-class Span:
+class PhaseSpan:
     """Of use once, as a context; a phase from its begin to its end."""
 
     __slots__ = ("_begun", "_name", "_start_ns")
@@ -39,12 +39,12 @@ class Span:
             recorded.append(Phase(self._name, self._start_ns, duration_ns))
 
 
-def phase(name: str) -> Span:
+def phase(name: str) -> PhaseSpan:
     """The time until the end of the block, or until what it raises, is a phase; phases may lie in one another.
 
     It costs two microseconds: put it around steps, never between two clock reads.
     """
-    return Span(name)
+    return PhaseSpan(name)
 
 
 def record() -> None:

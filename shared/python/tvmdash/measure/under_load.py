@@ -27,7 +27,7 @@ class WatchedCard(Protocol):
 
 
 @dataclass(frozen=True)
-class Reading:
+class LoadReading:
     """After so many calls: the counter, and what throttles the card."""
 
     calls: int
@@ -49,18 +49,18 @@ def watch_card(card: WatchedCard, call: Callable[[], object], wait: Callable[[],
     return {**energy, **({THROTTLED: throttled} if throttled else {})}
 
 
-def _read_under_load(card: WatchedCard, call: Callable[[], object], wait: Callable[[], object]) -> list[Reading]:
+def _read_under_load(card: WatchedCard, call: Callable[[], object], wait: Callable[[], object]) -> list[LoadReading]:
     begun = time.monotonic()
     call()
     wait()
     batch = max(1, round(BATCH_S / (time.monotonic() - begun)))
-    calls, readings = 1, list[Reading]()
+    calls, readings = 1, list[LoadReading]()
     while time.monotonic() < begun + LEAST_S:
         for _ in range(batch):
             call()
         wait()
         calls += batch
-        readings.append(Reading(calls, card.read_energy_mj(), card.read_throttles()))
+        readings.append(LoadReading(calls, card.read_energy_mj(), card.read_throttles()))
     return readings
 
 
@@ -73,7 +73,7 @@ def check_undisturbed(card: WatchedCard) -> None:
         raise DashboardError(f"other programs use the card (process {', '.join(map(str, strangers))})")
 
 
-def find_energy(readings: Sequence[Reading]) -> float:
+def find_energy(readings: Sequence[LoadReading]) -> float:
     """Millijoules a call between the counter's first step and its last; DashboardError where it does not say."""
     counted = [(reading.calls, reading.energy_mj) for reading in readings if reading.energy_mj is not None]
     if not counted or len(counted) < len(readings):

@@ -13,7 +13,6 @@ import numpy as np
 
 from tvmdash.errors import DashboardError
 from tvmdash.networks.ops import (
-    STATISTICS,
     Add,
     Array,
     BatchNorm,
@@ -69,10 +68,6 @@ class Network:
             for node in self.nodes
             for suffix, shape in node.op.weights(*(shapes[name] for name in node.inputs)).items()
         }
-
-    def parameter_count(self) -> int:
-        """Trainable numbers, as papers count them: batch-norm statistics are left out."""
-        return sum(math.prod(shape) for name, shape in self.weight_shapes().items() if not name.endswith(STATISTICS))
 
 
 INITIALISERS: Mapping[str, Callable[[np.random.Generator, Shape], Array]] = {

@@ -17,7 +17,7 @@ _DIGESTS_FILE = "drawn.json"
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnFile:
     """Names of the pictures that were drawn now, left as they were, removed."""
 
     drawn: tuple[str, ...]
@@ -25,7 +25,7 @@ class Drawn:
     removed: tuple[str, ...]
 
 
-def draw_changed(plots: Mapping[str, Plot | Course], folder: Path) -> Drawn:
+def draw_changed(plots: Mapping[str, Plot | Course], folder: Path) -> DrawnFile:
     """Make `folder` hold NAME.svg for each of `plots` and no other picture of an earlier call.
 
     The renderer, a second of imports, is loaded only where something is to be drawn.
@@ -47,7 +47,7 @@ def draw_changed(plots: Mapping[str, Plot | Course], folder: Path) -> Drawn:
         _find_picture(folder, name).unlink(missing_ok=True)
     if stale or removed:
         common.write_json(folder / _DIGESTS_FILE, digests)
-    return Drawn(tuple(stale), tuple(name for name in plots if name not in stale), tuple(removed))
+    return DrawnFile(tuple(stale), tuple(name for name in plots if name not in stale), tuple(removed))
 
 
 def _find_picture(folder: Path, name: str) -> Path:

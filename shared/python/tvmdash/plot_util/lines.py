@@ -48,7 +48,7 @@ _DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (6, 1.5, 1.5, 1.5)))
 
 
 @dataclass(frozen=True)
-class _Trace:
+class _LineTrace:
     """A line as it is drawn: days since 1970 UTC and values, NaN where it is interrupted."""
 
     label: str
@@ -87,7 +87,7 @@ def draw_lines(canvas: Canvas, plot: Longitudinal) -> None:
     axes.set_xlabel("night (UTC)")
 
 
-def _traces_of(plot: Longitudinal) -> tuple[list[_Trace], list[str]]:
+def _traces_of(plot: Longitudinal) -> tuple[list[_LineTrace], list[str]]:
     """What there is to draw, and what must be said about the rest."""
     lines = lines_in_window(plot)
     days_of = {stamp: parse_stamp(stamp).timestamp() / 86400 for stamp in {s for line in lines for s in line.stamps}}
@@ -105,7 +105,7 @@ def _traces_of(plot: Longitudinal) -> tuple[list[_Trace], list[str]]:
     return traces[:MAX_LINES], notes
 
 
-def _trace_of(line: Line, days_of: dict[str, float], limit: int, *, with_band: bool) -> _Trace | None:
+def _trace_of(line: Line, days_of: dict[str, float], limit: int, *, with_band: bool) -> _LineTrace | None:
     import numpy as np
 
     days = np.array([days_of[stamp] for stamp in line.stamps], dtype=float)
@@ -121,7 +121,7 @@ def _trace_of(line: Line, days_of: dict[str, float], limit: int, *, with_band: b
     days_kept, values_kept, *band = (column[kept] for column in columns)
     span = (band[0], band[1]) if len(band) == 2 else None
     last = (float(days[there[-1]]), float(values[there[-1]]))
-    return _Trace(line.label, days_kept, values_kept, span, last, float(np.median(values[there])))
+    return _LineTrace(line.label, days_kept, values_kept, span, last, float(np.median(values[there])))
 
 
 def _numbers(values: Sequence[float | None]) -> Floats:
@@ -132,7 +132,7 @@ def _numbers(values: Sequence[float | None]) -> Floats:
 
 
 def _draw_panel(
-    axes: Axes, panel: Sequence[_Trace], plot: Longitudinal, limits: tuple[float, float], colours: Colours
+    axes: Axes, panel: Sequence[_LineTrace], plot: Longitudinal, limits: tuple[float, float], colours: Colours
 ) -> None:
     import numpy as np
 
@@ -155,7 +155,7 @@ def _draw_panel(
     _name_ends(axes, panel, colours)
 
 
-def _draw_trace(axes: Axes, trace: _Trace, colour: Any, index: int, siblings: int) -> None:
+def _draw_trace(axes: Axes, trace: _LineTrace, colour: Any, index: int, siblings: int) -> None:
     import numpy as np
 
     if trace.band is not None:
@@ -169,7 +169,7 @@ def _draw_trace(axes: Axes, trace: _Trace, colour: Any, index: int, siblings: in
     axes.plot([trace.last[0]], [trace.last[1]], markersize=5.5, zorder=5, **style)
 
 
-def _name_ends(axes: Axes, panel: Sequence[_Trace], colours: Colours) -> None:
+def _name_ends(axes: Axes, panel: Sequence[_LineTrace], colours: Colours) -> None:
     """Each line's name and last value right of the axes, at its height or as near as there is room."""
     ends = axes.transData.transform([trace.last for trace in panel])
     heights = axes.transAxes.inverted().transform(ends)[:, 1].tolist()
@@ -182,7 +182,7 @@ def _name_ends(axes: Axes, panel: Sequence[_Trace], colours: Colours) -> None:
         axes.text(1.045, height_of_name, _format_end(trace), transform=axes.transAxes, va="center_baseline", fontsize=8)
 
 
-def _format_end(trace: _Trace) -> str:
+def _format_end(trace: _LineTrace) -> str:
     return f"{elide(trace.label, LABEL_COLUMNS)}  {three_digits(trace.last[1])}"
 
 

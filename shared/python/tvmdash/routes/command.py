@@ -14,7 +14,7 @@ from tvmdash.contracts.routes import RouteState, format_fault, format_held, read
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.routes.budget import Budget
-from tvmdash.routes.config import Kind, Owner, Route, Routing, read_routing
+from tvmdash.routes.config import Owner, Route, RouteKind, Routing, read_routing
 from tvmdash.routes.deliver import SENDERS, Told
 from tvmdash.routes.message import Event, Item, Message
 from tvmdash.routes.service import tell_routes
@@ -108,7 +108,7 @@ def _test(home: Home, routes: Sequence[Route]) -> int:
     code = _OK
     for route in routes:
         try:
-            if route.kind is Kind.SLACK:
+            if route.kind is RouteKind.SLACK:
                 sys.stdout.write(f"{route.name}: {_test_slack(home, route)}\n")
                 continue
             sender = SENDERS[route.kind](route, home.root)
@@ -131,7 +131,7 @@ def _test_slack(home: Home, route: Route) -> str:
 
 
 def _say_where(route: Route) -> str:
-    if route.kind is Kind.EMAIL:
+    if route.kind is RouteKind.EMAIL:
         return f" Sent to {format_list(route.to or (route.sender,), 5)}."
     return ""
 
@@ -144,7 +144,7 @@ def _make_test(route: Route, home: Home) -> Message:
         night=common.stamp_of(common.utc_now()),
         title=f"Test of the route {route.name}",
         items=(Item("", lines),),
-        people=() if route.to or route.kind is not Kind.EMAIL else (route.sender,),
+        people=() if route.to or route.kind is not RouteKind.EMAIL else (route.sender,),
         home=str(home.root),
     )
 

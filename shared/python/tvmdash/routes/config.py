@@ -30,7 +30,7 @@ _CHANNEL = re.compile(r"[CGD][A-Z0-9]{7,20}", re.ASCII)
 _SERVER = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9.-]{0,252})|\[[0-9a-fA-F:]+\])(?::(\d{1,5}))?", re.ASCII)
 
 
-class Kind(enum.StrEnum):
+class RouteKind(enum.StrEnum):
     """What a route is."""
 
     EMAIL = "email"
@@ -49,15 +49,15 @@ class Security(enum.StrEnum):
 
 
 _PORTS = {Security.STARTTLS: 587, Security.TLS: 465, Security.NONE: 25}
-_SECRETS = {Kind.GITHUB: DEFAULT_FILE, Kind.SLACK: "~/.config/tvmdash/slack_token"}
-_OF_KIND: Mapping[Kind, tuple[str, ...]] = {
-    Kind.EMAIL: ("server", "security", "user", "from", "to"),
-    Kind.WEBHOOK: ("url",),
-    Kind.GITHUB: ("repository", "labels"),
-    Kind.SLACK: ("channel",),
-    Kind.APPRISE: (),
+_SECRETS = {RouteKind.GITHUB: DEFAULT_FILE, RouteKind.SLACK: "~/.config/tvmdash/slack_token"}
+_OF_KIND: Mapping[RouteKind, tuple[str, ...]] = {
+    RouteKind.EMAIL: ("server", "security", "user", "from", "to"),
+    RouteKind.WEBHOOK: ("url",),
+    RouteKind.GITHUB: ("repository", "labels"),
+    RouteKind.SLACK: ("channel",),
+    RouteKind.APPRISE: (),
 }
-_THREADED = (Kind.GITHUB, Kind.SLACK)
+_THREADED = (RouteKind.GITHUB, RouteKind.SLACK)
 """What keeps one thread or issue for each incident."""
 _IN_THREADS = ("digest", "quiet_hours", "time_zone", "wake")
 """What such a route lacks: there is a digest in neither."""
@@ -74,7 +74,7 @@ class Route:
     """
 
     name: str
-    kind: Kind
+    kind: RouteKind
     at_once: frozenset[Level] = frozenset({Level.REGRESSION})
     digest: frozenset[Level] = frozenset()
     wake: frozenset[Level] = frozenset()
@@ -168,13 +168,13 @@ def _read_route(name: str, fields: Any, shown: str, faults: list[str]) -> Route 
     except ConfigError as error:
         faults += error.faults
         return None
-    found = [*_find_name_faults(name), *_find_faults(Kind(given["kind"]), given, fields)]
+    found = [*_find_name_faults(name), *_find_faults(RouteKind(given["kind"]), given, fields)]
     faults += [f"{shown}: {where}{fault}" for fault in found]
     return None if found else _make_route(name, given)
 
 
 def _make_route(name: str, given: Mapping[str, Any]) -> Route:
-    kind, security = Kind(given["kind"]), Security(given["security"])
+    kind, security = RouteKind(given["kind"]), Security(given["security"])
     server = _SERVER.fullmatch(given["server"])
     quiet = parse_quiet_hours(given["quiet_hours"], given["time_zone"]) if given["quiet_hours"] else None
     return Route(
@@ -204,7 +204,7 @@ def _find_name_faults(name: str) -> Iterator[str]:
         yield ": invalid route name. Use up to 40 letters, digits, '-', '_', '.', starting with a letter or digit."
 
 
-def _find_faults(kind: Kind, given: Mapping[str, Any], stated: Mapping[str, Any]) -> Iterator[str]:
+def _find_faults(kind: RouteKind, given: Mapping[str, Any], stated: Mapping[str, Any]) -> Iterator[str]:
     """What is wrong with a route beyond the types of its fields; each begins with the field."""
     own = {name for names in _OF_KIND.values() for name in names} - set(_OF_KIND[kind])
     own |= set(_IN_THREADS) if kind in _THREADED else set()
@@ -284,11 +284,11 @@ def _find_apprise_faults(given: Mapping[str, Any]) -> Iterator[str]:
 
 
 _FAULTS = {
-    Kind.EMAIL: _find_email_faults,
-    Kind.WEBHOOK: _find_webhook_faults,
-    Kind.GITHUB: _find_github_faults,
-    Kind.SLACK: _find_slack_faults,
-    Kind.APPRISE: _find_apprise_faults,
+    RouteKind.EMAIL: _find_email_faults,
+    RouteKind.WEBHOOK: _find_webhook_faults,
+    RouteKind.GITHUB: _find_github_faults,
+    RouteKind.SLACK: _find_slack_faults,
+    RouteKind.APPRISE: _find_apprise_faults,
 }
 
 

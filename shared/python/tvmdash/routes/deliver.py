@@ -16,7 +16,7 @@ from tvmdash.home_secrets import find_secrets_of_home
 from tvmdash.routes.apprise import open_apprise
 from tvmdash.routes.budget import Budget
 from tvmdash.routes.channel import open_channel
-from tvmdash.routes.config import Kind, Route
+from tvmdash.routes.config import Route, RouteKind
 from tvmdash.routes.github import format_address, open_issues
 from tvmdash.routes.mail import open_mail
 from tvmdash.routes.message import Event, Message
@@ -44,12 +44,12 @@ class Sender(Protocol):
         ...
 
 
-SENDERS: Mapping[Kind, Callable[[Route, Path], Sender]] = {
-    Kind.EMAIL: open_mail,
-    Kind.WEBHOOK: open_webhook,
-    Kind.GITHUB: open_issues,
-    Kind.APPRISE: open_apprise,
-    Kind.SLACK: open_channel,
+SENDERS: Mapping[RouteKind, Callable[[Route, Path], Sender]] = {
+    RouteKind.EMAIL: open_mail,
+    RouteKind.WEBHOOK: open_webhook,
+    RouteKind.GITHUB: open_issues,
+    RouteKind.APPRISE: open_apprise,
+    RouteKind.SLACK: open_channel,
 }
 """What opens each kind; incidents are told in Slack by stat_alerts, in threads."""
 
@@ -197,7 +197,7 @@ class _Work:
         return Told(self._sent, state, (*notes, *self._notes))
 
     def _list_discussions(self, entries: Sequence[Entry]) -> dict[str, str]:
-        if self._route.kind is not Kind.GITHUB:
+        if self._route.kind is not RouteKind.GITHUB:
             return {}
         numbers = {incident_of(entry.key): entry.remote for entry in entries if entry.remote}
         return {incident: format_address(self._route, number) for incident, number in numbers.items() if incident}

@@ -9,7 +9,7 @@ from tvmdash.dashboard_info import VARIANT_SIGN, experiment_of, host_of
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import MACHINE, Incident
 from tvmdash.records.metrics import CHANGED
-from tvmdash.routes.config import Kind, Owner, Route, Routing
+from tvmdash.routes.config import Owner, Route, RouteKind, Routing
 from tvmdash.series.across import strip_host
 from tvmdash.verdict import Level
 
@@ -56,7 +56,7 @@ def is_for(route: Route, owners: Sequence[Owner], incident: Incident) -> bool:
     return not named or bool(find_owners(named, incident))
 
 
-def is_pinged_by(owner: Owner, kind: Kind, route: str, routing: Routing, *, main: bool = False) -> bool:
+def is_pinged_by(owner: Owner, kind: RouteKind, route: str, routing: Routing, *, main: bool = False) -> bool:
     """Whether this route of that kind pings the owner: one alone does.
 
     It is the first that the owner names, else `main`, which has no name, where there is one, else the first that
@@ -68,9 +68,9 @@ def is_pinged_by(owner: Owner, kind: Kind, route: str, routing: Routing, *, main
     return next(iter([*own, *([""] if main else []), *for_all]), None) == route
 
 
-def list_people(owners: Sequence[Owner], kind: Kind) -> tuple[str, ...]:
+def list_people(owners: Sequence[Owner], kind: RouteKind) -> tuple[str, ...]:
     """Their names on routes of that kind, each once."""
-    names = {Kind.SLACK: "slack", Kind.EMAIL: "email", Kind.GITHUB: "github"}
+    names = {RouteKind.SLACK: "slack", RouteKind.EMAIL: "email", RouteKind.GITHUB: "github"}
     lists = (getattr(owner, names[kind]) for owner in owners) if kind in names else ()
     return tuple(dict.fromkeys(person for people in lists for person in people))
 

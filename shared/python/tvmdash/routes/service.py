@@ -14,7 +14,7 @@ from tvmdash.failures import list_failures
 from tvmdash.files import lock
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
-from tvmdash.routes.config import Kind, Route, Routing, read_routing
+from tvmdash.routes.config import Route, RouteKind, Routing, read_routing
 from tvmdash.routes.deliver import Told, tell_route
 from tvmdash.routes.plan import Situation
 from tvmdash.routes.record import Record
@@ -30,7 +30,7 @@ def tell_routes(home: Home, night: str, moment: datetime.datetime | None = None)
     What goes wrong with a route is in what is returned, and raises nothing.
     """
     routing = read_routing(home)
-    routes = [route for route in routing.routes.values() if route.kind is not Kind.SLACK]
+    routes = [route for route in routing.routes.values() if route.kind is not RouteKind.SLACK]
     output = home.output(SUBSYSTEM)
     output.mkdir(parents=True, exist_ok=True)
     held = lock.take(output / _LOCK, within_s=_LOCK_S)

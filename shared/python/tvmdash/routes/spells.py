@@ -15,7 +15,7 @@ from tvmdash.contracts.routes import THREADS, RouteState
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.files import lock
-from tvmdash.routes.config import Kind, Route, Routing
+from tvmdash.routes.config import Route, RouteKind, Routing
 from tvmdash.routes.deliver import Told, send_due
 from tvmdash.routes.message import Event, Item, Message
 from tvmdash.routes.plan import Due, make_identity
@@ -112,7 +112,7 @@ def list_watching(home: Home, routing: Routing) -> list[Route]:
     """The routes that no owner names, or all where each is an owner's; and the Slack channel of stat_alerts."""
     named = {name for owner in routing.owners for name in owner.routes}
     routes = [route for name, route in routing.routes.items() if name not in named] or list(routing.routes.values())
-    channels = {route.channel for route in routes if route.kind is Kind.SLACK}
+    channels = {route.channel for route in routes if route.kind is RouteKind.SLACK}
     own = _find_channel(home)
     return [*routes, own] if own and own.channel not in channels else routes
 
@@ -127,7 +127,7 @@ def _find_channel(home: Home) -> Route | None:
     channel, file = str(fields.get("channel") or ""), str(fields.get("token_file") or DEFAULT_FILE)
     if fields.get("active") is not True or not channel:
         return None
-    return Route(THREADS, Kind.SLACK, channel=channel, secret_file=file)
+    return Route(THREADS, RouteKind.SLACK, channel=channel, secret_file=file)
 
 
 def _record_file(home: Home, route: Route) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
@@ -24,7 +23,6 @@ from tvmdash.text import clean, escape_markdown, format_list
 from tvmdash.verdict import NightVerdict
 
 _COLUMNS, _NAMED = 78, 5
-_LINK = re.compile(r"https?://\S+", re.ASCII)
 
 
 def size_of(incident: Incident) -> float:

@@ -31,7 +31,7 @@ Columns = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Point:
+class PackedPoint:
     """One point of the series with a number; None is unknown."""
 
     number: int
@@ -45,7 +45,7 @@ class Point:
     content: int | None = None
 
 
-def pack(points: Iterable[Point]) -> bytes:
+def pack(points: Iterable[PackedPoint]) -> bytes:
     """The points of one night; of several with the same number the last one counts."""
     last = {point.number: point for point in points}
     return b"".join(

@@ -155,16 +155,16 @@ class Store:
         self._connection.execute("INSERT INTO builds VALUES (?, ?, ?, ?, ?, ?)", build)
         self._put(experiment, stamp, [self._point(point) for point in night.values()])
 
-    def _put(self, experiment: str, stamp: str, points: Sequence[packed.Point]) -> None:
+    def _put(self, experiment: str, stamp: str, points: Sequence[packed.PackedPoint]) -> None:
         """One night's points, in both forms that they are read in."""
         rows = ((p.number, stamp, p.value, p.std, p.low, p.high, p.samples, p.code, p.alike, p.content) for p in points)
         self._connection.executemany("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
         self._connection.execute("INSERT INTO packed VALUES (?, ?, ?)", (experiment, stamp, packed.pack(points)))
 
-    def _point(self, point: records.PointValue) -> packed.Point:
+    def _point(self, point: records.PointValue) -> packed.PackedPoint:
         code, content = (code_number(str(text)) if text else None for text in (point.code, point.content))
         measured = (point.value, point.low, point.high, point.std, point.samples)
-        return packed.Point(self._number(point), *measured, code, point.alike, content)
+        return packed.PackedPoint(self._number(point), *measured, code, point.alike, content)
 
     def _number(self, point: records.PointValue) -> int:
         """The series of the point, which is as its newest declaration says; to get a unit is not to change it."""

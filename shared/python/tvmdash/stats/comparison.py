@@ -23,7 +23,7 @@ _SAME = 1e-12
 
 
 @dataclass(frozen=True)
-class Difference:
+class ComparedDifference:
     """B against A, from rounds that measured both: `effect` is a fraction (0.05: B is 5 % larger).
 
     The median of the rounds' ratios, `low` and `high` bound it with 95 % confidence; of fewer than NAMED_ROUNDS no
@@ -39,7 +39,7 @@ class Difference:
     real: bool = False
 
 
-def find_differences(series: Sequence[Sequence[tuple[float, float]]]) -> list[Difference | None]:
+def find_differences(series: Sequence[Sequence[tuple[float, float]]]) -> list[ComparedDifference | None]:
     """For each series' rounds, as (A, B), its difference; None where a value is not positive or rounds are too few.
 
     Real is what a permutation test of the ratios' signs, round by round and over all series at once, admits at 5 %:
@@ -57,10 +57,10 @@ def find_differences(series: Sequence[Sequence[tuple[float, float]]]) -> list[Di
     return [_make_difference(ratios[at], p[at]) if at in ratios else None for at in range(len(series))]
 
 
-def _make_difference(ratios: Sequence[float], p: float) -> Difference:
+def _make_difference(ratios: Sequence[float], p: float) -> ComparedDifference:
     middle = statistics.median(ratios)
     low, high = interval(ratios) if len(ratios) >= NAMED_ROUNDS else mean_interval(ratios)
-    return Difference(math.expm1(middle), math.expm1(low), math.expm1(high), p, len(ratios), real=p <= ERROR)
+    return ComparedDifference(math.expm1(middle), math.expm1(low), math.expm1(high), p, len(ratios), real=p <= ERROR)
 
 
 def _holm(p: Mapping[int, float]) -> set[int]:

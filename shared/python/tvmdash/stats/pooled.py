@@ -30,7 +30,7 @@ class RunOfPairs:
 
 
 @dataclass(frozen=True)
-class Change:
+class PooledChange:
     """The candidate against the base: `effect` is a fraction (0.05: 5 % more), `low` and `high` bound it with 95 %.
 
     within: how far the interval reaches from the effect. visible: the least change that would have been called real.
@@ -67,7 +67,7 @@ class _Mean:
         return two_sided(self.log / self.error, self.degrees)
 
 
-def find_changes(series: Sequence[Sequence[RunOfPairs]]) -> list[Change | None]:
+def find_changes(series: Sequence[Sequence[RunOfPairs]]) -> list[PooledChange | None]:
     """For each series' runs its change; None where there are fewer than two pairs, which say nothing of the noise."""
     means = [_pool(runs) for runs in series]
     level = _level_for(sum(mean is not None for mean in means))
@@ -88,9 +88,9 @@ def _level_for(count: int) -> float:
     return -math.expm1(math.log1p(-ERROR) / max(1, count))
 
 
-def _make_change(mean: _Mean, level: float) -> Change:
+def _make_change(mean: _Mean, level: float) -> PooledChange:
     reach = t_975(mean.degrees) * mean.error
-    return Change(
+    return PooledChange(
         math.expm1(mean.log),
         math.expm1(mean.log - reach),
         math.expm1(mean.log + reach),

@@ -58,7 +58,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedRows:
     """What is asked of a source: the columns of each table, and nanoseconds between which timed rows must lie.
 
     A source may give more columns, and rows outside of `begin_ns` to `end_ns`; it never gives less.

@@ -15,7 +15,7 @@ from typing import Any
 from tvmdash.errors import DashboardError
 from tvmdash.text import format_bytes, format_quantity
 from tvmdash.traces.connection import Connection, connect
-from tvmdash.traces.differences import Difference, find_difference
+from tvmdash.traces.differences import TraceDifference, find_difference
 from tvmdash.traces.export.converters import CONVERTERS
 from tvmdash.traces.filters import CHOICES, Filters, Straddle, Window, escape
 from tvmdash.traces.findings import Finding, find_findings
@@ -275,11 +275,11 @@ def _findings_arguments(parser: argparse.ArgumentParser) -> None:
     add_filters(parser)
 
 
-def _find_share(compared: Difference) -> float | None:
+def _find_share(compared: TraceDifference) -> float | None:
     return compared.unexplained_ns * 100 / compared.change_ns if compared.change_ns else None
 
 
-def _format_sentences(compared: Difference) -> Iterator[str]:
+def _format_sentences(compared: TraceDifference) -> Iterator[str]:
     first, last = (format_quantity(value, "ns") for value in (compared.before_ns, compared.after_ns))
     change = _format_signed(compared.change_ns)
     yield f"{len(compared.points)} common points take {first} before and {last} after: {change}."

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tvmdash.errors import DashboardError
-from tvmdash.traces.batches import Batch, Wanted
+from tvmdash.traces.batches import Batch, WantedRows
 from tvmdash.traces.cursor import Cursor, RowFactory
 from tvmdash.traces.dbapi import ERRORS, INSTEAD, NotSupportedError, Parameters, ProgrammingError
 from tvmdash.traces.duck import DuckEngine, DuckResult
@@ -19,7 +19,7 @@ from tvmdash.traces.filters import (
     OF_EVENTS,
     ChosenProcess,
     Filters,
-    Span,
+    TimeSpan,
     format_literal,
     format_selection,
     is_absolute,
@@ -29,7 +29,7 @@ from tvmdash.traces.filters import (
     resolve_moment,
 )
 from tvmdash.traces.planning import Planner
-from tvmdash.traces.readers.reach import BOUNDED, EVERYTHING, Names, Reach
+from tvmdash.traces.readers.reach import BOUNDED, EVERYTHING, Reach, ReachNames
 from tvmdash.traces.readers.rocpd_tables import find_names, read_base_table
 from tvmdash.traces.reading import Progress, read_all, read_in_parts
 from tvmdash.traces.sealed import SealedFile
@@ -83,7 +83,7 @@ class Connection:
         self._engine = DuckEngine([file for table in TABLES for file in self._list_files(table)], writable)
         self._reach = EVERYTHING
         self._chosen: list[ChosenProcess] | None = None
-        self._span: Span | None = None
+        self._span: TimeSpan | None = None
         try:
             self._resolve()
         except BaseException:
@@ -200,7 +200,7 @@ class Connection:
                 self._show(table, [], written(table))
             for table in sorted(tables):
                 yield from self._stream(table, [], self._list_files(table, self._reach))
-            wanted = Wanted({name: _ALL[name] for name in tables}, *(self._span.edges if self._span else ()))
+            wanted = WantedRows({name: _ALL[name] for name in tables}, *(self._span.edges if self._span else ()))
             for table, batches in read_in_parts(self.sources, wanted, self._progress) if tables else ():
                 yield from self._stream(table, batches, [])
         yield from held
@@ -305,7 +305,7 @@ class Connection:
         if not missing:
             return
         span = None if whole else self._span
-        wanted = Wanted(missing, *(span.edges if span else ()))
+        wanted = WantedRows(missing, *(span.edges if span else ()))
         batches = read_all(self.sources, wanted, self._progress)
         for table, columns in missing.items():
             files = self._list_files(table, EVERYTHING if whole else self._reach)
@@ -334,13 +334,13 @@ class Connection:
                 end += 1  # what ends, or happens, at the very end of the run is inside
             if end < begin:
                 raise DashboardError(f"The window ends ({window.end}) before it begins ({window.begin}).")
-            self._span = Span(begin, end, window.straddle)
+            self._span = TimeSpan(begin, end, window.straddle)
             self._reach = replace(self._reach, span=self._span)
 
     def _choose(self, condition: str) -> None:
         """Find the processes that the filters leave."""
         catalogues = [run.catalogue for run in self._sealed]
-        names = Names.of(self._filters, catalogues, lambda query: self._engine.execute(query).fetchall())
+        names = ReachNames.of(self._filters, catalogues, lambda query: self._engine.execute(query).fetchall())
         self._reach = Reach(names)
         self._load({"process": _ALL["process"]})
         columns = f'guid, process, nid, min("start"), max(coalesce("end", {2**63 - 2}))'

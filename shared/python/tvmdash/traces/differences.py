@@ -37,7 +37,7 @@ _LOOSE_WALL = 'SELECT max("end") - min("start") FROM kernels WHERE trial IS NULL
 
 
 @dataclass(frozen=True)
-class Change:
+class TraceChange:
     """One operator on both sides, summed over the common points; ns in one run. None where a side lacks it."""
 
     operator: str
@@ -49,13 +49,13 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Difference:
+class TraceDifference:
     """The whole comparison; `changes` by their size, times of one run of every common point together, in ns."""
 
     points: tuple[Point, ...]
     before_ns: float
     after_ns: float
-    changes: tuple[Change, ...]
+    changes: tuple[TraceChange, ...]
     unexplained_ns: float
     not_profiled: tuple[Point, ...]
     only_before: tuple[Point, ...]
@@ -73,14 +73,14 @@ class _Side:
     operators: Mapping[Point, Mapping[str, float]]
 
 
-def find_difference(before: Connection, after: Connection) -> Difference:
+def find_difference(before: Connection, after: Connection) -> TraceDifference:
     """What changed from `before` to `after`."""
     left, right = _read_side(before), _read_side(after)
     common = sorted(left.times.keys() & right.times.keys())
     profiled = [point for point in common if point in left.operators and point in right.operators]
     first, last = (sum(side.times[point] for point in common) for side in (left, right))
     changes = _find_changes(left, right, profiled, last - first)
-    return Difference(
+    return TraceDifference(
         points=tuple(common),
         before_ns=first,
         after_ns=last,
@@ -92,7 +92,7 @@ def find_difference(before: Connection, after: Connection) -> Difference:
     )
 
 
-def _find_changes(left: _Side, right: _Side, points: list[Point], whole_ns: float) -> list[Change]:
+def _find_changes(left: _Side, right: _Side, points: list[Point], whole_ns: float) -> list[TraceChange]:
     before, after, seen = defaultdict[str, float](float), defaultdict[str, float](float), defaultdict[str, int](int)
     for point in points:
         for sums, side in ((before, left), (after, right)):
@@ -104,7 +104,7 @@ def _find_changes(left: _Side, right: _Side, points: list[Point], whole_ns: floa
     for name, count in seen.items():
         change = after.get(name, 0.0) - before.get(name, 0.0)
         share = change * 100 / whole_ns if whole_ns else None
-        changes.append(Change(name, count, before.get(name), after.get(name), change, share))
+        changes.append(TraceChange(name, count, before.get(name), after.get(name), change, share))
     return sorted(changes, key=lambda change: (-abs(change.change_ns), change.operator))
 
 

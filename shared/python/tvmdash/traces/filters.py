@@ -107,7 +107,7 @@ class ChosenProcess:
 
 
 @dataclass(frozen=True)
-class Span:
+class TimeSpan:
     """A resolved window in nanoseconds: from `begin_ns` up to `end_ns`."""
 
     begin_ns: int
@@ -174,7 +174,9 @@ def process_condition(filters: Filters) -> str | None:
     return " AND ".join(parts) or None
 
 
-def format_selection(table: str, filters: Filters, span: Span | None, chosen: Sequence[ChosenProcess] | None) -> str:
+def format_selection(
+    table: str, filters: Filters, span: TimeSpan | None, chosen: Sequence[ChosenProcess] | None
+) -> str:
     """`SELECT ... FROM all_<table> WHERE ...`: the rows of a table that the filters leave.
 
     `chosen` are the processes that `process_condition` leaves, None where there is no such condition.
@@ -239,7 +241,7 @@ def _format_meanwhile(chosen: Sequence[ChosenProcess]) -> str:
         AND "timestamp" BETWEEN P."start" AND coalesce(P."end", {2**63 - 1})))"""  # noqa: S608 - escaped by `literal`
 
 
-def _format_inside(start: str, duration: str | None, span: Span) -> str:
+def _format_inside(start: str, duration: str | None, span: TimeSpan) -> str:
     if duration is None or span.straddle is Straddle.STARTING:
         return f'("{start}" >= {span.begin_ns} AND "{start}" < {span.end_ns})'
     end = f'"{start}" + "{duration}"'
@@ -248,7 +250,7 @@ def _format_inside(start: str, duration: str | None, span: Span) -> str:
     return f'("{start}" < {span.end_ns} AND ({end} > {span.begin_ns} OR "{start}" >= {span.begin_ns}))'
 
 
-def _format_clipped(start: str, duration: str, span: Span) -> dict[str, str]:
+def _format_clipped(start: str, duration: str, span: TimeSpan) -> dict[str, str]:
     begin, end = span.begin_ns, span.end_ns
     cut_start = f'CASE WHEN "{start}" < {begin} THEN {begin} ELSE "{start}" END'
     cut_end = f'CASE WHEN "{start}" + "{duration}" > {end} THEN {end} ELSE "{start}" + "{duration}" END'

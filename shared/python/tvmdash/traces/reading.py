@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 from tvmdash.errors import DashboardError
-from tvmdash.traces.batches import Batch, Wanted, WrongValue
+from tvmdash.traces.batches import Batch, WantedRows, WrongValue
 from tvmdash.traces.sources import Source
 
 Progress = Callable[[str, int, int], None]
@@ -19,7 +19,7 @@ _MOST_BYTES = 32 << 20
 """How much waits to be taken by whoever reads in parts."""
 
 
-def read_all(sources: Sequence[Source], wanted: Wanted, progress: Progress | None) -> dict[str, list[Batch]]:
+def read_all(sources: Sequence[Source], wanted: WantedRows, progress: Progress | None) -> dict[str, list[Batch]]:
     """The batches of every table that is wanted, source after source.
 
     Sources are read side by side: SQLite and numpy let other threads run while they work.
@@ -43,7 +43,7 @@ def read_all(sources: Sequence[Source], wanted: Wanted, progress: Progress | Non
 
 
 def read_in_parts(
-    sources: Sequence[Source], wanted: Wanted, progress: Progress | None
+    sources: Sequence[Source], wanted: WantedRows, progress: Progress | None
 ) -> Iterator[tuple[str, list[Batch]]]:
     """The batches of all sources, table by table, as soon as together they take up some memory."""
     waiting: dict[str, list[Batch]] = defaultdict(list)
@@ -62,11 +62,11 @@ def read_in_parts(
     yield from waiting.items()
 
 
-def _read(source: Source, wanted: Wanted) -> list[Batch]:
+def _read(source: Source, wanted: WantedRows) -> list[Batch]:
     return list(_read_one(source, wanted))
 
 
-def _read_one(source: Source, wanted: Wanted) -> Iterator[Batch]:
+def _read_one(source: Source, wanted: WantedRows) -> Iterator[Batch]:
     try:
         yield from source.read(wanted)
     except WrongValue as error:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
-from tvmdash.traces.batches import Batch, Wanted
+from tvmdash.traces.batches import Batch, WantedRows
 from tvmdash.traces.tables import SEAL_VERSION, TABLES
 
 CATALOGUE = "catalogue.json"
@@ -108,7 +108,7 @@ class SealedSource:
             if table_of(name) == table
         ]
 
-    def read(self, wanted: Wanted) -> Iterator[Batch]:
+    def read(self, wanted: WantedRows) -> Iterator[Batch]:
         """Nothing: see `files`."""
         return iter(())
 

@@ -65,7 +65,7 @@ def _fill(
     folder: Path, name: str, sources: Sequence[Source], filters: Filters | None, part: str, progress: Progress | None
 ) -> None:
     with Connection(sources, filters or Filters(), progress, writable=folder) as traces:
-        run = _Run(folder, traces)
+        run = _SealedRun(folder, traces)
         for table in traces.stream(run.files):
             run.write(table)
         if filters is None:
@@ -74,7 +74,7 @@ def _fill(
     common.write_json(folder / CATALOGUE, catalogue.to_json())
 
 
-class _Run:
+class _SealedRun:
     """A sealed run in the making: the files of its tables so far."""
 
     def __init__(self, folder: Path, traces: Connection) -> None:
@@ -160,7 +160,7 @@ def _compute_digest(file: Path) -> str:
     return digest.hexdigest()
 
 
-def _make_catalogue(traces: Connection, name: str, sources: Sequence[Source], part: str, run: _Run) -> Catalogue:
+def _make_catalogue(traces: Connection, name: str, sources: Sequence[Source], part: str, run: _SealedRun) -> Catalogue:
     def known(column: str, *places: str) -> tuple[str, ...]:
         parts = " UNION ".join(f"SELECT {column} AS v FROM {relation}" for relation in places)  # noqa: S608 - our own names
         query = f"SELECT DISTINCT v FROM ({parts}) WHERE v IS NOT NULL ORDER BY v"  # noqa: S608 - our own names

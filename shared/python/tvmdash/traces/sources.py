@@ -10,7 +10,7 @@ from typing import Protocol
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
-from tvmdash.traces.batches import Batch, Wanted
+from tvmdash.traces.batches import Batch, WantedRows
 from tvmdash.traces.readers.json_reader import DataSource, NightSource, TelemetrySource
 from tvmdash.traces.readers.packed import (
     INDEX,
@@ -41,7 +41,7 @@ class Source(Protocol):
     @property
     def guids(self) -> tuple[str, ...]: ...
 
-    def read(self, wanted: Wanted) -> Iterator[Batch]:
+    def read(self, wanted: WantedRows) -> Iterator[Batch]:
         """The batches of what is wanted."""
 
     def counts(self) -> dict[str, int]:

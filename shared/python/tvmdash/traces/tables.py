@@ -17,7 +17,7 @@ INT, REAL, TEXT = "BIGINT", "DOUBLE", "VARCHAR"
 
 
 @dataclass(frozen=True)
-class Table:
+class TraceTable:
     """Columns with their SQL types; `start` is the column with a row's begin, `duration` with its length, where known.
 
     `order` is how a sealed run sorts it, so that a time window reads few row groups.
@@ -48,8 +48,8 @@ _THREAD = _columns(int="thread_id")
 _AGENT = "agent_abs_index agent_log_index agent_type_index"
 _GRAPH = _columns(int="graph_exec_id graph_node_id")
 
-TABLES: Mapping[str, Table] = {
-    "process": Table(
+TABLES: Mapping[str, TraceTable] = {
+    "process": TraceTable(
         _columns(
             text="guid",
             int="process nid pid ppid",
@@ -61,7 +61,7 @@ TABLES: Mapping[str, Table] = {
         order=("start", "guid"),
         describes=True,
     ),
-    "node": Table(
+    "node": TraceTable(
         _columns(
             text="guid",
             int="id hash",
@@ -69,7 +69,7 @@ TABLES: Mapping[str, Table] = {
         ),
         describes=True,
     ),
-    "agent": Table(
+    "agent": TraceTable(
         _columns(
             text="guid",
             int="process id nid pid",
@@ -79,14 +79,14 @@ TABLES: Mapping[str, Table] = {
         ),
         describes=True,
     ),
-    "thread": Table(
+    "thread": TraceTable(
         _columns(text="guid", int="process nid ppid pid tid start end", text_="name", int_="id", text__="extdata"),
         describes=True,
     ),
-    "queue": Table({**_OWNED, **_columns(text="name extdata")}, describes=True),
-    "stream": Table({**_OWNED, **_columns(text="name extdata", int="missing")}, describes=True),
-    "track": Table({**_OWNED, **_columns(int="tid", text="name extdata"), **_THREAD}, describes=True),
-    "code_object": Table(
+    "queue": TraceTable({**_OWNED, **_columns(text="name extdata")}, describes=True),
+    "stream": TraceTable({**_OWNED, **_columns(text="name extdata", int="missing")}, describes=True),
+    "track": TraceTable({**_OWNED, **_columns(int="tid", text="name extdata"), **_THREAD}, describes=True),
+    "code_object": TraceTable(
         {
             **_OWNED,
             **_columns(
@@ -97,7 +97,7 @@ TABLES: Mapping[str, Table] = {
         },
         describes=True,
     ),
-    "symbol": Table(
+    "symbol": TraceTable(
         {
             **_OWNED,
             **_columns(
@@ -108,7 +108,7 @@ TABLES: Mapping[str, Table] = {
         },
         describes=True,
     ),
-    "pmc": Table(
+    "pmc": TraceTable(
         {
             **_OWNED,
             **_columns(
@@ -119,7 +119,7 @@ TABLES: Mapping[str, Table] = {
         },
         describes=True,
     ),
-    "trial": Table(
+    "trial": TraceTable(
         _columns(
             text="guid",
             int="process id nid pid tid",
@@ -131,39 +131,39 @@ TABLES: Mapping[str, Table] = {
         duration="duration",
         order=("start",),
     ),
-    "timing": Table(
+    "timing": TraceTable(
         {**_PLACE, **_columns(int="trial position timestamp elapsed_ns number cpu_ns waited")},
         start="timestamp",
         order=("timestamp", "trial", "position"),
     ),
-    "operator": Table(
+    "operator": TraceTable(
         {**_PLACE, **_columns(int="trial repetition", text="name", int_="start duration")},
         start="start",
         duration="duration",
         order=("start",),
     ),
-    "pass": Table(
+    "pass": TraceTable(
         _columns(text="guid", int="process nid pid trial position", text_="name", int_="timestamp duration"),
         start="timestamp",
         order=("timestamp", "trial", "position"),
     ),
-    "telemetry": Table(
+    "telemetry": TraceTable(
         _columns(text="guid", int="process nid pid timestamp", text_="name unit", real="value"),
         start="timestamp",
         order=("name", "timestamp"),
     ),
-    "region": Table(
+    "region": TraceTable(
         {**_PLACE, **_columns(int="trial", text="category name", int_="start duration"), **_EVENT, **_REST, **_THREAD},
         start="start",
         duration="duration",
         order=("start",),
     ),
-    "instant": Table(
+    "instant": TraceTable(
         {**_PLACE, **_columns(text="category name", int="timestamp track_id"), **_EVENT, **_REST},
         start="timestamp",
         order=("timestamp",),
     ),
-    "dispatch": Table(
+    "dispatch": TraceTable(
         {
             **_PLACE,
             **_columns(
@@ -181,7 +181,7 @@ TABLES: Mapping[str, Table] = {
         duration="duration",
         order=("start",),
     ),
-    "copy": Table(
+    "copy": TraceTable(
         {
             **_PLACE,
             **_columns(
@@ -200,7 +200,7 @@ TABLES: Mapping[str, Table] = {
         duration="duration",
         order=("start",),
     ),
-    "allocation": Table(
+    "allocation": TraceTable(
         {
             **_PLACE,
             **_columns(
@@ -215,7 +215,7 @@ TABLES: Mapping[str, Table] = {
         duration="duration",
         order=("start",),
     ),
-    "graph_launch": Table(
+    "graph_launch": TraceTable(
         {
             **_PLACE,
             **_columns(
@@ -230,10 +230,10 @@ TABLES: Mapping[str, Table] = {
         duration="duration",
         order=("start",),
     ),
-    "argument": Table(
+    "argument": TraceTable(
         {**_columns(text="guid", int="id position", text_="category type name value"), **_EVENT, **_REST},
     ),
-    "counter": Table(
+    "counter": TraceTable(
         {
             **_columns(
                 text="guid category counter_name counter_symbol component description block expression value_type",
@@ -245,7 +245,7 @@ TABLES: Mapping[str, Table] = {
             **_REST,
         },
     ),
-    "record": Table(
+    "record": TraceTable(
         _columns(
             text="experiment night tvm_hash timestamp",
             int="schema_version",
@@ -256,14 +256,14 @@ TABLES: Mapping[str, Table] = {
         order=("night", "workload"),
         describes=True,
     ),
-    "night": Table(
+    "night": TraceTable(
         _columns(text="night state", int="start duration seed", text_="commit tvm notes source"),
         start="start",
         duration="duration",
         order=("night",),
         describes=True,
     ),
-    "stage": Table(
+    "stage": TraceTable(
         _columns(text="night kind job stage state message", int="start duration"),
         start="start",
         duration="duration",

@@ -19,7 +19,7 @@ _MEND = "Fix the file, or remove the request with `tries HOME cancel`."
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredTry:
     """The file of a try: what it holds, or why it cannot be read."""
 
     path: Path
@@ -56,18 +56,18 @@ def list_files(home: Home) -> list[Path]:
     return sorted(home.tries.glob("*.json"))
 
 
-def read_all(home: Home) -> Iterator[Measured]:
+def read_all(home: Home) -> Iterator[MeasuredTry]:
     """The tries of the home, oldest first."""
     return map(read, list_files(home))
 
 
-def read(path: Path) -> Measured:
+def read(path: Path) -> MeasuredTry:
     """The try in that file."""
     try:
         result = structured.from_json(Try, common.read_json(path), path)
     except DashboardError as error:
-        return Measured(path, None, str(error))
-    return Measured(path, result)
+        return MeasuredTry(path, None, str(error))
+    return MeasuredTry(path, result)
 
 
 def find(home: Home, stamp: str) -> Try | None:

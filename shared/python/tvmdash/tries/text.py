@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tvmdash.contracts.tries import TriedNumber, TriedSeries, TriedTvm, Try, TryState
 from tvmdash.records.metrics import RUN_TIME, Way, is_worse, way
-from tvmdash.stats.pooled import Change
+from tvmdash.stats.pooled import PooledChange
 from tvmdash.text import (
     elide,
     escape_markdown,
@@ -36,7 +36,7 @@ class _Known:
     """A series, and its change."""
 
     name: str
-    change: Change
+    change: PooledChange
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from tvmdash.records.metrics import METRICS, RUN_TIME, read_own
 from tvmdash.stats.paired import PairedRatio, combine_pairs, log_ratio_of_turns
 from tvmdash.stats.reduction import reduce_processes
 
-TONIGHT, REFERENCE = SIDES = ("tonight", "reference")
+TONIGHT, REFERENCE = ("tonight", "reference")
 OF_PAIR = frozenset({"side", "pair"})
 """What a process says of itself where it is one of two."""
 CPU: Clock = "cpu"

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash.errors import DashboardError
-from tvmdash.experiment.measure import Job
+from tvmdash.experiment.measure import MeasuringJob
 from tvmdash.experiment.paired.turns import END, PREPARE, SAMPLE, VARIABLE
 from tvmdash.experiment.points import key
 from tvmdash.stages import read_status
@@ -41,7 +41,7 @@ class Partner:
     """
 
     folder: Path
-    jobs: Mapping[str, Job]
+    jobs: Mapping[str, MeasuringJob]
     process: subprocess.Popen[bytes]
     line: Connection
     left_s: float
@@ -112,7 +112,7 @@ def describe_end(code: int, folder: Path) -> str | None:
 
 @contextlib.contextmanager
 def started(
-    argv: Sequence[str], environment: Mapping[str, str], folder: Path, jobs: Sequence[Job], minutes: float
+    argv: Sequence[str], environment: Mapping[str, str], folder: Path, jobs: Sequence[MeasuringJob], minutes: float
 ) -> Iterator[Partner]:
     """A process that waits for its turns; it is gone afterwards."""
     ours, theirs = socket.socketpair()
@@ -143,14 +143,14 @@ class Conductor:
     alone: bool
     numbers: dict[str, int] = field(default_factory=dict)
 
-    def conduct(self, sides: Sequence[Partner], jobs: Sequence[Job]) -> None:
+    def conduct(self, sides: Sequence[Partner], jobs: Sequence[MeasuringJob]) -> None:
         """Have every point measured by each side that has it."""
         for job in jobs:
             name = key(job.point)
             asked = [side for side in sides if name in side.jobs]
             self._measure(name, job, self.order.sample(asked, len(asked)))
 
-    def _measure(self, name: str, job: Job, asked: list[Partner]) -> None:
+    def _measure(self, name: str, job: MeasuringJob, asked: list[Partner]) -> None:
         ready, longest_ns = self._prepare(name, asked)
         cores = sorted(os.sched_getaffinity(0))
         turns = self.timing.count_samples(longest_ns * len(ready), FEWEST_TURNS) if ready else 0

@@ -19,7 +19,7 @@ Key = tuple[str | None, int | None]
 
 
 @dataclass(frozen=True)
-class Run:
+class ExportedRun:
     """One repetition of a profiled trial: when its first operator began, and the id of the slice that this becomes."""
 
     process: Key
@@ -56,7 +56,7 @@ class _Texts:
 
 
 def read_slices(
-    traces: Connection, kind: Kind, titles: Titles, runs: Sequence[Run] = (), only: str = ""
+    traces: Connection, kind: Kind, titles: Titles, runs: Sequence[ExportedRun] = (), only: str = ""
 ) -> Iterator[Slices]:
     """The slices of a kind, by their starts; of the rows of which the condition `only` holds."""
     source = f"(SELECT * FROM {kind.source} AS rows WHERE {only or 'true'}) AS rows"  # noqa: S608 - our own words
@@ -93,7 +93,7 @@ def _read_texts(traces: Connection, kind: Kind, source: str, titles: Titles) -> 
     return _Texts(keys, titles.column(guids, processes), names(lanes), names(called), names(categories))
 
 
-def _make_slices(texts: _Texts, columns: Mapping[str, Any], runs: Sequence[Run]) -> Slices:
+def _make_slices(texts: _Texts, columns: Mapping[str, Any], runs: Sequence[ExportedRun]) -> Slices:
     kinds, starts = columns["kind"], columns["start"]
     return Slices(
         texts.process.taken(kinds),
@@ -106,7 +106,7 @@ def _make_slices(texts: _Texts, columns: Mapping[str, Any], runs: Sequence[Run])
     )
 
 
-def _find_ids(texts: _Texts, columns: Mapping[str, Any], runs: Sequence[Run]) -> Ints | None:
+def _find_ids(texts: _Texts, columns: Mapping[str, Any], runs: Sequence[ExportedRun]) -> Ints | None:
     """The id of a run for its first operator, 0 for all others."""
     import numpy
 

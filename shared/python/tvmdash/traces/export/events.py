@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tvmdash.convert import Event, Flow, RocpdProcess, Slice
-from tvmdash.traces.export.columns import Counted, Key, Run, Titles, read_counted, read_sensors, read_slices
+from tvmdash.traces.export.columns import Counted, ExportedRun, Key, Titles, read_counted, read_sensors, read_slices
 from tvmdash.traces.export.kinds import SLICES
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class _Frame:
 
     slices: list[Slice] = field(default_factory=list)
     flows: list[Flow] = field(default_factory=list)
-    runs: list[Run] = field(default_factory=list)
+    runs: list[ExportedRun] = field(default_factory=list)
     annotated: bool = True
     _last: int = 0
 
@@ -117,7 +117,7 @@ def _make_frame(traces: Connection, titles: Titles) -> _Frame:
         trials[key, trial] = frame.add(names, (start, duration), parent, details)
     for guid, process, trial, repetition, start in traces.execute(_RUNS).fetchall():
         key = (guid, process)
-        frame.runs.append(Run(key, trial, repetition, start, frame.number(trials.get((key, trial), 0))))
+        frame.runs.append(ExportedRun(key, trial, repetition, start, frame.number(trials.get((key, trial), 0))))
     return frame
 
 

@@ -12,7 +12,7 @@ from tvmdash import common, records
 from tvmdash.errors import DashboardError
 from tvmdash.machine import telemetry
 from tvmdash.machine.telemetry import SECONDS
-from tvmdash.traces.batches import Batch, Wanted, batch_of_rows
+from tvmdash.traces.batches import Batch, WantedRows, batch_of_rows
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class DataSource:
     guids: tuple[str, ...] = ()
     kind: str = "data"
 
-    def read(self, wanted: Wanted) -> Iterator[Batch]:
+    def read(self, wanted: WantedRows) -> Iterator[Batch]:
         """The batches of these tables."""
         if "record" in wanted.tables:
             night = records.read_data(self.path, self.path.parent.name)
@@ -52,7 +52,7 @@ class NightSource:
     guids: tuple[str, ...] = ()
     kind: str = "night"
 
-    def read(self, wanted: Wanted) -> Iterator[Batch]:
+    def read(self, wanted: WantedRows) -> Iterator[Batch]:
         """The batches of these tables."""
         if not wanted.tables.keys() & {"night", "stage"}:
             return
@@ -79,7 +79,7 @@ class TelemetrySource:
     guids: tuple[str, ...] = ()
     kind: str = "telemetry"
 
-    def read(self, wanted: Wanted) -> Iterator[Batch]:
+    def read(self, wanted: WantedRows) -> Iterator[Batch]:
         """The batches of these tables: one row for each reading that gave a number."""
         if "telemetry" in wanted.tables:
             recorded = telemetry.read(self.path)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from tvmdash.errors import DashboardError
 from tvmdash.measure.capture_format import READABLE_VERSIONS
 from tvmdash.measure.phases import COMPILE, TIMING
-from tvmdash.traces.batches import NULL_INT, Batch, Wanted, WrongValue, batch_of_rows, ints
+from tvmdash.traces.batches import NULL_INT, Batch, WantedRows, WrongValue, batch_of_rows, ints
 from tvmdash.traces.readers import raw_runs
-from tvmdash.traces.readers.raw_reading import NODE, Reading, check_ns, guid_of, mapping, processes_of
+from tvmdash.traces.readers.raw_reading import NODE, RawReading, check_ns, guid_of, mapping, processes_of
 from tvmdash.traces.readers.sqlite_input import int_columns, list_tables, open_database, real_column
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ class RawSource:
     guids: tuple[str, ...]
     kind: str = "raw"
 
-    def read(self, wanted: Wanted) -> Iterator[Batch]:
+    def read(self, wanted: WantedRows) -> Iterator[Batch]:
         """The batches of what is wanted."""
         with open_database(self.path) as database:
             try:
-                reading = Reading(database, self.path, wanted)
+                reading = RawReading(database, self.path, wanted)
                 for table in sorted(wanted.tables.keys() & _READERS.keys()):
                     yield from _READERS[table](reading)
             except WrongValue:
@@ -89,7 +89,7 @@ def raw_source(path: Path, database: sqlite3.Connection) -> RawSource:
     return RawSource(path, (guid_of(row[0]),))
 
 
-def _process(reading: Reading) -> Iterator[Batch]:
+def _process(reading: RawReading) -> Iterator[Batch]:
     process, machine = reading.process, reading.machine
     row = {
         **reading.place,
@@ -110,7 +110,7 @@ def _process(reading: Reading) -> Iterator[Batch]:
     yield batch_of_rows("process", [row])
 
 
-def _node(reading: Reading) -> Iterator[Batch]:
+def _node(reading: RawReading) -> Iterator[Batch]:
     machine = reading.machine
     row = {
         "guid": reading.place["guid"],
@@ -123,19 +123,19 @@ def _node(reading: Reading) -> Iterator[Batch]:
     yield batch_of_rows("node", [row])
 
 
-def _agent(reading: Reading) -> Iterator[Batch]:
+def _agent(reading: RawReading) -> Iterator[Batch]:
     row = {**reading.place, "id": 0, "type": "CPU", "absolute_index": 0, "logical_index": 0, "type_index": 0}
     yield batch_of_rows("agent", [{**row, "name": reading.machine.get("cpu_model")}])
 
 
-def _thread(reading: Reading) -> Iterator[Batch]:
+def _thread(reading: RawReading) -> Iterator[Batch]:
     process = reading.process
     times = {"start": process["started_ns"], "end": process.get("ended_ns")}
     row = {**reading.place, "ppid": process.get("ppid"), "tid": reading.pid, "name": "main", **times}
     yield batch_of_rows("thread", [row])
 
 
-def _trial(reading: Reading) -> Iterator[Batch]:
+def _trial(reading: RawReading) -> Iterator[Batch]:
     rows = []
     for trial in reading.trials:
         identity, ended = mapping(trial["point"], "trials.point"), trial["ended_ns"]
@@ -158,7 +158,7 @@ def _trial(reading: Reading) -> Iterator[Batch]:
     yield batch_of_rows("trial", rows)
 
 
-def _timing(reading: Reading) -> Iterator[Batch]:
+def _timing(reading: RawReading) -> Iterator[Batch]:
     import numpy
 
     stored = "started_ns" in reading.tables["samples"]
@@ -175,7 +175,7 @@ def _timing(reading: Reading) -> Iterator[Batch]:
     yield Batch("timing", count, {**reading.place, "tid": reading.pid, **moments, **arrays})
 
 
-def _begins(reading: Reading, trial: Ints, elapsed_ns: Ints) -> Ints:
+def _begins(reading: RawReading, trial: Ints, elapsed_ns: Ints) -> Ints:
     """When each sample began that does not say so: one follows another up to the end of the trial's phase of timing."""
     import numpy
 
@@ -187,7 +187,7 @@ def _begins(reading: Reading, trial: Ints, elapsed_ns: Ints) -> Ints:
     return numpy.where(ends == NULL_INT, reading.at_trial(trial, "started_ns"), placed)
 
 
-def _pass(reading: Reading) -> Iterator[Batch]:
+def _pass(reading: RawReading) -> Iterator[Batch]:
     import numpy
 
     columns = int_columns(reading.database, ("trial", "position", "name", "duration_ns"), "passes ORDER BY rowid")
@@ -200,7 +200,7 @@ def _pass(reading: Reading) -> Iterator[Batch]:
     yield Batch("pass", len(trial), {**named, **timed})
 
 
-def _operator(reading: Reading) -> Iterator[Batch]:
+def _operator(reading: RawReading) -> Iterator[Batch]:
     for arrays in raw_runs.operators(reading.database, reading.tables, reading.trials):
         check_ns("the times of runs or operators", arrays["start"], arrays["duration"])
         inside = reading.in_window(arrays)
@@ -209,7 +209,7 @@ def _operator(reading: Reading) -> Iterator[Batch]:
         yield Batch("operator", len(codes), columns)
 
 
-def _region(reading: Reading) -> Iterator[Batch]:
+def _region(reading: RawReading) -> Iterator[Batch]:
     if "regions" not in reading.tables:
         return
     columns = ("trial", "name", "category", "start_ns", "duration_ns")
@@ -220,7 +220,7 @@ def _region(reading: Reading) -> Iterator[Batch]:
     yield Batch("region", len(trial), {**reading.place, "tid": reading.pid, **numbers, **texts})
 
 
-def _telemetry(reading: Reading) -> Iterator[Batch]:
+def _telemetry(reading: RawReading) -> Iterator[Batch]:
     if "telemetry" not in reading.tables:
         return
     source = "telemetry ORDER BY rowid"
@@ -230,7 +230,7 @@ def _telemetry(reading: Reading) -> Iterator[Batch]:
     yield Batch("telemetry", len(timestamp), {**reading.place, "timestamp": timestamp, "value": value, **texts})
 
 
-_READERS: dict[str, Callable[[Reading], Iterator[Batch]]] = {
+_READERS: dict[str, Callable[[RawReading], Iterator[Batch]]] = {
     "process": _process,
     "node": _node,
     "agent": _agent,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tvmdash.traces.batches import NULL_INT, Texts, Wanted, WrongValue, ints
+from tvmdash.traces.batches import NULL_INT, Texts, WantedRows, WrongValue, ints
 from tvmdash.traces.readers.sqlite_input import int_columns, list_tables, read_typed_rows
 
 if TYPE_CHECKING:
@@ -62,10 +62,10 @@ def distinct(codes: Ints) -> list[int]:
     return [int(code) for code in numpy.flatnonzero(numpy.bincount(codes))]
 
 
-class Reading:
+class RawReading:
     """One database being read."""
 
-    def __init__(self, database: sqlite3.Connection, path: Path, wanted: Wanted) -> None:
+    def __init__(self, database: sqlite3.Connection, path: Path, wanted: WantedRows) -> None:
         self.database, self.path, self.wanted = database, path, wanted
         self.tables = list_tables(database)
         self.process = processes_of(database)[0]

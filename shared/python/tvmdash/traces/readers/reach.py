@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from tvmdash.traces.filters import Filters, Span, format_host_of_job, format_literal, format_patterns
+from tvmdash.traces.filters import Filters, TimeSpan, format_host_of_job, format_literal, format_patterns
 from tvmdash.traces.sealed import Catalogue
 from tvmdash.traces.tables import TABLES
 
@@ -18,7 +18,7 @@ Ask = Callable[[str], Iterable[tuple[str, ...]]]
 
 
 @dataclass(frozen=True)
-class Names:
+class ReachNames:
     """Those that the filters leave of all names in the catalogues; None where they leave all.
 
     jobs: the experiments on hosts whose name in the config the filters ask for.
@@ -30,7 +30,7 @@ class Names:
     experiments: frozenset[str] | None = None
 
     @classmethod
-    def of(cls, filters: Filters, catalogues: Sequence[Catalogue], ask: Ask) -> Names:
+    def of(cls, filters: Filters, catalogues: Sequence[Catalogue], ask: Ask) -> ReachNames:
         """By the patterns of the filters, as DuckDB understands them."""
 
         def match(name: str, patterns: Sequence[str], value: str = "name") -> frozenset[str] | None:
@@ -58,10 +58,10 @@ def _match(names: Iterable[str], condition: str, ask: Ask) -> frozenset[str]:
 class Reach:
     """What the filters come to. guids: of the chosen processes, which ran in `ran_ns`; None where all are chosen."""
 
-    names: Names = Names()
+    names: ReachNames = ReachNames()
     guids: frozenset[str] | None = None
     ran_ns: tuple[int, int] | None = None
-    span: Span | None = None
+    span: TimeSpan | None = None
 
     def may_hold(self, table: str, run: Catalogue) -> bool:
         """Whether the run may have rows of the table that the filters leave."""

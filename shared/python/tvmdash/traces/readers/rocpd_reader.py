@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tvmdash.errors import DashboardError
-from tvmdash.traces.batches import NULL_INT, Batch, Column, Wanted, WrongValue, shrink
+from tvmdash.traces.batches import NULL_INT, Batch, Column, WantedRows, WrongValue, shrink
 from tvmdash.traces.readers.rocpd_queries import DURATION, QUERIES, Query, list_read_columns
-from tvmdash.traces.readers.rocpd_rows import Joined, Tables, read_joined
+from tvmdash.traces.readers.rocpd_rows import JoinedRows, Tables, read_joined
 from tvmdash.traces.readers.rocpd_rows import Path as Column_path
 from tvmdash.traces.readers.sqlite_input import list_tables, open_database, quote_name, read_rows
 from tvmdash.traces.tables import INT, TABLES
@@ -46,7 +46,7 @@ class RocpdSource:
         """The processes in it."""
         return tuple(table_set.guid for table_set in self.sets)
 
-    def read(self, wanted: Wanted) -> Iterator[Batch]:
+    def read(self, wanted: WantedRows) -> Iterator[Batch]:
         """The batches of what is wanted."""
         with open_database(self.path) as database:
             try:
@@ -141,7 +141,7 @@ def _guid(path: Path, database: sqlite3.Connection, suffix: str, facts: Mapping[
     return guid
 
 
-def _read(tables: Tables, table: str, guid: str, wanted: Wanted) -> Iterator[Batch]:
+def _read(tables: Tables, table: str, guid: str, wanted: WantedRows) -> Iterator[Batch]:
     """The rows of one of our tables, some at a time; nothing where the database lacks theirs."""
     query, spec = QUERIES[table], TABLES[table]
     asked = {name: path for name, path in query.paths.items() if name in wanted.tables[table]}
@@ -164,7 +164,7 @@ def _split(path: str) -> Column_path:
     return tuple(path.split("."))
 
 
-def _subtract(rows: Joined) -> Column:
+def _subtract(rows: JoinedRows) -> Column:
     """How long each row took."""
     import numpy
 
@@ -172,7 +172,7 @@ def _subtract(rows: Joined) -> Column:
     return numpy.where((start == NULL_INT) | (end == NULL_INT), NULL_INT, end - start)
 
 
-def _cut(rows: Joined, timed: Sequence[Column_path], wanted: Wanted) -> None:
+def _cut(rows: JoinedRows, timed: Sequence[Column_path], wanted: WantedRows) -> None:
     """Leave the rows that may touch the window asked for."""
     if not timed or wanted.begin_ns is None or wanted.end_ns is None:
         return
@@ -182,7 +182,7 @@ def _cut(rows: Joined, timed: Sequence[Column_path], wanted: Wanted) -> None:
         rows.keep(inside)
 
 
-def _find_missing(rows: Joined, query: Query) -> Column:
+def _find_missing(rows: JoinedRows, query: Query) -> Column:
     """The bits of the references that lead nowhere."""
     import numpy
 

@@ -55,7 +55,7 @@ class Tables:
         query = f"SELECT count(*) FROM {quote_name(self.name(table))}"  # noqa: S608 - quoted
         return int(self._database.execute(query).fetchone()[0])
 
-    def look_up(self, table: str, wanted: Kinds, keys: Ints) -> Found:
+    def look_up(self, table: str, wanted: Kinds, keys: Ints) -> FoundRows:
         """The columns of the rows that `keys` number."""
         if table in _LARGE:
             return self._search(table, wanted, keys)
@@ -65,10 +65,10 @@ class Tables:
                 held.add(name, kind, list(self.read(table, {name: kind})))
         return held.find(wanted, keys)
 
-    def _search(self, table: str, wanted: Kinds, keys: Ints) -> Found:
+    def _search(self, table: str, wanted: Kinds, keys: Ints) -> FoundRows:
         """What the large table's rows from the lowest to the highest of the keys hold for them."""
         known = keys[keys != NULL_INT]
-        found = Found.nothing(len(keys), wanted)
+        found = FoundRows.nothing(len(keys), wanted)
         if len(known):
             for ids, columns in self.read(table, wanted, int(known.min()), int(known.max())):
                 found.fill(find_places(ids, keys), columns)
@@ -76,14 +76,14 @@ class Tables:
 
 
 @dataclass
-class Found:
+class FoundRows:
     """For each key whether there is a row, and the columns of that row."""
 
     there: Any
     columns: dict[str, Column]
 
     @classmethod
-    def nothing(cls, count: int, wanted: Kinds) -> Found:
+    def nothing(cls, count: int, wanted: Kinds) -> FoundRows:
         """No row for any of the keys."""
         import numpy
 
@@ -124,10 +124,10 @@ class _Held:
         self._ids = numpy.concatenate(ids) if ids else numpy.empty(0, dtype=numpy.int64)
         self.columns[name, kind] = concatenate(kind, [(columns[name], len(part)) for part, columns in parts])
 
-    def find(self, wanted: Kinds, keys: Ints) -> Found:
+    def find(self, wanted: Kinds, keys: Ints) -> FoundRows:
         import numpy
 
-        found = Found.nothing(len(keys), wanted)
+        found = FoundRows.nothing(len(keys), wanted)
         if self._ids is not None and len(self._ids):
             places = find_places(self._ids, keys)
             found.there = places >= 0
@@ -156,17 +156,17 @@ Path = tuple[str, ...]
 """Columns, each of which but the last refers to a row of another table."""
 
 
-def read_joined(tables: Tables, table: str, wanted: Mapping[Path, str], links: Sequence[Path]) -> Iterator[Joined]:
+def read_joined(tables: Tables, table: str, wanted: Mapping[Path, str], links: Sequence[Path]) -> Iterator[JoinedRows]:
     """The rows of a table with the columns at the ends of paths, of these types; `links` are references to look at."""
     columns: dict[Path, dict[str, str]] = {(): {}}
     for path, kind in [*wanted.items(), *(((*link, "id"), INT) for link in links)]:
         for length in range(len(path)):
             columns.setdefault(path[:length], {}).setdefault(path[length], kind if length == len(path) - 1 else INT)
     for ids, own in tables.read(table, columns[()]):
-        yield Joined(tables, ids, own, columns)
+        yield JoinedRows(tables, ids, own, columns)
 
 
-class Joined:
+class JoinedRows:
     """Some rows of a table; what they refer to is looked up when it is asked for."""
 
     def __init__(
@@ -174,7 +174,7 @@ class Joined:
     ) -> None:
         self._tables, self._wanted = tables, columns
         self._ids, self._own = ids, {name: shrink(column) for name, column in own.items()}
-        self._found: dict[Path, Found] = {}
+        self._found: dict[Path, FoundRows] = {}
 
     @property
     def count(self) -> int:
@@ -203,7 +203,7 @@ class Joined:
         """For each row, or for all, whether a reference leads to a row."""
         return self._follow(link).there
 
-    def _follow(self, link: Path) -> Found:
+    def _follow(self, link: Path) -> FoundRows:
         import numpy
 
         if link not in self._found:
@@ -212,7 +212,7 @@ class Joined:
             numbers = numpy.array([NULL_INT if keys is None else keys], dtype=numpy.int64) if one else keys
             found = self._tables.look_up(REFERENCES[link[-1]], wanted, numbers)
             columns = {name: shrink(column) for name, column in found.columns.items()}
-            self._found[link] = Found(found.there[0] if one else found.there, columns)
+            self._found[link] = FoundRows(found.there[0] if one else found.there, columns)
         return self._found[link]
 
 

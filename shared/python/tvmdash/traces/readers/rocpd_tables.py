@@ -30,7 +30,7 @@ class BaseTable:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _TablePlace:
     """One writer's table: its file, its name there, its columns with their types."""
 
     path: Path
@@ -64,12 +64,12 @@ def read_base_table(sources: Iterable[object], name: str) -> BaseTable | None:
     return BaseTable(kinds, columns, sum(count for _, count in parts))
 
 
-def _find_places(source: RocpdSource, name: str) -> Iterator[_Place]:
+def _find_places(source: RocpdSource, name: str) -> Iterator[_TablePlace]:
     with open_database(source.path) as database:
         present = list_tables(database)
         for table in (name + table_set.suffix for table_set in source.sets):
             if table in present:
-                yield _Place(source.path, table, _find_kinds(database, table, present[table]))
+                yield _TablePlace(source.path, table, _find_kinds(database, table, present[table]))
 
 
 def _find_kinds(database: sqlite3.Connection, table: str, columns: Sequence[str]) -> dict[str, str]:
@@ -86,7 +86,7 @@ def _find_kind(declared: str) -> str:
     return REAL if any(word in declared for word in ("REAL", "FLOA", "DOUB")) else TEXT
 
 
-def _read(place: _Place, kinds: Mapping[str, str]) -> Iterator[tuple[Mapping[str, Column], int]]:
+def _read(place: _TablePlace, kinds: Mapping[str, str]) -> Iterator[tuple[Mapping[str, Column], int]]:
     wanted = {column: kinds[column] for column in place.kinds}
     with open_database(place.path) as database:
         try:

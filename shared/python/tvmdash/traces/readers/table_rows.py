@@ -25,7 +25,7 @@ _WORDS = {INT: "a whole number", REAL: "a number", TEXT: "a text"}
 
 
 @dataclass(frozen=True)
-class Rows:
+class TableRows:
     """Some rows: their ids, rising, and the columns that were asked for."""
 
     ids: Ints
@@ -34,12 +34,12 @@ class Rows:
 
 def read_rows_of(
     database: sqlite3.Connection, table: str, wanted: Mapping[str, str], low: int = LOWEST, high: int = HIGHEST
-) -> Iterator[Rows]:
+) -> Iterator[TableRows]:
     """The rows whose ids lie from `low` to `high`; `wanted` says of each column whether it is INT, REAL or TEXT.
 
     About PAGE_ROWS at once. WrongValue where a value is of another type; what is written in a text column is a text.
     """
-    waiting: list[Rows] = []
+    waiting: list[TableRows] = []
     for rows in _read(database, table, wanted, low, high):
         waiting.append(rows)
         if sum(len(part.ids) for part in waiting) >= PAGE_ROWS:
@@ -49,20 +49,22 @@ def read_rows_of(
         yield _join(waiting, wanted)
 
 
-def _read(database: sqlite3.Connection, table: str, wanted: Mapping[str, str], low: int, high: int) -> Iterator[Rows]:
+def _read(
+    database: sqlite3.Connection, table: str, wanted: Mapping[str, str], low: int, high: int
+) -> Iterator[TableRows]:
     done = low
     try:
         asked, root = _find_places(database, table, wanted)
         with Pages(_find_file(database)) as pages:
             for ids, columns in pages.read(root, asked, low, high):
                 if len(ids):
-                    yield Rows(ids, dict(zip(wanted, columns, strict=True)))
+                    yield TableRows(ids, dict(zip(wanted, columns, strict=True)))
                     done = int(ids[-1]) + 1
     except Unusual:
         yield from _ask_sqlite(database, table, wanted, done, high)
 
 
-def _join(parts: Sequence[Rows], wanted: Mapping[str, str]) -> Rows:
+def _join(parts: Sequence[TableRows], wanted: Mapping[str, str]) -> TableRows:
     import numpy
 
     if len(parts) == 1:
@@ -72,7 +74,7 @@ def _join(parts: Sequence[Rows], wanted: Mapping[str, str]) -> Rows:
         name: concatenate(kind, [(part.columns[name], count) for part, count in zip(parts, counts, strict=True)])
         for name, kind in wanted.items()
     }
-    return Rows(numpy.concatenate([part.ids for part in parts]), columns)
+    return TableRows(numpy.concatenate([part.ids for part in parts]), columns)
 
 
 def _find_places(database: sqlite3.Connection, table: str, wanted: Mapping[str, str]) -> tuple[Asked, int]:
@@ -98,7 +100,7 @@ def _find_file(database: sqlite3.Connection) -> Path:
 
 def _ask_sqlite(
     database: sqlite3.Connection, table: str, wanted: Mapping[str, str], low: int, high: int
-) -> Iterator[Rows]:
+) -> Iterator[TableRows]:
     query = (
         f"SELECT {', '.join(['_rowid_', *map(quote_name, wanted)])} FROM {quote_name(table)} "  # noqa: S608 - quoted
         f"WHERE _rowid_ BETWEEN ? AND ? ORDER BY _rowid_"
@@ -108,7 +110,7 @@ def _ask_sqlite(
         ids, *values = zip(*rows, strict=True)
         places = [f"{table}.{name}" for name in wanted]
         found = map(_convert, values, wanted.values(), places)
-        yield Rows(ints(ids), dict(zip(wanted, found, strict=True)))
+        yield TableRows(ints(ids), dict(zip(wanted, found, strict=True)))
 
 
 def _convert(values: Sequence[Any], kind: str, place: str) -> Column:
