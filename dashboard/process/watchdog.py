@@ -20,21 +20,16 @@ if TYPE_CHECKING:
 MARK = "TVMDASH_STAGE_ID"
 """Environment variable by which the processes of one stage are known: `<night>/<number>`."""
 
-_DEADLINE_S = 30.0
-_REMEDY_S = 60.0
-
-
-def end_marked(night: str) -> int:
-    """End every process whose stage id begins with `night`; how many there were."""
-    return end_all(lambda mark: mark.startswith(f"{night}/"))
+_DEADLINE_S, _REMEDY_S = 30.0, 60.0
 
 
 def end_all(is_meant: Callable[[str], bool]) -> int:
     """End every process whose stage id is meant; how many there were."""
-    ended: set[int] = set()
+    ended, own = set[int](), str(os.getpid())
     deadline = time.monotonic() + _DEADLINE_S
     while time.monotonic() < deadline:
-        pids = [pid for pid in _processes() if is_meant(mark_of(pid) or "")]
+        pids = [int(name) for name in os.listdir("/proc") if name.isdigit() and name != own]
+        pids = [pid for pid in pids if is_meant(mark_of(pid) or "")]
         if not pids:
             break
         for pid in pids:
@@ -45,10 +40,6 @@ def end_all(is_meant: Callable[[str], bool]) -> int:
                 pass
         time.sleep(0.01)
     return len(ended)
-
-
-def _processes() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
 
 
 def mark_of(pid: int) -> str | None:
@@ -97,7 +88,7 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)
     while os.read(0, 4096):
         pass
-    if end_marked(sys.argv[1]) and len(sys.argv) > 2:
+    if end_all(lambda mark: mark.startswith(f"{sys.argv[1]}/")) and len(sys.argv) > 2:
         _remedy(sys.argv[2])
 
 
