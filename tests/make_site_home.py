@@ -160,7 +160,7 @@ def ingest(home: Home, truth: Truth) -> None:
 
 def _fill_store(home: Home, truth: Truth, stop: int) -> None:
     """The points of the nights before `stop`, as `ingest` would have taken them."""
-    with store.open_for_writing(home.store_file) as opened, opened._connection as connection:
+    with store.open_for_writing(home.store_file) as opened, opened.connection:
         for name in truth.experiments():
             home.data(name).mkdir(parents=True, exist_ok=True)
             numbers: dict[tuple[str, str], int] = {}
@@ -169,8 +169,7 @@ def _fill_store(home: Home, truth: Truth, stop: int) -> None:
                     continue
                 value, stamp = truth.data(name, night), truth.stamp(night)
                 machine = record._machine(value["environment"])
-                row = (name, stamp, value["tvm_hash"], len(value["failures"]), None, machine)
-                connection.execute("INSERT INTO nights VALUES (?, ?, ?, ?, ?, ?)", row)
+                opened._add_run(name, stamp, value["tvm_hash"], len(value["failures"]), machine)
                 opened._put(name, stamp, _points(opened, numbers, name, value))
 
 

@@ -37,12 +37,13 @@ FLOORS: dict[str, str] = {
     "machine": "common errors structured",
     "stages": "common errors redaction",
     "records": "common errors json_schema machine",
-    "series": "common errors machine records",
+    "series": "common errors files machine records",
     "dashboard_info": "common config_util errors machine records redaction stages structured",
     "failures": "dashboard_info text",
     "last_config": "common dashboard_info errors",
     "home_secrets": "common config_util dashboard_info errors files redaction",
-    "verdict": "common dashboard_info detect errors structured",
+    "ledger": "common dashboard_info errors files structured",
+    "verdict": "common dashboard_info detect errors ledger structured",
     "contracts": "common dashboard_info detect errors machine records stats structured verdict",
     "measure": "common config_util dashboard_info errors files stages stats",
     "records_exchange": "common dashboard_info errors machine records text",
@@ -61,6 +62,8 @@ FLOORS: dict[str, str] = {
     " text verdict time_budget",
     "routes": "common config_util contracts dashboard_info errors failures files github_api home_secrets http_util"
     " incidents last_config records secret_file series slack_util structured text verdict time_budget",
+    "store": "backfill common contracts dashboard_info errors incidents ledger records routes series structured"
+    " verdict",
     "experiment": "analysis_util common config_util dashboard_info devices errors files machine measure plot_util"
     " records series stages stats structured summary_util text trial_util",
     "relax_util": "common devices errors experiment files machine measure networks trial_util",
@@ -117,7 +120,7 @@ NEVER_IN_THE_DASHBOARD = {"exp_templates", "subsys_templates", "plot_util", "sla
 HEAVY: dict[str, set[str]] = {
     "matplotlib": {"plot_util"},
     "seaborn": {"plot_util"},
-    "pandas": {"traces"},  # what `.df()` gives
+    "pandas": {"traces", "store"},  # what `.df()` gives
     "duckdb": {"traces", "convert", "records_exchange"},
     "tvm": {"relax_util"},
     "tvm_ffi": {"relax_util"},

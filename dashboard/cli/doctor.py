@@ -31,6 +31,7 @@ from tvmdash import common
 from tvmdash.contracts.routes import format_fault, read_states
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.files import mounts
 from tvmdash.text import format_duration, format_list
 
 _TOOLS = {
@@ -151,11 +152,16 @@ def _make_return(home: Home, item: Returning) -> Callable[[], str]:
 def _find_in_indexes(home: Home) -> Iterator[HomeFinding]:
     differences = list(indexes.find_differences(home))
     if differences:
-        text = f"the series index does not match the data files: {format_list(differences, _NAMED)}."
+        text = f"the index does not match the data files: {format_list(differences, _NAMED)}."
         remedy = f"python3 -m dashboard rebuild {home.root}"
         yield make_warning("index", text, remedy, lambda: format_list(indexes.rebuild(home), 20))
+    elif network := mounts.find_network_type(home.root):
+        text = (
+            f"the home lies on {network}: the index is written without a log beside it, and readers wait for a night."
+        )
+        yield make_warning("index", text, "A local disk is faster; the backup can stay on the network.")
     else:
-        yield make_good("index", "the series index covers every night that has data files.")
+        yield make_good("index", "the index covers every night that has data files.")
 
 
 def _find_in_schedule(home: Home, now: datetime.datetime) -> Iterator[HomeFinding]:

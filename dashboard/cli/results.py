@@ -1,4 +1,4 @@
-"""`results`: print measurements as Markdown."""
+"""`results`: print measurements as Markdown, or the answer to a question in SQL."""
 
 from __future__ import annotations
 
@@ -12,23 +12,35 @@ from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
 _MOST_FAULTS = 3
+_FORMATS = ("console", "csv", "json", "markdown", "html")
+"""Of `traces.output`, which loads more than other verbs should wait for."""
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     """Add it to the command line."""
-    results = add_home_verb(verbs, "results", _results, "print all results of a night as Markdown", code=False)
+    results = add_home_verb(
+        verbs, "results", _results, "print all results of a night, or ask all nights in SQL", code=False
+    )
     results.add_argument("night", nargs="?", metavar="NIGHT", help="stamp of the night (default: the newest)")
     results.add_argument(
         "--experiments-dir", type=make_absolute, metavar="DIR", help="folder that contains the experiments"
     )
     results.add_argument("--history", action="store_true", help="print the backfill measurements, TVM by TVM, instead")
+    results.add_argument("--sql", metavar="SQL", help="print the rows of a query over all nights; see `--tables`")
+    results.add_argument("--tables", action="store_true", help="list the tables that --sql can ask, and their columns")
+    results.add_argument(
+        "--format", choices=_FORMATS, default="console", help="format of the rows (default: %(default)s)"
+    )
     results.add_argument(
         "--output", type=make_absolute, metavar="FILE", help="write the page to this file instead of stdout"
     )
 
 
 def _results(arguments: argparse.Namespace) -> int:
-    text = _history(arguments) if arguments.history else _night(arguments)
+    if arguments.sql is not None or arguments.tables:
+        text = _query(arguments)
+    else:
+        text = _history(arguments) if arguments.history else _night(arguments)
     if arguments.output:
         try:
             common.write_text(arguments.output, text)
@@ -40,6 +52,20 @@ def _results(arguments: argparse.Namespace) -> int:
     else:
         print(text, end="")
     return OK_CODE
+
+
+def _query(arguments: argparse.Namespace) -> str:
+    from tvmdash import store
+    from tvmdash.traces.output import FORMATS
+
+    format_rows = FORMATS[arguments.format]
+    with store.connect(arguments.home) as opened:
+        if arguments.tables:
+            columns = {name: ", ".join(opened.columns_of(name)) for name in store.TABLES}
+            rows = [(name, about, columns[name]) for name, about in store.TABLES.items()]
+            return format_rows(("table", "a row is", "columns"), rows)
+        found = opened.execute(arguments.sql)
+        return format_rows(found.names, found.fetchall())
 
 
 def _night(arguments: argparse.Namespace) -> str:

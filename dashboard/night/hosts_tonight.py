@@ -218,8 +218,7 @@ class HostsTonight:
             visit.parcel = parcel
             return
         visit.record = replace(visit.record, late=(*visit.record.late, parcel.night.stamp))
-        for experiment in parcel.taken:
-            publish.index_name(self._context, experiment)
+        publish.index_measured(self._context.home)
         trees.remove(parcel.folder)
 
     def collect(self, jobs: Sequence[Job]) -> Iterator[JobAtHome]:

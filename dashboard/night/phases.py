@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -62,14 +62,16 @@ class Phases:
             self._hosts.wait_until_ready()
             experiments = self._each(experiments, _SETUP)
             experiments = self._each(experiments, _RUN)
-            with publish.index_held_open(self._context):
-                self._tails(experiments, after=_RUN)
-                self._tails(self._take_home([job for job in measured if job in away]), after=_ANALYZE)
+            self._publish(self._side_by_side(experiments, self._analyze))
+            self._publish(self._take_home([job for job in measured if job in away]))
             self._journal.write_whole()
             self._each([job for job in going if not job.measures], _RUN)
         self._tvms.prune()
         # Closed first: the archive holds the whole record, and a folder half removed is not taken for a killed night's.
         self._journal.close(COMPLETE)
+        if not self._is_ordered:
+            with self._noting_faults():
+                publish.index_all(self._context.home)
         self._look_after(is_copied=self._archive(AFTER))
 
     def _archive(self, moment: str) -> bool:
@@ -168,45 +170,54 @@ class Phases:
             if why:
                 self._block(job, why, StepReason.HOST_AWAY, job.host, after=steps[-1].stage if steps else "")
             elif all(result.success for result in steps):
-                self._index(job)
                 going.append(job)
             else:
                 last = steps[-1].stage
                 self._block(job, f"{last} failed", StepReason.STAGE_FAILED, last, after=last)
         return going
 
-    def _tails(self, jobs: list[Job], after: str) -> None:
-        """The stages after that one; jobs side by side, because nothing is timed any more."""
+    def _publish(self, jobs: Sequence[Job]) -> None:
+        """Index what was analyzed, all of it at once; then draw and sum up each."""
+        with self._noting_faults():
+            publish.index_measured(self._context.home)
+        for job in jobs:
+            with self._noting_faults():
+                self._note(publish.describe_unmeasured(self._context, job))
+        if not self._is_ordered:
+            self._side_by_side(jobs, self._tail)
+
+    def _side_by_side(self, jobs: Sequence[Job], work: Callable[[Job], bool]) -> list[Job]:
+        """Jobs at once, because nothing is timed any more; those that went well."""
         with ThreadPoolExecutor(self._plan.config.parallel_stages, thread_name_prefix="tail") as pool:
-            futures = [pool.submit(self._tail, job, after) for job in jobs]
+            futures = [pool.submit(work, job) for job in jobs]
             try:
-                for future in futures:
-                    future.result()
+                return [job for job, future in zip(jobs, futures, strict=True) if future.result()]
             except BaseException:
                 process.cancel_all()
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
 
-    def _tail(self, job: Job, after: str) -> None:
-        names = [stage.name for stage in pipeline(job.kind).stages]
-        for name in names[names.index(after) + 1 :]:
-            if not self._step(job, name):
-                return
-            if name == _ANALYZE:
-                self._index(job)
-                self._keep_raw(job)
-                if self._is_ordered:
-                    return
+    def _analyze(self, job: Job) -> bool:
+        if not self._step(job, _ANALYZE):
+            return False
+        self._keep_raw(job)
+        return True
 
-    def _index(self, job: Job) -> None:
+    def _tail(self, job: Job) -> bool:
+        names = [stage.name for stage in pipeline(job.kind).stages]
+        return all(self._step(job, name) for name in names[names.index(_ANALYZE) + 1 :])
+
+    @contextlib.contextmanager
+    def _noting_faults(self) -> Iterator[None]:
         try:
-            publish.index(self._context, job)
-            unmeasured = publish.describe_unmeasured(self._context, job)
+            yield
         except DashboardError as error:
-            unmeasured = str(error)
-        if unmeasured:
-            _log.warning("%s", unmeasured)
-            self._journal.note(unmeasured)
+            self._note(str(error))
+
+    def _note(self, words: str) -> None:
+        if words:
+            _log.warning("%s", words)
+            self._journal.note(words)
 
     def _keep_raw(self, job: Job) -> None:
         raw = self._context.workspace(job).of(_RUN)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,8 @@ from dashboard.night.context import Context
 from dashboard.night.environment import read_reference
 from dashboard.plan.job import Job
 from tvmdash import common, config_util, dashboard_info, records, stages
+from tvmdash import store as whole_store
+from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.files.trees import Bounds
 from tvmdash.records import metrics
@@ -125,49 +126,26 @@ def _identity(context: Context, job: Job) -> dict[str, Any]:
     }
 
 
-_one_writer = threading.Lock()
+def index_measured(home: Home) -> None:
+    """Bring the index up to date with all data files, in one transaction; DashboardError: it cannot be written."""
+    with _open_index(home, "The data files are intact") as opened:
+        opened.ingest_all((home.data(name), name) for name in home.experiments_with_data())
+
+
+def index_all(home: Home) -> None:
+    """The same with all else that the home holds: nights, verdicts, incidents, trials, messages."""
+    with _open_index(home, "The home's files are intact") as opened:
+        whole_store.fill(home, opened)
 
 
 @contextlib.contextmanager
-def index_held_open(context: Context) -> Iterator[None]:
-    """While the block lasts, what is added stays in the index's log, and goes into its file once at the end.
-
-    SQLite copies a log whenever the last connection is closed: 500 experiments wrote 25 MB so. An index that is made
-    anew takes in all experiments, also where none runs tonight, since who reads it takes it for whole.
-    """
-    with contextlib.ExitStack() as held:
-        with contextlib.suppress(sqlite3.Error, OSError):  # then it costs more; adding to it tells what is wrong
-            opened = held.enter_context(store.open_for_writing(context.home.store_file))
-            if opened.is_empty:
-                for name in context.home.experiments_with_data():
-                    opened.ingest(context.home.data(name), name)
-        yield
-
-
-def index(context: Context, job: Job) -> None:
-    """Bring the home's index up to date with the experiment's data files; DashboardError where that cannot be."""
-    index_name(context, job.name)
-
-
-def index_name(context: Context, experiment: str) -> None:
-    """The same for the experiment of this name, whether or not it takes part tonight."""
-    path = context.home.store_file
+def _open_index(home: Home, intact: str) -> Iterator[store.Store]:
     try:
-        with _one_writer, store.open_for_writing(path) as opened:
-            for name in _list_to_take_in(context, experiment, opened):
-                opened.ingest(context.home.data(name), name)
+        with store.open_for_writing(home.store_file) as opened:
+            yield opened
     except (sqlite3.Error, OSError) as error:
-        raise DashboardError(
-            f"{path}: could not add {experiment} to the index: {error}. The data files are intact; the next night "
-            "adds them."
-        ) from error
-
-
-def _list_to_take_in(context: Context, experiment: str, opened: store.Store) -> list[str]:
-    """The experiment; with an index that is made anew also those that do not run tonight."""
-    if not opened.is_empty:
-        return [experiment]
-    return sorted({experiment, *context.home.experiments_with_data()})
+        problem = f"could not be brought up to date: {error}. {intact}; the next night tries again."
+        raise DashboardError(problem, place=home.store_file) from error
 
 
 def _check_report(path: Path) -> None:

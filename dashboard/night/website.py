@@ -37,8 +37,7 @@ def make_website(plan: Plan) -> StepResult:
         process.begin_night(context.mark)
         try:
             engine.take_copy(context, job)
-            for experiment in home.experiments_with_data():
-                publish.index_name(context, experiment)
+            publish.index_all(home)
             return engine.perform(context, job, job.stages[0])
         finally:
             trees.remove(folder)

@@ -55,15 +55,17 @@ def rebuild(home: Home) -> list[str]:
     """Make every index anew; a line for each thing done. The caller holds the home."""
     import sqlite3
 
+    from tvmdash import store as whole_store
     from tvmdash.series import store
 
     remove_index(home)
     lines = []
     try:
         with store.open_for_writing(home.store_file) as opened:
+            whole_store.fill(home, opened)
             for experiment in home.experiments_with_data():
-                count = opened.ingest(home.data(experiment), experiment)
                 faults = opened.faults(experiment)
+                count = len(opened.stamps(experiment)) + len(faults)
                 bad = f", {len(faults)} of them unreadable" if faults else ""
                 lines.append(f"{experiment}: {count} nights{bad}, {opened.size(experiment)} series.")
     except sqlite3.Error as error:

@@ -249,7 +249,7 @@ def _repeat(home: Home, machines: Machines) -> None:
 def _repeat_job(connection: sqlite3.Connection, machines: Machines, job: str) -> None:
     truth, nights = machines.truth, range(1, machines.nights - 1)
     first, stamps = truth.stamp(0), [truth.stamp(night) for night in nights]
-    row = connection.execute("SELECT points FROM packed WHERE experiment = ?", (job,)).fetchone()
+    row = connection.execute("SELECT points FROM _packed WHERE experiment = ?", (job,)).fetchone()
     model = np.frombuffer(row[0], packed._FIELDS)
     factors = np.ones((len(model), len(nights)))
     codes = np.tile(model["code"][:, None], (1, len(nights)))
@@ -264,23 +264,20 @@ def _repeat_job(connection: sqlite3.Connection, machines: Machines, job: str) ->
         table[name] *= factors
     table["code"] = codes
     for at in range(len(nights)):
-        connection.execute("INSERT INTO packed VALUES (?, ?, ?)", (job, stamps[at], table[:, at].tobytes()))
+        connection.execute("INSERT INTO _packed VALUES (?, ?, ?)", (job, stamps[at], table[:, at].tobytes()))
     for series in table:
         rows = zip(stamps, *(_cells(series[name]) for name in _COLUMNS), strict=True)
         connection.executemany(_INSERT, ((int(series["number"][0]), *row) for row in rows))
     versions = [truth.version(night) for night in nights]
-    for table_name, columns, form in (
-        ("nights", "?, failures, error, machine", "{}"),
-        ("builds", "?, fingerprint, reference, reference_version", "git-{}"),
-    ):
-        of_first = f"FROM {table_name} WHERE experiment = ? AND stamp = ?"
-        query = f"INSERT INTO {table_name} SELECT experiment, ?, {columns} {of_first}"
-        named = zip(stamps, map(form.format, versions), strict=True)
-        connection.executemany(query, ((stamp, name, job, first) for stamp, name in named))
+    rest = "fingerprint, reference, reference_version, machine, failures, error"
+    query = f"INSERT INTO runs SELECT ?, experiment, ?, ?, {rest} FROM runs WHERE experiment = ? AND night = ?"
+    connection.executemany(
+        query, ((stamp, version, f"git-{version}", job, first) for stamp, version in zip(stamps, versions, strict=True))
+    )
 
 
 _COLUMNS = ("value", "std", "low", "high", "samples", "code", "alike", "content")
-_INSERT = f"INSERT INTO points (series, stamp, {', '.join(_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT = f"INSERT INTO _points (series, stamp, {', '.join(_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 def _cells(column: NDArray[Any]) -> list[Any]:
@@ -298,7 +295,7 @@ def _points_of(
         for row, spot in enumerate(machines.truth.spots)
         if spot.experiment == name
     }
-    query = "SELECT number, metric, labels FROM series WHERE experiment = ?"
+    query = "SELECT number, metric, labels FROM _series WHERE experiment = ?"
     known = {number: (metric, json.loads(labels)) for number, metric, labels in connection.execute(query, (job,))}
     for number in numbers.tolist():
         metric, labels = known[number]

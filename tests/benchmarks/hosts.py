@@ -18,7 +18,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 
 REPO = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(REPO), str(REPO / "tests"), str(REPO / "shared" / "python"), str(REPO / "tests" / "benchmarks")]
@@ -153,12 +152,8 @@ def seal(raw: Path, machines: Machines, job: str, night: int) -> None:
 def take_in(home: Home, away: Path) -> None:
     """What the night does with what its hosts hand in, and with what it has measured itself."""
     for file in sorted(away.glob("*.tar")):
-        taken = parcels.take_in(file, file.stem, os.environ["TVMDASH_NIGHT"], home, home.root / "tmp").taken
-        for job in taken:
-            publishing.index_name(SimpleNamespace(home=home), job)  # type: ignore[arg-type]
-    for job in home.experiments_with_data():
-        if not host_of(job):
-            publishing.index_name(SimpleNamespace(home=home), job)  # type: ignore[arg-type]
+        parcels.take_in(file, file.stem, os.environ["TVMDASH_NIGHT"], home, home.root / "tmp")
+    publishing.index_measured(home)
 
 
 def judge_past(home: Home) -> None:

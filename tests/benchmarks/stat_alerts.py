@@ -46,9 +46,8 @@ def fill(home: Home, series: int, nights: int, *, restless: bool) -> None:
     machine = _machine(rng, nights) if restless else np.zeros(nights)
     stamps = [stamp_of(night) for night in range(nights)]
     with store.open_for_writing(home.store_file) as opened:
-        connection = opened._connection
-        rows = [("relax_opt", stamp, f"{index // 2:08x}", 0, None, "") for index, stamp in enumerate(stamps)]
-        connection.executemany("INSERT INTO nights VALUES (?, ?, ?, ?, ?, ?)", rows)
+        for index, stamp in enumerate(stamps):
+            opened._add_run("relax_opt", stamp, f"{index // 2:08x}")
         packed: list[list[store_packed.PackedPoint]] = [[] for _ in stamps]
         for index in range(series):
             metric, unit, sigma = METRICS[index % 3]
@@ -67,7 +66,6 @@ def fill(home: Home, series: int, nights: int, *, restless: bool) -> None:
                 packed[night].append(store_packed.PackedPoint(number, value, None, None, 0.02, 10, module))
         for stamp, points in zip(stamps, packed, strict=True):
             opened._put("relax_opt", stamp, points)
-        connection.commit()
 
 
 def _machine(rng: np.random.Generator, nights: int) -> FloatArray:

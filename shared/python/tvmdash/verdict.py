@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import enum
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common, structured
+from tvmdash import common, ledger, structured
 from tvmdash.dashboard_info import Home, experiment_of
 from tvmdash.detect.cause import Cause
 from tvmdash.detect.reason import Reason
@@ -329,11 +330,84 @@ def _compact(value: dict[str, Any]) -> dict[str, Any]:
     return {name: part for name, part in parts if part is not None}
 
 
+@dataclass(frozen=True)
+class KeptSeries:
+    """What the ledger keeps of a `JudgedSeries`, as a row of its fields in their order; effects with four digits."""
+
+    series: str
+    standing: Standing
+    evidence: Evidence | None = None
+    effect: float | None = None
+    low: float | None = None
+    high: float | None = None
+    visible: float | None = None
+    incident: str | None = None
+
+
+@dataclass(frozen=True)
+class KeptVerdict:
+    """What the ledger keeps of a verdict, for ever."""
+
+    level: Level
+    headline: str
+    expected: int
+    seen: int
+    blind: int
+    unchanged: int
+    series: tuple[KeptSeries, ...]
+
+    @classmethod
+    def of(cls, verdict: NightVerdict) -> KeptVerdict:
+        """The part of the verdict that is kept."""
+        series = tuple(
+            KeptSeries(
+                each.series, each.standing, each.evidence, _round(each.effect), _round(each.low), _round(each.high),
+                _round(each.visible), each.incident,
+            )
+            for each in verdict.series
+        )  # fmt: skip
+        counts = (verdict.expected, verdict.seen, verdict.blind, verdict.unchanged)
+        return cls(verdict.level, verdict.headline, *counts, series)
+
+    def to_json(self) -> dict[str, Any]:
+        """As a line of the ledger holds it: of a series a list without the unknown at its end."""
+        value = structured.to_json(self)
+        return {**value, "series": [_strip(list(each.values())) for each in value["series"]]}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any], path: Path) -> KeptVerdict:
+        """What `to_json` wrote to `path`; DashboardError where it is anything else."""
+        names = [field.name for field in fields(KeptSeries)]
+        rows = value.get("series")
+        series = [dict(zip(names, row, strict=False)) if isinstance(row, list) else row for row in rows or ()]
+        return structured.from_json(cls, {**value, "series": series}, path, at="$.data")
+
+
+def _round(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")
+
+
+def _strip(row: list[Any]) -> list[Any]:
+    while row and row[-1] is None:
+        row.pop()
+    return row
+
+
 def write_verdict(home: Home, verdict: NightVerdict) -> None:
-    """Leave it for the night's other readers."""
+    """Leave it for the night's other readers, and in the ledger for good."""
     path = home.output(SUBSYSTEM) / VERDICT_FILE
+    _keep_last(home, path)
     path.parent.mkdir(parents=True, exist_ok=True)
     common.write_json(path, verdict.to_json())
+    ledger.append(home, verdict.night, ledger.VERDICT, KeptVerdict.of(verdict).to_json())
+
+
+def _keep_last(home: Home, path: Path) -> None:
+    """Put into the ledger what a dashboard that had none left of its last night."""
+    with contextlib.suppress(DashboardError):
+        last = structured.read(NightVerdict, path, max_bytes=_MAX_BYTES)
+        if last and ledger.VERDICT not in ledger.read_night(home, last.night):
+            ledger.append(home, last.night, ledger.VERDICT, KeptVerdict.of(last).to_json())
 
 
 def read_verdict(home: Home, stamp: str) -> NightVerdict | None:

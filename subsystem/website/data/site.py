@@ -298,7 +298,7 @@ def _series(catalogue: SiteCatalogue) -> Mapping[str, Sequence[Any]]:
             _rounded(1 + entry.view.change) if entry.view and entry.view.change is not None else None
         ),
         "state": lambda entry: entry.state,
-        "verdict": lambda entry: alerts[entry.key].kind if entry.key in alerts else "",
+        "verdict": lambda entry: alerts[entry.key].verdict if entry.key in alerts else "",
         "grade": lambda entry: entry.view.grade if entry.view else "",
         "visible": lambda entry: _rounded(entry.view.visible, _NOISE_DIGITS) if entry.view else None,
         "noise": lambda entry: _rounded(entry.view.scatter, _NOISE_DIGITS) if entry.view else None,

@@ -12,65 +12,20 @@ from inputs.parsing import objects
 from tvmdash import structured
 from tvmdash.contracts.alerts import (
     PAGE_FILE,
-    AlertRate,
     AlertsPage,
-    SeriesBeside,
+    AnnotationNote,
+    Honesty,
     SeriesVerdict,
     StddevPage,
     StddevSeries,
 )
 from tvmdash.dashboard_info import Home
-from tvmdash.detect.reason import Reason
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import MACHINE, OPEN_STATES, SUBSYSTEM, Incident
 from tvmdash.verdict import Standing
 
 LEDGER_VIEW = "incidents.json"
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What the detector says of a series. noise: robust standard deviation, as a fraction of the value.
-
-    visible: the smallest relative change that it would tell within a week in four cases of five. effect: of a suspect,
-    how far it is from its level, as a fraction. why: None for an exact number, and in files of long ago.
-    """
-
-    name: str
-    kind: str
-    reason: str
-    since: str
-    grade: str
-    noise: float | None
-    visible: float | None
-    control: bool
-    standing: Standing = Standing.STEADY
-    effect: float | None = None
-    why: Reason | None = None
-    beside: SeriesBeside | None = None
-
-
-@dataclass(frozen=True)
-class Rate:
-    """How often the detector alerts where nothing happened, in `nights` metric-nights; rates are per 1000."""
-
-    kind: str
-    nights: int
-    alerts: int
-    rate: float | None
-    at_most: float | None
-
-
-@dataclass(frozen=True)
-class Note:
-    """An annotation, with the night that it is about where one is known."""
-
-    night: str | None
-    kind: str
-    words: str
-    scope: str
-    is_break: bool
 
 
 @dataclass(frozen=True)
@@ -81,12 +36,11 @@ class Alerts:
     """
 
     night: str = ""
-    series: Mapping[str, Verdict] = field(default_factory=dict)
+    series: Mapping[str, SeriesVerdict] = field(default_factory=dict)
     incidents: tuple[Incident, ...] = ()
     silent: frozenset[str] = frozenset()
-    target: float | None = None
-    rates: tuple[Rate, ...] = ()
-    annotations: tuple[Note, ...] = ()
+    honesty: Honesty = field(default_factory=Honesty)
+    annotations: tuple[AnnotationNote, ...] = ()
     faults: tuple[str, ...] = ()
 
     @property
@@ -153,42 +107,21 @@ def _parse(page: Mapping[str, Any], path: Path) -> Alerts:
         by_rule = structured.from_json(StddevPage, page, path)
         return Alerts(by_rule.night, {series.id: _by_rule(series) for series in by_rule.series})
     parsed = structured.from_json(AlertsPage, page, path)
-    rates = {"shuffled": parsed.honesty.shuffled, "unchanged": parsed.honesty.unchanged}
     return Alerts(
         night=parsed.night,
-        series={series.id: _verdict(series) for series in parsed.series},
+        series={series.id: series for series in parsed.series},
         silent=frozenset(incident.id for incident in parsed.incidents if incident.silent),
-        target=parsed.honesty.target_per_1000,
-        rates=tuple(_rate(kind, rate) for kind, rate in rates.items() if rate is not None),
-        annotations=tuple(
-            Note(note.night, note.kind, note.words, note.scope, note.is_break) for note in parsed.annotations
-        ),
+        honesty=parsed.honesty,
+        annotations=parsed.annotations,
     )
 
 
-def _by_rule(series: StddevSeries) -> Verdict:
-    return Verdict(series.name, "alert" if series.alert else "quiet", series.reason, "", "", None, None, control=False)
-
-
-def _verdict(series: SeriesVerdict) -> Verdict:
-    return Verdict(
-        series.name,
-        series.verdict,
-        series.reason,
-        series.since,
-        series.noise_grade,
-        series.noise,
-        series.smallest_visible_change,
-        series.control,
-        series.standing,
-        series.effect,
-        series.why,
-        series.beside,
-    )
-
-
-def _rate(kind: str, rate: AlertRate) -> Rate:
-    return Rate(kind, rate.nights, rate.alerts, rate.per_1000, rate.at_most_per_1000)
+def _by_rule(series: StddevSeries) -> SeriesVerdict:
+    said = "alert" if series.alert else "quiet"
+    return SeriesVerdict(
+        series.id, series.name, said, series.reason, since="", noise_grade="", noise=None,
+        smallest_visible_change=None, control=False, standing=Standing.STEADY, effect=None,
+    )  # fmt: skip
 
 
 def _incidents(view: Mapping[str, Any], path: Path, faults: list[str]) -> Sequence[Incident]:

@@ -17,35 +17,11 @@ TELEMETRY, DEADLINE = "telemetry", "deadline"
 
 
 @dataclass(frozen=True)
-class Range:
-    """Least, median and greatest of one reading."""
-
-    name: str
-    low: float
-    middle: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Run:
-    """The machine during one experiment's run; `outliers` are trials with outlying samples, in words."""
-
-    experiment: str
-    readings: int
-    abnormal: tuple[str, ...]
-    ranges: tuple[Range, ...]
-    outliers: tuple[str, ...]
-    outliers_in_all: int
-    file: str
-    alt: str
-
-
-@dataclass(frozen=True)
 class TelemetryRuns:
     """The runs of one night ("" where there is none)."""
 
     stamp: str = ""
-    runs: tuple[Run, ...] = ()
+    runs: tuple[TelemetryRun, ...] = ()
     faults: tuple[str, ...] = ()
 
     @property
@@ -53,7 +29,7 @@ class TelemetryRuns:
         """The experiments in whose run something was abnormal."""
         return [run.experiment for run in self.runs if run.abnormal]
 
-    def of(self, experiment: str) -> Run | None:
+    def of(self, experiment: str) -> TelemetryRun | None:
         return next((run for run in self.runs if run.experiment == experiment), None)
 
 
@@ -86,20 +62,7 @@ def read_telemetry(home: Home) -> TelemetryRuns:
         page = structured.read(TelemetryPage, path)
     except DashboardError as error:
         return TelemetryRuns(faults=(parsing.fault_of(path, error),))
-    return TelemetryRuns() if page is None else TelemetryRuns(page.stamp, tuple(map(_run, page.runs)), page.faults)
-
-
-def _run(run: TelemetryRun) -> Run:
-    return Run(
-        run.experiment,
-        run.readings,
-        run.abnormal,
-        tuple(Range(name, *values) for name, values in run.ranges.items()),
-        tuple(f"{item.label}: {item.times:.1f} times its trial's median" for item in run.outliers),
-        run.outliers_in_all,
-        run.graph.file,
-        run.graph.alt,
-    )
+    return TelemetryRuns() if page is None else TelemetryRuns(page.stamp, page.runs, page.faults)
 
 
 def read_deadlines(home: Home, now: datetime.datetime) -> Deadlines:

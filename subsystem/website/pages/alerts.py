@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from inputs.alerts import Rate
 from render import page as pages
 from views import incidents as incident_views
 from views.context import SiteContext
 
+from tvmdash.contracts.alerts import AlertRate
 from tvmdash.contracts.routes import format_fault, read_states
 from tvmdash.text import three_digits
 from tvmdash.verdict import NightVerdict
@@ -24,15 +24,10 @@ class RateView:
     state: str
 
 
-_KINDS = {
-    "shuffled": "on the shuffled nights of this home's series",
-    "unchanged": "on stretches where the compiled code was the same",
-}
-
-
 def write_alerts(context: SiteContext, new: Path) -> None:
     """Write alerts.html."""
     alerts = context.alerts
+    target = alerts.honesty.target_per_1000
     views = [
         incident_views.view(incident, context, silent=incident.id in alerts.silent) for incident in alerts.incidents
     ]
@@ -45,8 +40,15 @@ def write_alerts(context: SiteContext, new: Path) -> None:
         tonight=context.tonight.stamp,
         open=[by_id[name] for name in still],
         settled=[view for view in views if view.id not in still],
-        rates=[_rate(rate, alerts.target) for rate in alerts.rates],
-        target=alerts.target,
+        rates=[
+            _rate(words, rate, target)
+            for words, rate in (
+                ("on the shuffled nights of this home's series", alerts.honesty.shuffled),
+                ("on stretches where the compiled code was the same", alerts.honesty.unchanged),
+            )
+            if rate is not None
+        ],
+        target=target,
         planted=_planted(context.verdict.value),
         annotations=alerts.annotations,
         faults=[*alerts.faults, *filter(None, map(format_fault, read_states(context.home)))],
@@ -77,14 +79,14 @@ def _planted(verdict: NightVerdict | None) -> list[tuple[str, str]]:
     return rows
 
 
-def _rate(rate: Rate, target: float | None) -> RateView:
-    name = _KINDS.get(rate.kind, rate.kind)
-    if rate.rate is None:
+def _rate(name: str, rate: AlertRate, target: float | None) -> RateView:
+    if rate.per_1000 is None:
         return RateView(name, "no data to measure it on yet", "absent")
-    text = f"{three_digits(rate.rate)} false alerts per 1000 series-nights ({rate.alerts} in {rate.nights}"
-    text += f"; with 95 % confidence below {three_digits(rate.at_most)})" if rate.at_most is not None else ")"
+    at_most = rate.at_most_per_1000
+    text = f"{three_digits(rate.per_1000)} false alerts per 1000 series-nights ({rate.alerts} in {rate.nights}"
+    text += f"; with 95 % confidence below {three_digits(at_most)})" if at_most is not None else ")"
     if target is None:
         return RateView(name, text, "absent")
-    if rate.at_most is not None and rate.rate <= target < rate.at_most:
+    if at_most is not None and rate.per_1000 <= target < at_most:
         return RateView(name, f"{text}: too few nights yet to show that it is below the target", "absent")
-    return RateView(name, text, "partial" if rate.rate > target else "ok")
+    return RateView(name, text, "partial" if rate.per_1000 > target else "ok")

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from files import graphs
 from files.graphs import SiteGraph
-from inputs.others import Run
 from inputs.put_aside import PutAside
 from markup.sparks import svg
 from markupsafe import Markup
@@ -19,6 +18,7 @@ from views.strip import cell
 from views.tonight import ExperimentView
 
 from pages.code_changes import CodeNight, find_code_nights
+from tvmdash.contracts.telemetry import TelemetryRun
 from tvmdash.dashboard_info import JobResult
 from tvmdash.stages import PRECHECK, pipeline
 from tvmdash.text import format_duration
@@ -47,7 +47,7 @@ class Page:
     hidden: int
     history: Sequence[HistoryNight]
     durations: Markup
-    run: Run | None
+    run: TelemetryRun | None
     run_graph: SiteGraph | None
     code: Sequence[CodeNight]
     put_aside: Sequence[PutAside]
@@ -79,7 +79,7 @@ def _page(
     run = context.telemetry.of(about.name) if context.telemetry.stamp == context.tonight.stamp else None
     run_graph = None
     if run is not None:
-        run_graph = graphs.take_picture(context.telemetry_file(run.file), "telemetry", new, context.old)
+        run_graph = graphs.take_picture(context.telemetry_file(run.graph.file), "telemetry", new, context.old)
     return Page(
         about=about,
         series=series[:MOST_SERIES],

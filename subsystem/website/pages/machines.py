@@ -16,12 +16,12 @@ from typing import Any
 from files import graphs
 from files.files import write_data
 from files.graphs import SiteGraph
-from inputs.others import Run
 from render import page as pages
 from views.context import SiteContext
 from views.strip import machine_changes
 
 from tvmdash import common
+from tvmdash.contracts.telemetry import TelemetryRun
 from tvmdash.dashboard_info import Home, host_of
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.headline import format_headline
@@ -58,7 +58,7 @@ class Change:
 class RunView:
     """The machine during one run of tonight."""
 
-    run: Run
+    run: TelemetryRun
     graph: SiteGraph | None
 
 
@@ -107,7 +107,7 @@ def write_machines(context: SiteContext, new: Path) -> None:
         telemetry_stamp=context.telemetry.stamp,
         tonight=context.tonight.stamp,
         runs=[
-            RunView(run, graphs.take_picture(context.telemetry_file(run.file), "telemetry", new, context.old))
+            RunView(run, graphs.take_picture(context.telemetry_file(run.graph.file), "telemetry", new, context.old))
             for run in runs
         ],
         faults=context.telemetry.faults,

@@ -1,6 +1,7 @@
 """One page for each night, kept for ever, and one list for each year; only what changed is rendered.
 
 Beside each year's list lies YEAR.json: for each night, what its page was rendered from and what the list says of it.
+What only the night itself could tell is in the home's ledger.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from views.commits import list_new
 from views.context import SiteContext
 from views.night_results import KeptResults, Results, ResultsView
 
-from tvmdash import common
+from tvmdash import common, ledger
 from tvmdash.dashboard_info import Night
 from tvmdash.errors import DashboardError
 from tvmdash.records.metrics import Way
+from tvmdash.store import read_pages
 
 UNREADABLE = "unreadable"
 SCHEMA_VERSION = 3
@@ -81,12 +83,15 @@ def write_nights(context: SiteContext, results: ResultsView, new: Path) -> Writt
     stamps = context.home.night_stamps()
     names = sorted({stamp[:4] for stamp in stamps}, reverse=True)
     frame = context.lasting_frame("nights", "../")
+    pages_kept = _read_kept(context)
     years = {year: _read_catalogue(context.old / "nights" / f"{year}.json", context.made_by) for year in names}
     rows: dict[str, NightRow] = {}
     changed = []
     for stamp in stamps:
         known = years[stamp[:4]]
-        brought = results.of(stamp, known.kept.get(stamp, KeptResults()))
+        brought = results.of(stamp, pages_kept.get(stamp) or known.kept.get(stamp, KeptResults()))
+        if stamp not in pages_kept and brought.kept != KeptResults():
+            ledger.append(context.home, stamp, ledger.PAGE, vars(brought.kept))
         page = _Page(stamp, f"{mark(context.home.night_file(stamp))}-{brought.fingerprint}", brought)
         row = known.rows.get(stamp)
         if row is not None and row.source == page.source and _carried(f"{stamp}.html", context.old, new):
@@ -112,6 +117,12 @@ def write_nights(context: SiteContext, results: ResultsView, new: Path) -> Writt
         write_data(f"{new}/nights/{year}.json", value)
     _write_index(context, done, new, gone)
     return done
+
+
+def _read_kept(context: SiteContext) -> dict[str, KeptResults]:
+    """What was kept of each night, but of tonight, which says it anew."""
+    pages = read_pages(context.home)
+    return {stamp: KeptResults.from_json(page, "") for stamp, page in pages.items() if stamp != context.tonight.stamp}
 
 
 def _find_gone(rows: Mapping[str, NightRow]) -> dict[str, tuple[str, ...]]:

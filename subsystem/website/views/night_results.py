@@ -22,7 +22,7 @@ _MOST_WORDS = 600
 
 @dataclass(frozen=True)
 class KeptResults:
-    """What only the night itself can tell: kept beside the year's list when the night is published.
+    """What only the night itself can tell: kept in the home's ledger when the night is published.
 
     series: how many were in which state; summaries: experiment, title, words; sentence: its state and words, as the
     first page had it that morning; says_jobs: it said only how the jobs went, which the night's record knows as well.

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from files.files import safe_name
-from inputs.alerts import Alerts, Verdict
+from inputs.alerts import Alerts
 from markup.sparks import Band, sparkline
 from markupsafe import Markup
 
 from tvmdash import common
-from tvmdash.contracts.alerts import SeriesBeside
+from tvmdash.contracts.alerts import SeriesBeside, SeriesVerdict
 from tvmdash.dashboard_info import Home, host_of
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.headline import format_size
@@ -211,10 +211,10 @@ class SeriesNights:
             low=series.low[index],
             high=series.high[index],
             change=change,
-            grade=verdict.grade if verdict else "",
+            grade=verdict.noise_grade if verdict else "",
             noise=verdict.noise if verdict else None,
             scatter=scatter,
-            visible=verdict.visible if verdict else None,
+            visible=verdict.smallest_visible_change if verdict else None,
             incident=move[0].id if move else None,
             exact_change=format_size(move[1]) if move and move[1].is_exact else "",
             short_name=short_name,
@@ -223,7 +223,9 @@ class SeriesNights:
             spark=self._spark(values, series.unit, baseline, scatter, (first, move)),
         )
 
-    def _state(self, verdict: Verdict | None, last_stamp: str, move: tuple[Incident, Moved] | None) -> tuple[str, str]:
+    def _state(
+        self, verdict: SeriesVerdict | None, last_stamp: str, move: tuple[Incident, Moved] | None
+    ) -> tuple[str, str]:
         if move and move[1].worse:
             return WORSE, f"Part of incident {move[0].id}."
         if last_stamp != self.tonight:
@@ -257,11 +259,11 @@ class SeriesNights:
         return sparkline(values, text, band=band, break_at=first or None, kind=kind)
 
 
-def _scatter(values: Sequence[float | None], series: Series, verdict: Verdict | None) -> float | None:
+def _scatter(values: Sequence[float | None], series: Series, verdict: SeriesVerdict | None) -> float | None:
     """Of one night, as a fraction; 0 of exact numbers; None where there are too few nights to tell."""
     if verdict is not None and verdict.noise is not None and verdict.beside is None:
         return verdict.noise
-    if series.kind == EXACT_KIND or (verdict is not None and verdict.grade == EXACT_KIND):
+    if series.kind == EXACT_KIND or (verdict is not None and verdict.noise_grade == EXACT_KIND):
         return 0.0
     logs = [math.log(value) for value in values if value is not None and value > 0]
     if len(logs) < _FEWEST_FOR_SCATTER:

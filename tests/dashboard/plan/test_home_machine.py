@@ -122,7 +122,7 @@ def test_the_series_of_an_old_home_go_on_under_the_machines_name(home: homes.Hom
     with store.open_for_writing(home.home.store_file) as old:
         for name in ("ours", "foreign"):
             old.ingest(home.home.data(name), name)
-        old._connection.execute("PRAGMA user_version = 4")
+        old.connection.execute("PRAGMA user_version = 4")
     old_ids = bare_ids("default")
     before = {path: path.read_bytes() for path in home.home.data("x").parent.rglob("data_*.json")}
     home.night()

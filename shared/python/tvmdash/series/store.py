@@ -11,7 +11,8 @@ import hashlib
 import json
 import logging
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -19,27 +20,15 @@ from typing import Any, Self
 
 from tvmdash import records
 from tvmdash.errors import DashboardError
+from tvmdash.files import mounts
 from tvmdash.machine import identity
 from tvmdash.machine.identity import MachineIdentity
 from tvmdash.records.metrics import FOREIGN, Direction, Kind
-from tvmdash.series import packed
+from tvmdash.series import packed, tables
 
-SCHEMA_VERSION = 11
-_SCHEMA = """
-CREATE TABLE born (name TEXT);
-INSERT INTO born VALUES (hex(randomblob(8)));
-CREATE TABLE nights (experiment TEXT, stamp TEXT, tvm_hash TEXT, failures INTEGER, error TEXT,
-    machine TEXT, PRIMARY KEY (experiment, stamp)) WITHOUT ROWID;
-CREATE TABLE builds (experiment TEXT, stamp TEXT, artifact TEXT, fingerprint TEXT, reference TEXT,
-    reference_version TEXT,
-    PRIMARY KEY (experiment, stamp)) WITHOUT ROWID;
-CREATE TABLE series (number INTEGER PRIMARY KEY, id TEXT, experiment TEXT, metric TEXT, unit TEXT,
-    direction TEXT, labels TEXT, kind TEXT, title TEXT, tolerance REAL, UNIQUE (id, unit));
-CREATE INDEX series_of ON series (experiment, metric);
-CREATE TABLE packed (experiment TEXT, stamp TEXT, points BLOB, PRIMARY KEY (experiment, stamp));
-CREATE TABLE points (series INTEGER, stamp TEXT, value REAL, std REAL, low REAL, high REAL, samples INTEGER,
-    code INTEGER, alike INTEGER, content INTEGER, PRIMARY KEY (series, stamp)) WITHOUT ROWID;
-"""
+SCHEMA_VERSION = tables.VERSION
+_SETTLED_NS = 2 * 10**9
+_NO_BUILD = records.Build()
 _UNDECLARED = [FOREIGN.unit, FOREIGN.direction, FOREIGN.kind, "", FOREIGN.tolerance]
 _log = logging.getLogger("store")
 
@@ -114,7 +103,7 @@ class Store:
     """The index of one home, or of one data folder."""
 
     def __init__(self, connection: sqlite3.Connection, *, in_memory: bool = False) -> None:
-        self._connection = connection
+        self.connection = connection
         self.in_memory = in_memory
         self._latest: dict[str, tuple[tuple[Any, ...], int]] = {}
 
@@ -124,42 +113,73 @@ class Store:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._connection.close()
+        self.connection.close()
 
     def ingest(self, folder: Path, experiment: str) -> int:
         """Take in the data files of an experiment that are not in yet; how many there were.
 
         A file that cannot be read is remembered with its error and logged: it costs its own night only.
         """
+        return self.ingest_all([(folder, experiment)])
+
+    def ingest_all(self, experiments: Iterable[tuple[Path, str]]) -> int:
+        """The same for several, by folder and name, in one transaction: who reads meanwhile sees none or all."""
+        with self.connection:
+            return sum(self._ingest(folder, experiment) for folder, experiment in experiments)
+
+    def _ingest(self, folder: Path, experiment: str) -> int:
+        if self.is_taken(folder):
+            return 0
         known = {
-            row[0] for row in self._connection.execute("SELECT stamp FROM nights WHERE experiment = ?", (experiment,))
+            row[0] for row in self.connection.execute("SELECT night FROM runs WHERE experiment = ?", (experiment,))
         }
         new = [stamp for stamp in records.data_stamps(folder) if stamp not in known]
         home = identity.of_folder(folder) if new else None
         self._latest.clear()
-        with self._connection:
-            for stamp in new:
-                self._take(folder / f"data_{stamp}.json", experiment, stamp, home)
+        for stamp in new:
+            self._take(folder / f"data_{stamp}.json", experiment, stamp, home)
+        self.mark_taken(folder)
         return len(new)
+
+    def is_taken(self, path: Path) -> bool:
+        """Whether the file, or the list of names in a folder, is in the index as it is now."""
+        row = self.connection.execute("SELECT mark FROM _taken WHERE source = ?", (str(path),)).fetchone()
+        return row is not None and row[0] == _mark_of(path)
+
+    def mark_taken(self, path: Path) -> None:
+        """Note that it is; not where it changed just now, since what changes again at once may look the same."""
+        mark = _mark_of(path)
+        if mark and time.time_ns() - path.stat().st_mtime_ns > _SETTLED_NS:
+            self.connection.execute("INSERT OR REPLACE INTO _taken VALUES (?, ?)", (str(path), mark))
 
     def _take(self, path: Path, experiment: str, stamp: str, home: MachineIdentity | None) -> None:
         try:
             night = records.read_data(path, experiment, home=home)
         except DashboardError as error:
             _log.warning("%s", error)
-            self._connection.execute("INSERT INTO nights VALUES (?, ?, '', 0, ?, '')", (experiment, stamp, str(error)))
+            self._add_run(experiment, stamp, error=str(error))
             return
-        row = (experiment, stamp, night.tvm_hash, len(night.failures), night.machine)
-        self._connection.execute("INSERT INTO nights VALUES (?, ?, ?, ?, NULL, ?)", row)
-        build = (experiment, stamp, *astuple(night.build))
-        self._connection.execute("INSERT INTO builds VALUES (?, ?, ?, ?, ?, ?)", build)
+        self._add_run(experiment, stamp, night.tvm_hash, len(night.failures), night.machine, night.build)
         self._put(experiment, stamp, [self._point(point) for point in night.values()])
+
+    def _add_run(
+        self,
+        experiment: str,
+        stamp: str,
+        tvm: str = "",
+        failures: int = 0,
+        machine: str = "",
+        build: records.Build = _NO_BUILD,
+        error: str | None = None,
+    ) -> None:
+        row = (stamp, experiment, tvm, *astuple(build), machine, failures, error)
+        self.connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def _put(self, experiment: str, stamp: str, points: Sequence[packed.PackedPoint]) -> None:
         """One night's points, in both forms that they are read in."""
         rows = ((p.number, stamp, p.value, p.std, p.low, p.high, p.samples, p.code, p.alike, p.content) for p in points)
-        self._connection.executemany("INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
-        self._connection.execute("INSERT INTO packed VALUES (?, ?, ?)", (experiment, stamp, packed.pack(points)))
+        self.connection.executemany("INSERT OR REPLACE INTO _points VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        self.connection.execute("INSERT INTO _packed VALUES (?, ?, ?)", (experiment, stamp, packed.pack(points)))
 
     def _point(self, point: records.PointValue) -> packed.PackedPoint:
         code, content = (code_number(str(text)) if text else None for text in (point.code, point.content))
@@ -179,22 +199,22 @@ class Store:
     def _find_number(self, point: records.PointValue) -> int:
         key = point.key
         query = (
-            "SELECT number, unit, direction, kind, title, tolerance FROM series"
+            "SELECT number, unit, direction, kind, title, tolerance FROM _series"
             " WHERE id = ? AND (unit = ? OR unit = '' OR ? = '') ORDER BY unit = ? DESC, number DESC"
         )
-        stored = self._connection.execute(query, (key.id, *(point.unit,) * 3)).fetchone()
+        stored = self.connection.execute(query, (key.id, *(point.unit,) * 3)).fetchone()
         if stored:
             number, *known = stored
             declared = [point.unit or known[0], point.direction, point.kind, point.title, point.tolerance]
             if declared != known and [point.unit, *declared[1:]] != _UNDECLARED:
                 names = "unit = ?, direction = ?, kind = ?, title = ?, tolerance = ?"
-                update = f"UPDATE series SET {names} WHERE number = ?"  # noqa: S608 - our own words
-                self._connection.execute(update, (*declared, number))
+                update = f"UPDATE _series SET {names} WHERE number = ?"  # noqa: S608 - our own words
+                self.connection.execute(update, (*declared, number))
             return int(number)
         labels = json.dumps(key.labels, sort_keys=True, ensure_ascii=False)
         facts = (point.kind, point.title, point.tolerance)
         row = (key.id, key.experiment, key.metric, point.unit, point.direction, labels, *facts)
-        cursor = self._connection.execute("INSERT INTO series VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        cursor = self.connection.execute("INSERT INTO _series VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
         return int(cursor.lastrowid or 0)
 
     def series(self, experiment: str, metric: str | None = None, *, since: str = "", until: str = "~") -> list[Series]:
@@ -203,26 +223,26 @@ class Store:
         Four times as fast as `points_of` one after the other, and up to 180 bytes a point.
         """
         outlines = self.outlines(experiment, metric)
-        query = "SELECT stamp, points FROM packed WHERE experiment = ? AND stamp >= ? AND stamp < ? ORDER BY stamp"
-        stamped = self._connection.execute(query, (experiment, since, until)).fetchall()
+        query = "SELECT stamp, points FROM _packed WHERE experiment = ? AND stamp >= ? AND stamp < ? ORDER BY stamp"
+        stamped = self.connection.execute(query, (experiment, since, until)).fetchall()
         nights = packed.Nights([row[0] for row in stamped], [row[1] for row in stamped])
         return [_series(outline, nights.of(outline.number)) for outline in outlines]
 
     def size(self, experiment: str) -> int:
         """How many series the experiment has."""
-        query = "SELECT count(*) FROM series WHERE experiment = ?"
-        return int(self._connection.execute(query, (experiment,)).fetchone()[0])
+        query = "SELECT count(*) FROM _series WHERE experiment = ?"
+        return int(self.connection.execute(query, (experiment,)).fetchone()[0])
 
     def points_between(self, experiment: str, since: str, until: str) -> int:
         """How many points the experiment has from the stamp `since` on and before `until`."""
-        query = "SELECT coalesce(sum(length(points)), 0) FROM packed WHERE experiment = ? AND stamp >= ? AND stamp < ?"
-        total = self._connection.execute(query, (experiment, since, until)).fetchone()[0]
+        query = "SELECT coalesce(sum(length(points)), 0) FROM _packed WHERE experiment = ? AND stamp >= ? AND stamp < ?"
+        total = self.connection.execute(query, (experiment, since, until)).fetchone()[0]
         return int(total) // packed.BYTES
 
     def outlines(self, experiment: str, metric: str | None = None) -> list[Outline]:
         """The experiment's series without their points, in the order they first came."""
-        rows = self._connection.execute(
-            "SELECT number, id, experiment, metric, unit, direction, labels, kind, title, tolerance FROM series"
+        rows = self.connection.execute(
+            "SELECT number, id, experiment, metric, unit, direction, labels, kind, title, tolerance FROM _series"
             " WHERE experiment = ? AND (? IS NULL OR metric = ?) ORDER BY number",
             (experiment, metric, metric),
         )
@@ -234,13 +254,13 @@ class Store:
         Fast where `after` leaves few of them.
         """
         # Each count is of a range of the key, so that SQLite only steps over it.
-        rows = self._connection.execute(
-            "SELECT number, past, past + (SELECT count(*) FROM points"
+        rows = self.connection.execute(
+            "SELECT number, past, past + (SELECT count(*) FROM _points"
             " WHERE series = number AND stamp > :after AND stamp >= :before), last"
-            " FROM (SELECT number, (SELECT count(*) FROM points"
+            " FROM (SELECT number, (SELECT count(*) FROM _points"
             " WHERE series = number AND stamp > :after AND stamp < :before) AS past,"
-            " (SELECT max(stamp) FROM points WHERE series = number AND stamp > :after) AS last"
-            " FROM series WHERE experiment = :experiment) WHERE last IS NOT NULL ORDER BY number",
+            " (SELECT max(stamp) FROM _points WHERE series = number AND stamp > :after) AS last"
+            " FROM _series WHERE experiment = :experiment) WHERE last IS NOT NULL ORDER BY number",
             {"after": after, "before": before, "experiment": experiment},
         )
         return {number: Count(points, past, last) for number, past, points, last in rows}
@@ -248,12 +268,12 @@ class Store:
     @property
     def is_empty(self) -> bool:
         """Whether no night is in yet: the index is new, or was made anew."""
-        return self._connection.execute("SELECT 1 FROM nights LIMIT 1").fetchone() is None
+        return self.connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone() is None
 
     @property
     def born(self) -> str:
         """Another text for an index that was made anew."""
-        return str(self._connection.execute("SELECT name FROM born").fetchone()[0])
+        return str(self.connection.execute("SELECT name FROM _born").fetchone()[0])
 
     def points_of(self, outline: Outline, *, since: str = "", until: str = "~") -> Series:
         """The series with its points from the stamp `since` on and before `until`."""
@@ -261,8 +281,8 @@ class Store:
 
     def _columns(self, number: int, since: str, until: str) -> tuple[Any, ...]:
         """Stamps and the other columns of `Series` of the points from `since` on and before `until`."""
-        points = self._connection.execute(
-            "SELECT stamp, value, low, high, std, samples, code, alike, content FROM points"
+        points = self.connection.execute(
+            "SELECT stamp, value, low, high, std, samples, code, alike, content FROM _points"
             " WHERE series = ? AND stamp >= ? AND stamp < ? ORDER BY stamp",
             (number, since, until),
         ).fetchall()
@@ -270,41 +290,41 @@ class Store:
 
     def points_of_night(self, experiment: str, stamp: str) -> NightPoints:
         """All points of the experiment in that night."""
-        query = "SELECT points FROM packed WHERE experiment = ? AND stamp = ?"
-        row = self._connection.execute(query, (experiment, stamp)).fetchone()
+        query = "SELECT points FROM _packed WHERE experiment = ? AND stamp = ?"
+        row = self.connection.execute(query, (experiment, stamp)).fetchone()
         numbers, values, low, high, _, _, code, *_ = packed.unpack(row[0] if row else b"")
         return NightPoints(numbers, values, low, high, code)
 
     def stamps(self, experiment: str) -> list[str]:
         """The nights on which the experiment has readable data, oldest first."""
-        query = "SELECT stamp FROM nights WHERE experiment = ? AND error IS NULL ORDER BY stamp"
-        return [row[0] for row in self._connection.execute(query, (experiment,))]
+        query = "SELECT night FROM runs WHERE experiment = ? AND error IS NULL ORDER BY night"
+        return [row[0] for row in self.connection.execute(query, (experiment,))]
 
     def faults(self, experiment: str) -> dict[str, str]:
         """What is wrong with the data of each night that cannot be read."""
-        query = "SELECT stamp, error FROM nights WHERE experiment = ? AND error IS NOT NULL ORDER BY stamp"
-        return dict(self._connection.execute(query, (experiment,)).fetchall())
+        query = "SELECT night, error FROM runs WHERE experiment = ? AND error IS NOT NULL ORDER BY night"
+        return dict(self.connection.execute(query, (experiment,)).fetchall())
 
     def versions(self, experiment: str) -> dict[str, str]:
         """The `tvm_hash` of each night on which the experiment has readable data, oldest first."""
-        query = "SELECT stamp, tvm_hash FROM nights WHERE experiment = ? AND error IS NULL ORDER BY stamp"
-        return dict(self._connection.execute(query, (experiment,)).fetchall())
+        query = "SELECT night, tvm FROM runs WHERE experiment = ? AND error IS NULL ORDER BY night"
+        return dict(self.connection.execute(query, (experiment,)).fetchall())
 
     def builds(self, experiment: str) -> dict[str, records.Build]:
         """What was measured on each night on which the experiment has readable data, oldest first."""
-        columns = "stamp, artifact, fingerprint, reference, reference_version"
-        query = f"SELECT {columns} FROM builds WHERE experiment = ? ORDER BY stamp"  # noqa: S608 - our own words
-        return {stamp: records.Build(*build) for stamp, *build in self._connection.execute(query, (experiment,))}
+        columns = "night, artifact, fingerprint, reference, reference_version"
+        query = f"SELECT {columns} FROM runs WHERE experiment = ? AND error IS NULL ORDER BY night"  # noqa: S608
+        return {stamp: records.Build(*build) for stamp, *build in self.connection.execute(query, (experiment,))}
 
     def machines(self, experiment: str) -> dict[str, str]:
         """The machine of each night on which the experiment has readable data, in words ("" where unknown)."""
-        query = "SELECT stamp, machine FROM nights WHERE experiment = ? AND error IS NULL ORDER BY stamp"
-        return dict(self._connection.execute(query, (experiment,)).fetchall())
+        query = "SELECT night, machine FROM runs WHERE experiment = ? AND error IS NULL ORDER BY night"
+        return dict(self.connection.execute(query, (experiment,)).fetchall())
 
     def failures(self, experiment: str) -> dict[str, int]:
         """How many points failed on each night on which the experiment has readable data."""
-        query = "SELECT stamp, failures FROM nights WHERE experiment = ? AND error IS NULL ORDER BY stamp"
-        return dict(self._connection.execute(query, (experiment,)).fetchall())
+        query = "SELECT night, failures FROM runs WHERE experiment = ? AND error IS NULL ORDER BY night"
+        return dict(self.connection.execute(query, (experiment,)).fetchall())
 
 
 def _outline(row: Sequence[Any]) -> Outline:
@@ -316,6 +336,14 @@ def _series(outline: Outline, columns: Sequence[Any]) -> Series:
     """The series of the outline with these columns, as `_columns` gives them."""
     facts = (outline.id, outline.experiment, outline.metric, outline.unit, outline.direction, outline.labels)
     return Series(*facts, *columns, kind=outline.kind, title=outline.title, tolerance=outline.tolerance)
+
+
+def _mark_of(path: Path) -> str:
+    try:
+        status = path.stat()
+    except OSError:
+        return ""
+    return f"{status.st_size} {status.st_mtime_ns} {status.st_ino}"
 
 
 @functools.lru_cache(maxsize=4096)
@@ -340,13 +368,15 @@ def open_for_writing(path: Path) -> Store:
 def _connect(path: Path | str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=30, check_same_thread=False)
     try:
-        connection.execute("PRAGMA journal_mode = WAL")
+        # A log beside the file needs memory that its users share, which a file system over the network has not.
+        log = "DELETE" if mounts.find_network_type(Path(path).parent) else "WAL"
+        connection.execute(f"PRAGMA journal_mode = {log}")
         connection.execute("PRAGMA synchronous = NORMAL")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version not in {0, SCHEMA_VERSION}:
             raise sqlite3.DatabaseError(f"schema version {version} is not {SCHEMA_VERSION}")
         if version == 0:
-            connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+            connection.executescript(f"BEGIN; {tables.SQL} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
     except sqlite3.DatabaseError:
         connection.close()
         raise
@@ -356,15 +386,20 @@ def _connect(path: Path | str) -> sqlite3.Connection:
 @contextlib.contextmanager
 def open_for_reading(path: Path | None, folder: Path, experiment: str) -> Iterator[Store]:
     """The home's index in `path`, or, where there is none, one of `folder` alone, in memory."""
-    store = _read_only(path) if path is not None and path.is_file() else None
+    store = read_only(path) if path is not None and path.is_file() else None
     if store is None:
-        store = Store(_connect(":memory:"), in_memory=True)
+        store = in_memory()
         store.ingest(folder, experiment)
     with store:
         yield store
 
 
-def _read_only(path: Path) -> Store | None:
+def in_memory() -> Store:
+    """An empty index that nobody else sees."""
+    return Store(_connect(":memory:"), in_memory=True)
+
+
+def read_only(path: Path) -> Store | None:
     """The index in `path`; None where it is damaged or of another version, until the night has made it anew."""
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=30)
     try:

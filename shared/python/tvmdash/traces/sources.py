@@ -183,6 +183,8 @@ def _open_database(path: Path) -> Source:
             return raw_source(path, database)
         if is_rocpd(tables):
             return rocpd_source(path, database, tables)
+        if "_born" in tables:
+            raise DashboardError(f"{path}: a home's index, no traces. Ask it with: results HOME --sql SQL.")
     raise DashboardError(f"{path}: neither a raw database of this dashboard nor one of rocprofv3. Leave it out.")
 
 

@@ -1,0 +1,108 @@
+"""What a home knows of all its nights, in SQL: `connect("HOME").execute("SELECT * FROM incidents").df()`.
+
+results/store.sqlite is an index of the home's files: it can be deleted at any time, and is made again of them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.series import store as series_store
+from tvmdash.series import tables
+from tvmdash.store.gather import take_in
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+TABLES: Mapping[str, str] = tables.PUBLIC
+"""The tables that may be asked, and what a row of each is."""
+_log = logging.getLogger("store")
+_FORBIDDEN = frozenset((sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH))
+
+
+class Selection:
+    """What a statement gives: iterate over it, or take it as a pandas data frame."""
+
+    def __init__(self, cursor: sqlite3.Cursor) -> None:
+        self._cursor = cursor
+        self.names = [column[0] for column in cursor.description or ()]
+
+    def __iter__(self) -> Any:
+        return self._cursor
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All rows that are left."""
+        return self._cursor.fetchall()
+
+    def df(self) -> DataFrame:
+        """All rows that are left, as a data frame with a column for each name."""
+        from pandas import DataFrame
+
+        return DataFrame(self.fetchall(), columns=self.names)
+
+
+class HomeStore:
+    """A home's index, to be read only."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        connection.execute("PRAGMA query_only = ON")
+        connection.set_authorizer(_authorize)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.close()
+
+    def execute(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> Selection:
+        """The rows of one statement; DashboardError where it is wrong, or would write."""
+        try:
+            return Selection(self._connection.execute(sql, parameters))
+        except (sqlite3.Error, sqlite3.Warning) as error:
+            remedy = f"The tables are: {', '.join(TABLES)}." if "no such table" in str(error) else ""
+            raise DashboardError(f"{error}.", place="SQL", remedy=remedy) from error
+
+    def columns_of(self, table: str) -> list[str]:
+        """The names of a table's columns."""
+        return [row[1] for row in self._connection.execute("SELECT cid, name FROM pragma_table_info(?)", (table,))]
+
+
+def read_pages(home: Home) -> dict[str, Mapping[str, Any]]:
+    """By night: what the site kept of it in the ledger."""
+    with connect(home.root) as opened:
+        return {night: json.loads(page) for night, page in opened.execute("SELECT night, page FROM _pages")}
+
+
+def _authorize(action: int, *_: Any) -> int:
+    return sqlite3.SQLITE_DENY if action in _FORBIDDEN else sqlite3.SQLITE_OK
+
+
+def connect(home: Path | str) -> HomeStore:
+    """The index of the home; where it is missing, damaged or another version's, one of its files, in memory."""
+    root = Path(home)
+    if not (root / "results").is_dir():
+        raise DashboardError("is no home: it has no folder `results`.", place=root)
+    whole = Home(root)
+    opened = series_store.read_only(whole.store_file) if whole.store_file.is_file() else None
+    if opened is None:
+        _log.warning("%s: there is no index of this version; the files are read instead.", whole.store_file)
+        opened = series_store.in_memory()
+        fill(whole, opened)
+    return HomeStore(opened.connection)
+
+
+def fill(home: Home, opened: series_store.Store) -> None:
+    """Bring the index up to date with everything in the home."""
+    opened.ingest_all((home.data(name), name) for name in home.experiments_with_data())
+    take_in(home, opened)

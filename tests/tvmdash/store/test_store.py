@@ -1,0 +1,254 @@
+"""A home's index: what can be asked of it in SQL, and that it can be made again of the files at any time."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tvmdash.store.small_home import NIGHTS, make_small_home, tell_incident
+from tvmdash import ledger, verdict
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.files import mounts
+from tvmdash.series import store as series_store
+from tvmdash.store import TABLES, connect, fill
+
+EVERYTHING = [f'SELECT * FROM "{name}"' for name in TABLES]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return make_small_home(tmp_path / "home")
+
+
+def index(home: Home) -> None:
+    with series_store.open_for_writing(home.store_file) as opened:
+        fill(home, opened)
+
+
+def ask(home: Home, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+    with connect(home.root) as opened:
+        return opened.execute(sql, parameters).fetchall()
+
+
+def everything(home: Home) -> dict[str, list[tuple[Any, ...]]]:
+    return {sql: sorted(ask(home, sql), key=repr) for sql in EVERYTHING}
+
+
+def test_every_table_that_is_told_of_has_rows(home: Home) -> None:
+    index(home)
+    assert {sql for sql, rows in everything(home).items() if not rows} == set()
+
+
+def test_five_questions_take_a_statement_each(home: Home) -> None:
+    index(home)
+    worst = ask(
+        home,
+        "SELECT name, ratio FROM ratios JOIN series USING (series) WHERE night = (SELECT max(night) FROM ratios)"
+        " ORDER BY ratio DESC LIMIT 5",
+    )
+    assert [(name.split()[1], ratio) for name, ratio in worst] == [("resnet18", 1.06), ("mlp", 1.0)]
+    since = ask(
+        home,
+        "SELECT since, level_before, level FROM levels JOIN series USING (series) WHERE workload = 'resnet18'"
+        " AND metric = 'run_time' AND until IS NULL",
+    )
+    assert since == [(NIGHTS[3], 10.0, 10.6)]
+    size = ask(
+        home,
+        "SELECT night, value FROM measurements JOIN series USING (series) WHERE metric = 'code_size'"
+        " AND workload = 'mlp' ORDER BY night",
+    )
+    assert size == [(night, 4096.0) for night in NIGHTS]
+    costs = ask(
+        home,
+        "SELECT workload, avg(value) FROM measurements JOIN series USING (series) WHERE metric = 'compile_time'"
+        " GROUP BY workload ORDER BY 2 DESC",
+    )
+    assert costs == [("resnet18", 900.0), ("mlp", 300.0)]
+    samples = ask(home, "SELECT night, samples, std FROM measurements WHERE std IS NOT NULL AND night = ?", NIGHTS[0])
+    assert samples == [(NIGHTS[0], 30, 0.01)] * 2
+
+
+def test_an_index_made_again_says_the_same(home: Home) -> None:
+    index(home)
+    before = everything(home)
+    home.store_file.unlink()
+    assert everything(home) == before, "without an index the files are read"
+    index(home)
+    assert everything(home) == before
+
+
+@pytest.mark.parametrize("spoil", [b"no database at all", b""], ids=["damaged", "empty"])
+def test_a_spoiled_index_is_made_again(home: Home, spoil: bytes) -> None:
+    index(home)
+    before = everything(home)
+    home.store_file.write_bytes(spoil)
+    assert everything(home) == before
+    index(home)
+    assert everything(home) == before
+
+
+@pytest.mark.parametrize("version", [11, 99], ids=["older", "newer"])
+def test_the_index_of_another_version_is_read_around_and_made_again(home: Home, version: int) -> None:
+    index(home)
+    before = everything(home)
+    with sqlite3.connect(home.store_file) as connection:
+        connection.execute(f"PRAGMA user_version = {version}")
+    connection.close()
+    assert everything(home) == before
+    index(home)
+    assert everything(home) == before
+
+
+def test_what_a_later_night_says_replaces_what_was_said(home: Home) -> None:
+    index(home)
+    tell_incident(home, "state", {"state": "fixed", "words": "reverted", "end": NIGHTS[-1]})
+    record = json.loads(home.night_file(NIGHTS[0]).read_bytes())
+    home.night_file(NIGHTS[0]).write_text(json.dumps({**record, "state": "interrupted"}))
+    ledger.append(home, NIGHTS[1], ledger.PAGE, {"sentence": ["good", "Nothing moved"], "series": {}, "summaries": []})
+    index(home)
+    assert ask(home, "SELECT state, is_open, ended FROM incidents") == [("fixed", 0, NIGHTS[-1])]
+    assert ask(home, "SELECT state FROM nights ORDER BY night LIMIT 1") == [("interrupted",)]
+    assert ask(home, "SELECT sentence FROM nights WHERE night = ?", NIGHTS[1]) == [("Nothing moved",)]
+
+
+def test_a_file_that_is_broken_costs_its_own_rows_only(home: Home, caplog: pytest.LogCaptureFixture) -> None:
+    home.night_file(NIGHTS[2]).write_text("{")
+    home.data_file("nets", NIGHTS[1]).write_text("[]")
+    (file,) = ledger.list_files(home)
+    file.write_bytes(b'{"torn\n' + file.read_bytes())
+    next(home.tries.glob("*.json")).write_text('{"stamp": 3}')
+    index(home)
+    assert [row[0] for row in ask(home, "SELECT night FROM nights WHERE state IS NOT NULL")] == [
+        night for night in NIGHTS if night != NIGHTS[2]
+    ]
+    assert ask(home, "SELECT count(*) FROM runs WHERE error IS NOT NULL") == [(1,)]
+    assert ask(home, "SELECT count(*) FROM verdicts") == [(2 * len(NIGHTS),)]
+    assert "$.stamp: 3" in caplog.text
+    assert "could not" in caplog.text or "passed over" in caplog.text
+
+
+def test_a_reader_can_neither_write_nor_reach_another_file(home: Home, tmp_path: Path) -> None:
+    index(home)
+    for sql in ("DELETE FROM runs", "CREATE TABLE mine (x)", f"ATTACH '{tmp_path / 'other.db'}' AS other"):
+        with pytest.raises(DashboardError, match="SQL"):
+            ask(home, sql)
+    assert not (tmp_path / "other.db").exists()
+    home.store_file.unlink()
+    with pytest.raises(DashboardError, match="SQL"):
+        ask(home, "DELETE FROM runs")
+    with pytest.raises(DashboardError, match=r"no such table: levls\. The tables are: series, "):
+        ask(home, "SELECT * FROM levls")
+    with pytest.raises(DashboardError, match="is no home"):
+        connect(tmp_path)
+
+
+def test_rows_come_as_a_data_frame(home: Home) -> None:
+    index(home)
+    with connect(home.root) as opened:
+        frame = opened.execute("SELECT night, value FROM measurements WHERE value > ?", (10.5,)).df()
+    assert list(frame.columns) == ["night", "value"]
+    assert set(frame["night"]) == set(NIGHTS)
+
+
+def test_readers_see_the_last_whole_state_while_a_night_writes(home: Home) -> None:
+    index(home)
+    runs = ask(home, "SELECT count(*) FROM runs")
+    folder = home.data("nets")
+    newest = folder / "data_20261130T031500Z.json"
+    newest.write_text((folder / f"data_{NIGHTS[0]}.json").read_text().replace(NIGHTS[0], "20261130T031500Z"))
+    with series_store.open_for_writing(home.store_file) as opened:
+
+        def several() -> Any:
+            yield folder, "nets"
+            assert ask(home, "SELECT count(*) FROM runs") == runs, "in the middle"
+            yield home.data("other"), "other"
+
+        opened.ingest_all(several())
+    assert ask(home, "SELECT count(*) FROM runs") == [(runs[0][0] + 1,)]
+
+
+def test_on_a_network_file_system_the_index_has_no_log(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    index(home)
+    before = everything(home)
+    monkeypatch.setattr(mounts, "find_network_type", lambda path: "nfs4")
+    index(home)
+    with sqlite3.connect(home.store_file) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    connection.close()
+    assert everything(home) == before
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("36 35 0:31 / /srv/my\\040home rw - nfs4 server:/x rw", "nfs4"),
+        ("36 35 0:31 / /srv/my\\040home rw shared:1 - ext4 /dev/sda rw", ""),
+        ("36 35 0:31 / /srv rw - cifs //server/x rw\n37 36 8:1 / /srv/my\\040home rw - xfs /dev/sdb rw", ""),
+        ("36 35 8:1 / /srv/my\\040home rw - xfs /dev/sdb rw\n37 36 0:31 / /srv rw - cifs //server/x rw", ""),
+        ("36 35 8:1 / /srv rw - xfs /dev/sdb rw\n37 36 0:31 / /srv/my\\040home/results rw - nfs s:/x rw", "nfs"),
+    ],
+    ids=["network", "local", "local in network", "order does not matter", "deepest counts"],
+)
+def test_the_deepest_mount_says_what_a_path_lies_on(
+    line: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "mountinfo"
+    file.write_text(f"1 1 8:1 / / rw - ext4 /dev/sda rw\n{line}\n")
+    monkeypatch.setattr(mounts, "_MOUNTS", file)
+    assert mounts.find_network_type(Path("/srv/my home/results")) == found
+
+
+def test_a_verdict_comes_out_of_the_ledger_as_it_went_in() -> None:
+    series = (
+        verdict.JudgedSeries("a", verdict.Standing.STEADY, verdict.Evidence.HISTORY, effect=0.012345678, visible=0.02),
+        verdict.JudgedSeries("b", verdict.Standing.GONE),
+        verdict.JudgedSeries("c", verdict.Standing.MOVED, verdict.Evidence.EXACT, incident="i1"),
+    )
+    told = verdict.NightVerdict("20261121T031500Z", verdict.Level.STEADY, "Nothing moved", 3, 2, 1, series=series)
+    kept = verdict.KeptVerdict.of(told)
+    assert verdict.KeptVerdict.from_json(json.loads(json.dumps(kept.to_json())), Path("x")) == kept
+    assert kept.series[0].effect == 0.01235
+    assert kept.to_json()["series"][1] == ["b", "gone"]
+    with pytest.raises(DashboardError, match=r"\$\.data\.series\[0\]\.standing"):
+        verdict.KeptVerdict.from_json({**kept.to_json(), "series": [["a", "odd", None]]}, Path("x"))
+
+
+def test_the_first_verdict_that_is_kept_keeps_the_one_before(home: Home) -> None:
+    for file in ledger.list_files(home):
+        file.unlink()
+    old, new = (verdict.NightVerdict(night, verdict.Level.STEADY, f"of {night}") for night in NIGHTS[-2:])
+    verdict.write_verdict(home, old)
+    for file in ledger.list_files(home):
+        file.unlink()  # as a dashboard without a ledger left it
+    verdict.write_verdict(home, new)
+    verdict.write_verdict(home, new)
+    lines = [line for file in ledger.list_files(home) for line in ledger.read_file(file)]
+    assert [(line.night, line.data["headline"]) for line in lines] == [
+        (each.night, each.headline) for each in (old, new)
+    ]
+
+
+def test_a_night_of_240_series_adds_little(tmp_path: Path) -> None:
+    home = make_small_home(tmp_path / "home", points=60, nights=NIGHTS[:1])
+    index(home)
+    before = count_bytes(home)
+    make_small_home(tmp_path / "home", points=60, nights=NIGHTS[1:])
+    index(home)
+    added = (count_bytes(home) - before) / len(NIGHTS[1:])
+    assert ask(home, "SELECT count(*) FROM _series") == [(241,)], (
+        "times, their ratios, compile times, sizes; one foreign"
+    )
+    assert added < 60_000
+
+
+def count_bytes(home: Home) -> int:
+    with sqlite3.connect(home.store_file) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    return sum(path.stat().st_size for path in [home.store_file, *ledger.list_files(home)])
