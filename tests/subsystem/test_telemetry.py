@@ -279,7 +279,7 @@ def test_samples_that_scatter_alike_are_no_outliers(tmp_path: Path) -> None:
 def test_a_sample_far_above_the_others_is_outlying(samples: list[float], *, is_outlying: bool) -> None:
     taken = tuple(Sample(round(ms * 1e6), 1) for ms in samples)
     trial = Trial({"workload": "mlp", "values": {}}, 0, 1, None, {}, taken, {})
-    assert bool(SUBSYSTEM.outliers.outliers([trial], 0.0)) == is_outlying
+    assert bool(SUBSYSTEM.find_outliers([trial], 0.0)) == is_outlying
 
 
 def test_of_falls_of_the_clock_the_deepest_counts_whatever_the_load() -> None:

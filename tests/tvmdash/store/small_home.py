@@ -15,7 +15,7 @@ from tvmdash.incidents import file as incident_file
 from tvmdash.incidents.ledger import LEDGER_FILE, Event
 from tvmdash.records import SeriesKey
 from tvmdash.routes.record import Entry, Kept, State
-from tvmdash.stats.pooled import Change
+from tvmdash.stats.pooled import PooledChange
 
 NIGHTS = tuple(f"202611{day:02}T031500Z" for day in range(21, 26))
 INCIDENT = "i20261124-00ff"
@@ -120,6 +120,6 @@ def _opened() -> dict[str, Any]:
 
 def _try() -> Try:
     sides = (TriedTvm("git:pull/7", "git-x", "0.28.dev0", "a" * 40), TriedTvm("pypi:0.27.0", "w", "0.27.0"))
-    change = Change(0.1, 0.097, 0.103, 0.003, 0.005, 12, real=True)
+    change = PooledChange(0.1, 0.097, 0.103, 0.003, 0.005, 12, real=True)
     series = (TriedSeries(key_of("mlp"), "nets", "run_time", {}, name="nets mlp run time", change=change),)
     return Try(NIGHTS[-1], TryState.DONE, *sides, 0.01, "test", {"nets": "f"}, series=series)

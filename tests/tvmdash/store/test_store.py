@@ -78,7 +78,7 @@ def test_an_index_made_again_says_the_same(home: Home) -> None:
     index(home)
     before = everything(home)
     home.store_file.unlink()
-    assert everything(home) == before, "without an index the files are read"
+    assert everything(home) == before
     index(home)
     assert everything(home) == before
 
@@ -142,7 +142,7 @@ def test_a_reader_can_neither_write_nor_reach_another_file(home: Home, tmp_path:
     home.store_file.unlink()
     with pytest.raises(DashboardError, match="SQL"):
         ask(home, "DELETE FROM runs")
-    with pytest.raises(DashboardError, match=r"no such table: levls\. The tables are: series, "):
+    with pytest.raises(DashboardError, match="tables are: series, measurements"):
         ask(home, "SELECT * FROM levls")
     with pytest.raises(DashboardError, match="is no home"):
         connect(tmp_path)
