@@ -38,7 +38,7 @@ def read_home_config(home: Home) -> HomeConfig:
     """The home's config; DashboardError lists every fault. Nothing is written."""
     if not home.root.is_dir():
         raise DashboardError(f"{home.root}: no such folder. Copy sample-dashboard-home to create a home.")
-    value = config_util.read_config(home.config_file, config_util.HOME_FIELDS, retired=config_util.RETIRED_HOME_FIELDS)
+    value = config_util.read_config(home.config_file, config_util.HOME_FIELDS)
     broken = [name for name, item in value.items() if isinstance(item, str) and "\0" in item]
     if broken:
         raise ConfigError([f"{home.config_file}: $.{name}: contains a NUL character. Remove it." for name in broken])

@@ -141,6 +141,17 @@ def test_an_experiment_needs_tvm_unless_it_says_that_it_does_not(tmp_path: Path)
     assert list(config_util.read_fields(path)) == ["needs_tvm"]
 
 
+@pytest.mark.parametrize("name", config_util.RETIRED_HOME_FIELDS)
+def test_whoever_reads_a_homes_config_takes_an_old_one_with_a_field_that_is_gone(tmp_path: Path, name: str) -> None:
+    needed = {"tmp_data_dir": "tmp", "backup_dir": "backup", "setup_dir": "setup"}
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**needed, name: False}))
+    read = config_util.read_config(path, HOME_FIELDS)
+    assert read == config_util.check(needed, HOME_FIELDS, "c.json")
+    with pytest.raises(ConfigError, match=f"{name}: unknown field"):
+        config_util.check({"active": True, name: False}, config_util.SUBSYSTEM_FIELDS, "c.json")
+
+
 @pytest.mark.parametrize(
     "fields", [HOME_FIELDS, config_util.EXPERIMENT_FIELDS, config_util.SUBSYSTEM_FIELDS, *FIELD_SETS.values()]
 )

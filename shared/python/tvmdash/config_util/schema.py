@@ -16,7 +16,7 @@ import copy
 import difflib
 import enum
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,10 +26,12 @@ from tvmdash.config_util.fields import (
     AXIS_COLUMNS,
     ENGINE,
     FIELD_SETS,
+    HOME_FIELDS,
     JSON_TYPES,
     NIGHTLY,
     OF_A_SIZE,
     REQUIRED,
+    RETIRED_HOME_FIELDS,
     SAME,
     SIZES,
     WORKLOAD,
@@ -93,18 +95,13 @@ def _of_a_size(fields: Fields) -> list[str]:
     return [name for name, field in OF_A_SIZE.items() if fields.get(name) is field]
 
 
-def read_config(path: Path, fields: Fields, *, shown_as: str = "", retired: Collection[str] = ()) -> dict[str, Any]:
-    """The checked config in `path` with defaults filled in; ConfigError lists every fault.
-
-    retired: fields that meant something once, which old configs may go on to have.
-    """
+def read_config(path: Path, fields: Fields, *, shown_as: str = "") -> dict[str, Any]:
+    """The checked config in `path` with defaults filled in; ConfigError lists every fault."""
     shown = shown_as or str(path)
     try:
         value = common.read_json(path, max_bytes=4 << 20)
     except DashboardError as error:
         raise ConfigError([str(error.at(shown))]) from error
-    if isinstance(value, dict):
-        value = {name: item for name, item in value.items() if name not in retired}
     return check(value, fields, shown)
 
 
@@ -118,6 +115,8 @@ def check(value: common.Json, fields: Fields, shown: str, *, at: str = "$") -> d
         raise ConfigError(
             [f"{shown}: {at}: {_format_brief(value)} is not an object. Write {{...}} with the fields in it."]
         )
+    if fields is HOME_FIELDS:  # every reader of it must take old configs, also a subsystem of someone else's
+        value = {name: item for name, item in value.items() if name not in RETIRED_HOME_FIELDS}
     errors = Schema(compile_schema(fields)).errors(value)
     faults = sorted({f"{shown}: {fault}" for error in errors for fault in faults_of(error, at)})
     if faults:
