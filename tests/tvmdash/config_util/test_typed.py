@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 
 from tvmdash import common
-from tvmdash.config_util import FIELD_SETS, SUBSYSTEM_FIELDS, Field, JobConfig, typed
+from tvmdash.config_util import EXPERIMENT_FIELDS, FIELD_SETS, SUBSYSTEM_FIELDS, Field, JobConfig, typed
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.config import MeasuringConfig
 from tvmdash.subsys_templates import Subsystem
@@ -122,6 +122,12 @@ def test_a_field_of_a_set_that_is_not_included_is_told_as_that() -> None:
 def test_a_whole_number_is_a_number() -> None:
     minutes = {name: Field("int", "Minutes.") for name in ("max_minutes", "process_minutes")}
     assert list(typed.find_disagreements(MeasuringConfig, {**FIELD_SETS["timing"], **minutes})) == []
+
+
+def test_a_dataclass_may_say_what_it_expects_of_a_field_of_any_type() -> None:
+    kind = make_dataclass("Plain", [("tvm_remote", str | None), ("scores", tuple[Any, ...])])
+    fields = {**EXPERIMENT_FIELDS, "scores": Field("any", "Scores.")}
+    assert list(typed.find_disagreements(kind, fields)) == []
 
 
 def test_fields_that_the_dataclass_lacks_are_known() -> None:

@@ -100,13 +100,16 @@ def _frozen(value: Any, field: Field) -> Any:
 
 
 def find_disagreements(kind: type, fields: Fields) -> Iterator[str]:
-    """What no config of these fields can give the dataclass: for each such field its JSON path and the remedy."""
+    """What no config of these fields can give the dataclass: for each such field its JSON path and the remedy.
+
+    A field of type any says nothing of its values, so that the dataclass may say what it expects there.
+    """
     _resolve(kind)
     for item in dataclasses.fields(kind):
         name, own = item.name, f"{kind.__name__}.{item.name}"
         if name not in fields:
             yield f"$.{name}: the dataclass has {own}, but no such field is declared. {_remedy(name, kind)}"
-        elif not _holds(item.type, fields[name]):
+        elif fields[name].type != "any" and not _holds(item.type, fields[name]):
             yield f"$.{name}: {own} is of another type. Make it `{annotation_of(fields[name])}`."
 
 
