@@ -19,13 +19,20 @@ _FACE = {
     "connect": "traces",
 }
 """What authors use most, each loaded when it is first asked for."""
+_NAMED = {
+    "slack_delivery": "slack_util.delivery",
+    "store": "series.store",
+    "within_night": "measure.within_night",
+}
+"""Modules that the page on subsystems named so, without their packages: `from tvmdash import store` goes on."""
 
 __all__ = [*_FACE]  # noqa: PLE0604 - the stub beside this file lists them for type checkers
 
 
 def __getattr__(name: str) -> object:
-    if name not in _FACE:
+    if name not in _FACE and name not in _NAMED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_FACE[name]}"), name)
+    module = importlib.import_module(f"{__name__}.{_FACE.get(name) or _NAMED[name]}")
+    value = getattr(module, name) if name in _FACE else module
     globals()[name] = value
     return value
