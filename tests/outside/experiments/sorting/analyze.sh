@@ -1,0 +1,3 @@
+#!/usr/bin/env bash
+# shellcheck source=/dev/null
+. "$BENCHMARK_DEPS/bash/stage.sh"
