@@ -21,10 +21,9 @@ _FACE = {
 """What authors use most, each loaded when it is first asked for."""
 _NAMED = {
     "slack_delivery": "slack_util.delivery",
-    "store": "series.store",
     "within_night": "measure.within_night",
 }
-"""Modules that the page on subsystems named so, without their packages: `from tvmdash import store` goes on."""
+"""Modules that the page on subsystems named so, without their packages: `from tvmdash import within_night` goes on."""
 
 __all__ = [*_FACE]  # noqa: PLE0604 - the stub beside this file lists them for type checkers
 
