@@ -63,7 +63,7 @@ def test_an_oracle_is_right_in_every_situation(name: str) -> None:
 @pytest.mark.parametrize("part", ["quiet", "steps"])
 def test_an_oracle_is_perfect_in_every_kind_of_home(part: str) -> None:
     grid = {"series": [15], "wheel": [False, True], "reference": ["chain", "fixed", "moving"]}
-    jobs = parts.home_jobs(part, range(1000, 1004), {**grid, "luck": [(0.01, 0.5)], "again": 3.0})
+    jobs = parts.home_jobs(part, range(1000, 1004), {**grid, "luck": [(0.01, 0.5)], "how": {}})
     results = [parts.run(job, STANDINS + "Oracle") for job in jobs]
     assert [fault for result in results for fault in result.wrong] == []
     figures = sum((result.figures for result in results), Figures())
@@ -111,7 +111,19 @@ def test_measuring_again_ends_with_the_budget_and_with_the_build() -> None:
     assert first == [None] * 4
     assert [len(pairs.logs) if pairs else 0 for pairs in at_eight] == [5, 5, 5, 0]
     assert [len(pairs.logs) if pairs else 0 for pairs in at_ten] == [0, 5, 5, 5]
-    assert len({pairs.build.layout for pairs in judge.got if pairs}) == len([pairs for pairs in judge.got if pairs])
+    layouts = [(pairs.build.layout, pairs.base.layout) for pairs in at_eight if pairs]
+    assert layouts == [(900, 900), (900, 901), (901, 902)]  # of builds 4 and 3, then 5 and 4
+
+
+def test_relinked_children_of_a_night_take_turns() -> None:
+    world = source_home(replace(SMALL, luck=0.01, again=1000.0))
+    row = world.times()[0]
+    world.scatter[row], world.common[:] = 1e-9, 0.0
+    judge = Scripted(world, {}, [(world.names[row], 5, 4)] * 4)
+    play(world, lambda: judge)
+    first, second, third, again = (pairs.logs[0] for pairs in judge.got[16:20] if pairs)
+    assert len({round(first, 6), round(second, 6), round(third, 6)}) == 3
+    assert again == pytest.approx(first, abs=1e-6)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -35,6 +35,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--reference", default="chain,fixed,moving")
     parser.add_argument("--luck", help="percent:share redrawn, as 0.5:0.5,1:0; the whole grid where absent")
     parser.add_argument("--again", type=float, default=3.0, help="pairs measured again a night, by series of the home")
+    parser.add_argument("--relinks", type=int, default=3, help="relinked children that a night makes of a build")
     parser.add_argument("--situations", default="*", help="names with * and ?, separated by commas")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--verbose", action="store_true", help="name each fault and its seed")
@@ -52,13 +53,17 @@ def _jobs(options: argparse.Namespace) -> list[parts.Job]:
     if options.part == "situations":
         names = [name for name in ALL if any(fnmatch.fnmatch(name, at) for at in options.situations.split(","))]
         luck, redrawn = lucks[0] if options.luck else (0.003, 1.0)
-        return list(parts.situation_jobs(names, seeds, Plan(0, 32, luck=luck, redrawn=redrawn, again=options.again)))
+        return list(
+            parts.situation_jobs(
+                names, seeds, Plan(0, 32, luck=luck, redrawn=redrawn, again=options.again, relinks=options.relinks)
+            )
+        )
     grid = {
         "series": [int(count) for count in options.series.split(",")],
         "wheel": [home == "wheel" for home in options.home.split(",")],
         "reference": options.reference.split(","),
         "luck": lucks,
-        "again": options.again,
+        "how": {"again": options.again, "relinks": options.relinks},
     }
     return list(parts.home_jobs(options.part, seeds, grid))
 

@@ -94,7 +94,8 @@ class Verdict:
 
 class Measure(Protocol):
     """Measures one series again tonight: `count` pairs of two builds; with `relinked`, both of a new layout where the
-    world can relink them. None where the build is gone or the night's budget is spent."""
+    world can relink them: a night makes a few children of a build, which then take turns. None where the build is gone
+    or the night's budget is spent."""
 
     def __call__(self, series: str, build: Build, base: Build, count: int, *, relinked: bool) -> Pairs | None: ...
 

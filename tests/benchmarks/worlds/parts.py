@@ -83,7 +83,7 @@ def home_jobs(part: str, seeds: Sequence[int], template: dict[str, Any]) -> Iter
             for reference in template["reference"]:
                 for luck, redrawn in template["luck"]:
                     nights = QUIET_NIGHTS if part == "quiet" else 40
-                    plan = Plan(0, series, nights, luck, redrawn, wheel, reference, again=template["again"])
+                    plan = Plan(0, series, nights, luck, redrawn, wheel, reference, **template["how"])
                     plan = replace(plan, name=f"{part} {wheel} {reference}")
                     yield from (Job(part, replace(plan, seed=seed)) for seed in seeds)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -37,18 +38,22 @@ class Night:
 
 @dataclass
 class Again:
-    """Measures again, within the night's budget. It draws from numbers of its own: worlds don't depend on judges."""
+    """Measures again, within the night's budget. It draws from numbers of its own: worlds don't depend on judges.
+
+    children: by series and build, the luck of the night's relinked children, which take turns.
+    """
 
     world: World
     night: int
     rows: dict[str, int]
     kept: set[int]
     taken: list[tuple[int, Pairs]] = field(default_factory=list)
-    layouts: int = 0
+    children: dict[tuple[int, int], list[float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.left = self.world.plan.again * self.world.plan.series
         self.rng = self.world.rng(19, self.night)
+        self.turns: Counter[tuple[int, int]] = Counter()
 
     def __call__(self, series: str, build: Build, base: Build, count: int, *, relinked: bool) -> Pairs | None:
         """Measure `count` pairs, fewer where the budget ends; None where the build is gone or nothing is left."""
@@ -73,9 +78,13 @@ class Again:
     def _side(self, row: int, build: int, *, relinked: bool) -> tuple[Build, float]:
         if not relinked:
             return self.world.artifact(row, build), self.world.effect(row, build)
-        self.layouts += 1
-        layout = 1000 * (self.night + 1) + self.layouts
-        return self.world.artifact(row, build, layout), self.world.effect(row, build, self.world.draw_moved(self.rng))
+        children = self.children.setdefault((row, build), [])
+        at = self.turns[row, build] % self.world.plan.relinks
+        self.turns[row, build] += 1
+        if at == len(children):
+            children.append(self.world.draw_moved(self.rng))
+        layout = 100 * (self.night + 1) + at
+        return self.world.artifact(row, build, layout), self.world.effect(row, build, children[at])
 
 
 def play(world: World, make: Callable[[], Judge]) -> list[Night]:

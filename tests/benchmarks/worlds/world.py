@@ -28,7 +28,8 @@ class Plan:
     luck: how builds differ by layout, a standard deviation. redrawn: which share of its variance a relink draws anew; a
     wheel's own libraries are never relinked. wheel: a new build now and then instead of nearly every night. reference:
     the build before, one TVM for good, or a release that changes sometimes. churn: how often a build changes a series'
-    code. again: pairs that a judge may have measured again each night, by series of the home. name: worlds of different
+    code. again: pairs that a judge may have measured again each night, by series of the home. relinks: children that a
+    night makes of a build. name: worlds of different
     names have nothing in common.
     """
 
@@ -42,6 +43,7 @@ class Plan:
     churn: float = 0.15
     gaps: bool = True
     again: float = 3.0
+    relinks: int = 3
     name: str = ""
 
 
