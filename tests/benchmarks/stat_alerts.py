@@ -66,6 +66,7 @@ def fill(home: Home, series: int, nights: int, *, restless: bool) -> None:
                 packed[night].append(store_packed.PackedPoint(number, value, None, None, 0.02, 10, module))
         for stamp, points in zip(stamps, packed, strict=True):
             opened._put("relax_opt", stamp, points)
+        opened.connection.commit()
 
 
 def _machine(rng: np.random.Generator, nights: int) -> FloatArray:
