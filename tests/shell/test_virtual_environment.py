@@ -249,17 +249,25 @@ def test_only_environments_that_are_old_and_free_are_removed(ready_repo: Any) ->
     free, held, recent, foreign = other("a", 40), other("b", 40), other("c", 20), root / "mine.lock"
     foreign.touch()
     os.utime(foreign, (0, 0))
-    with subprocess.Popen(["flock", "-s", f"{held}.lock", "sh", "-c", "echo; read x"], stdin=-1, stdout=-1) as holder:
-        assert holder.stdout is not None
-        holder.stdout.readline()
-        started = ready_repo.start("home")
-        holder.communicate(b"\n")
-    assert started.exit_code == 0
-    assert started.stderr == f"run_dashboard.sh: removed {free}, which was unused for 30 days.\n"
-    assert not free.exists()
-    assert not (root / f"{free.name}.lock").exists()
-    assert all(place.exists() for place in (held, recent, foreign))
-    assert len(ready_repo.environments) == 1
+    try:
+        with subprocess.Popen(
+            ["flock", "-s", f"{held}.lock", "sh", "-c", "echo; read x"], stdin=-1, stdout=-1
+        ) as holder:
+            assert holder.stdout is not None
+            holder.stdout.readline()
+            started = ready_repo.start("home")
+            holder.communicate(b"\n")
+        assert started.exit_code == 0
+        assert started.stderr == f"run_dashboard.sh: removed {free}, which was unused for 30 days.\n"
+        assert not free.exists()
+        assert not (root / f"{free.name}.lock").exists()
+        assert all(place.exists() for place in (held, recent, foreign))
+        assert len(ready_repo.environments) == 1
+    finally:  # other tests start this copy as well
+        for place in (free, held, recent):
+            shutil.rmtree(place, ignore_errors=True)
+            (root / f"{place.name}.lock").unlink(missing_ok=True)
+        foreign.unlink()
 
 
 def test_on_a_terminal_one_line_follows_the_set_up(repo: Any) -> None:
