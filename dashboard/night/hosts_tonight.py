@@ -218,7 +218,7 @@ class HostsTonight:
             visit.parcel = parcel
             return
         visit.record = replace(visit.record, late=(*visit.record.late, parcel.night.stamp))
-        publish.index_measured(self._context.home)
+        publish.index(self._context.home)
         trees.remove(parcel.folder)
 
     def collect(self, jobs: Sequence[Job]) -> Iterator[JobAtHome]:

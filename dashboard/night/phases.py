@@ -71,7 +71,7 @@ class Phases:
         self._journal.close(COMPLETE)
         if not self._is_ordered:
             with self._noting_faults():
-                publish.index_all(self._context.home)
+                publish.index(self._context.home)
         self._look_after(is_copied=self._archive(AFTER))
 
     def _archive(self, moment: str) -> bool:
@@ -179,7 +179,7 @@ class Phases:
     def _publish(self, jobs: Sequence[Job]) -> None:
         """Index what was analyzed, all of it at once; then draw and sum up each."""
         with self._noting_faults():
-            publish.index_measured(self._context.home)
+            publish.index(self._context.home)
         for job in jobs:
             with self._noting_faults():
                 self._note(publish.describe_unmeasured(self._context, job))

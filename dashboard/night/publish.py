@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -126,25 +125,13 @@ def _identity(context: Context, job: Job) -> dict[str, Any]:
     }
 
 
-def index_measured(home: Home) -> None:
-    """Bring the index up to date with all data files, in one transaction; DashboardError: it cannot be written."""
-    with _open_index(home, "The data files are intact") as opened:
-        opened.ingest_all((home.data(name), name) for name in home.experiments_with_data())
-
-
-def index_all(home: Home) -> None:
-    """The same with all else that the home holds: nights, verdicts, incidents, trials, messages."""
-    with _open_index(home, "The home's files are intact") as opened:
-        whole_store.fill(home, opened)
-
-
-@contextlib.contextmanager
-def _open_index(home: Home, intact: str) -> Iterator[store.Store]:
+def index(home: Home) -> None:
+    """Bring the home's index up to date with all that the home holds; DashboardError where it cannot be written."""
     try:
         with store.open_for_writing(home.store_file) as opened:
-            yield opened
+            whole_store.fill(home, opened)
     except (sqlite3.Error, OSError) as error:
-        problem = f"could not be brought up to date: {error}. {intact}; the next night tries again."
+        problem = f"could not be brought up to date: {error}. The home's files are intact; the next night tries again."
         raise DashboardError(problem, place=home.store_file) from error
 
 

@@ -144,7 +144,7 @@ def _save(context: Context, folder: Path, night: Night) -> Saved | None:
         _log.warning("interrupted night %s, experiment %s: %s", context.stamp, name, result.message)
         if not result.success:
             return Saved(name, published=False) if context.partial else None
-    publish.index_measured(context.home)
+    publish.index(context.home)
     return Saved(name, published=True, partial=_partial(context, name))
 
 

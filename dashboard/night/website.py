@@ -37,7 +37,7 @@ def make_website(plan: Plan) -> StepResult:
         process.begin_night(context.mark)
         try:
             engine.take_copy(context, job)
-            publish.index_all(home)
+            publish.index(home)
             return engine.perform(context, job, job.stages[0])
         finally:
             trees.remove(folder)

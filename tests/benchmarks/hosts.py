@@ -153,7 +153,7 @@ def take_in(home: Home, away: Path) -> None:
     """What the night does with what its hosts hand in, and with what it has measured itself."""
     for file in sorted(away.glob("*.tar")):
         parcels.take_in(file, file.stem, os.environ["TVMDASH_NIGHT"], home, home.root / "tmp")
-    publishing.index_measured(home)
+    publishing.index(home)
 
 
 def judge_past(home: Home) -> None:

@@ -379,8 +379,9 @@ class KeptVerdict:
         """What `to_json` wrote to `path`; DashboardError where it is anything else."""
         names = [field.name for field in fields(KeptSeries)]
         rows = value.get("series")
-        series = [dict(zip(names, row, strict=False)) if isinstance(row, list) else row for row in rows or ()]
-        return structured.from_json(cls, {**value, "series": series}, path, at="$.data")
+        if isinstance(rows, list):
+            rows = [dict(zip(names, row, strict=False)) if isinstance(row, list) else row for row in rows]
+        return structured.from_json(cls, {**value, "series": rows}, path, at="$.data")
 
 
 def _round(value: float | None) -> float | None:

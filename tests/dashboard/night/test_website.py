@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from dashboard.archive import archive
 from dashboard.night import machine_lock
 from tests.dashboard.homes import BEGIN, HomeForTests, make_home, says, write
+from tvmdash import ledger
 from tvmdash.dashboard_info import Home
 
 
@@ -51,6 +53,17 @@ def test_a_restored_home_has_no_fault_and_gets_its_page_without_a_night(home: Ho
     assert (other.path / "told").read_text() == "told\n", "no other subsystem runs"
     assert "index covers" in other.run("--no-drill", verb="doctor").output
     assert [path.name for path in (other.root / "tmp").iterdir()] == ["cache"]
+
+
+def test_subsystems_of_the_first_night_after_a_restore_have_all_that_was_kept(home: HomeForTests) -> None:
+    home.subsystem("teller", run=f'{BEGIN}cp "$3/results/store.sqlite" "$3/seen.sqlite"\n{says("subsystem")}\n')
+    stamp = home.night()["stamp"]
+    ledger.append(home.home, stamp, ledger.PAGE, {"sentence": ["good", "Nothing moved"]})
+    home.home.store_file.unlink()
+    home.night()
+    with sqlite3.connect(home.path / "seen.sqlite") as seen:
+        assert seen.execute("SELECT sentence FROM nights WHERE night = ?", (stamp,)).fetchone() == ("Nothing moved",)
+    seen.close()
 
 
 def test_what_cannot_be_published_is_said(home: HomeForTests) -> None:

@@ -133,6 +133,36 @@ def test_a_file_that_is_broken_costs_its_own_rows_only(home: Home, caplog: pytes
     assert "could not" in caplog.text or "passed over" in caplog.text
 
 
+@pytest.mark.parametrize("text", ['{"series": 3}', "[1]", '{"a": {"asked": 1}}', '{"series": [{"id": {}}]}'])
+def test_a_comparison_of_any_shape_costs_its_own_rows_only(home: Home, text: str) -> None:
+    folder = home.root / "results" / "comparisons"
+    folder.mkdir()
+    (folder / f"{NIGHTS[0]}.json").write_text(text)
+    index(home)
+    assert ask(home, "SELECT kind FROM trials") == [("try",)]
+
+
+def test_a_comparison_is_a_trial(home: Home) -> None:
+    series = {"id": "s", "experiment": "nets", "metric": "run_time", "unit": "ms", "labels": {}, "name": "mlp"}
+    found = {"effect": 0.05, "low": 0.04, "high": 0.06, "p": 0.001, "rounds": 6, "real": True}
+    sides = {side: {"asked": f"pypi:{side}", "artifact": {}} for side in "ab"}
+    folder = home.root / "results" / "comparisons"
+    folder.mkdir()
+    value = {**sides, "series": [{**series, "difference": found}, {**series, "id": "t", "difference": None}]}
+    (folder / f"{NIGHTS[0]}.json").write_text(json.dumps({**value, "elapsed_s": 7.5}))
+    index(home)
+    assert ask(home, "SELECT a, b, measured_s FROM trials WHERE kind = 'compare'") == [("pypi:a", "pypi:b", 7.5)]
+    assert ask(home, "SELECT series, effect, low, high, pairs FROM trial_series WHERE trial LIKE 'compare%'") == [
+        ("s", 0.05, 0.04, 0.06, 6)
+    ]
+
+
+def test_a_wrong_verdict_in_the_ledger_costs_its_own_night_only(home: Home) -> None:
+    ledger.append(home, NIGHTS[1], ledger.VERDICT, {"series": 3, "level": "odd"})
+    index(home)
+    assert ask(home, "SELECT count(DISTINCT night) FROM verdicts") == [(len(NIGHTS) - 1,)]
+
+
 def test_a_reader_can_neither_write_nor_reach_another_file(home: Home, tmp_path: Path) -> None:
     index(home)
     for sql in ("DELETE FROM runs", "CREATE TABLE mine (x)", f"ATTACH '{tmp_path / 'other.db'}' AS other"):
@@ -191,9 +221,10 @@ def test_on_a_network_file_system_the_index_has_no_log(home: Home, monkeypatch: 
         ("36 35 0:31 / /srv/my\\040home rw shared:1 - ext4 /dev/sda rw", ""),
         ("36 35 0:31 / /srv rw - cifs //server/x rw\n37 36 8:1 / /srv/my\\040home rw - xfs /dev/sdb rw", ""),
         ("36 35 8:1 / /srv/my\\040home rw - xfs /dev/sdb rw\n37 36 0:31 / /srv rw - cifs //server/x rw", ""),
+        ("36 35 0:31 / /srv/\u65e5 rw - nfs s:/x rw", ""),
         ("36 35 8:1 / /srv rw - xfs /dev/sdb rw\n37 36 0:31 / /srv/my\\040home/results rw - nfs s:/x rw", "nfs"),
     ],
-    ids=["network", "local", "local in network", "order does not matter", "deepest counts"],
+    ids=["network", "local", "local in network", "order does not matter", "a name beside it", "deepest counts"],
 )
 def test_the_deepest_mount_says_what_a_path_lies_on(
     line: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

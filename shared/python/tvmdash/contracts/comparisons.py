@@ -18,8 +18,18 @@ class ComparedTvm:
 
 
 @dataclass(frozen=True)
+class ComparedDifference:
+    """B against A: `effect` is a fraction, `low` and `high` bound it with 95 % confidence."""
+
+    effect: float
+    low: float | None = None
+    high: float | None = None
+    rounds: int = 0
+
+
+@dataclass(frozen=True)
 class ComparedSeries:
-    """One series with what each round that measured both gave, as (A, B)."""
+    """One series with what each round that measured both gave, as (A, B), and what that says, if anything."""
 
     id: str
     experiment: str
@@ -30,6 +40,8 @@ class ComparedSeries:
     kind: Kind = "time"
     title: str = ""
     rounds: tuple[tuple[float, float], ...] = ()
+    name: str = ""
+    difference: ComparedDifference | None = None
 
 
 @dataclass(frozen=True)
@@ -39,3 +51,4 @@ class ComparisonFile:
     a: ComparedTvm
     b: ComparedTvm
     series: tuple[ComparedSeries, ...] = ()
+    elapsed_s: float = 0.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 
 NETWORK_TYPES = frozenset(
@@ -9,20 +11,24 @@ NETWORK_TYPES = frozenset(
      "beegfs", "gpfs", "orangefs")
 )  # fmt: skip
 _MOUNTS = Path("/proc/self/mountinfo")
+_ESCAPE = re.compile(rb"\\([0-7]{3})")
 
 
 def find_network_type(path: Path) -> str:
     """The type, as `nfs4`, of a file system that other machines reach as well; empty where `path` is on a local one."""
     try:
         where = path.resolve()
-        lines = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        lines = _MOUNTS.read_bytes().splitlines()
     except OSError:
         return ""
     found = (-1, "")
     for line in lines:
-        before, _, after = line.partition(" - ")
+        before, _, after = line.partition(b" - ")
         # The field has octal escapes for blanks and backslashes (man 5 proc_pid_mountinfo).
-        point = Path(before.split(" ")[4].encode("latin-1", "ignore").decode("unicode_escape"))
+        point = Path(os.fsdecode(_ESCAPE.sub(lambda match: bytes([int(match[1], 8)]), before.split(b" ")[4])))
         if where.is_relative_to(point) and len(point.parts) >= found[0]:
-            found = (len(point.parts), after.split(" ")[0])  # of two mounts on one point the later one is seen
+            found = (
+                len(point.parts),
+                os.fsdecode(after.split(b" ")[0]),
+            )  # of two on one point the later is seen
     return found[1] if found[1] in NETWORK_TYPES else ""

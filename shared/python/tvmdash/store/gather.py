@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from tvmdash import common, ledger, structured, verdict
 from tvmdash.backfill.calls import Call
 from tvmdash.contracts.bisection import Bisection
+from tvmdash.contracts.comparisons import ComparisonFile
 from tvmdash.contracts.reproduction import ReproductionResult
 from tvmdash.contracts.tries import Try
 from tvmdash.dashboard_info import OK, SKIPPED, Home, Night
@@ -76,7 +77,7 @@ def _name_series(home: Home, opened: Store) -> None:
         if each.metric in RATIOS:
             of = number_of.get((*_point(each), RATIOS[each.metric]), 0)
             rows.append((each.number, f"ratio {each.number}", "", "", "", of))
-    if rows != opened.connection.execute("SELECT * FROM _names ORDER BY ratio_of IS NOT NULL, rowid").fetchall():
+    if set(rows) != set(opened.connection.execute("SELECT * FROM _names")):
         opened.connection.execute("DELETE FROM _names")
         _insert(opened.connection, "_names", rows)
 
@@ -128,10 +129,13 @@ def _take_decisions(connection: sqlite3.Connection, path: Path) -> None:
     last = {(line.night, line.kind): line.data for line in ledger.read_file(path)}
     numbers = dict(connection.execute("SELECT key, number FROM _names"))
     for (night, kind), data in last.items():
-        if kind == ledger.VERDICT:
-            _put_verdict(connection, numbers, verdict.KeptVerdict.from_json(data, path), night)
-        elif kind == ledger.PAGE:
-            _put_page(connection, data, night)
+        try:
+            if kind == ledger.VERDICT:
+                _put_verdict(connection, numbers, verdict.KeptVerdict.from_json(data, path), night)
+            elif kind == ledger.PAGE:
+                _put_page(connection, data, night)
+        except DashboardError as error:  # it costs its own night, not the month
+            _log.warning("%s What was decided on %s is missing in the index.", error, night)
 
 
 def _put_verdict(
@@ -206,17 +210,13 @@ def _take_try(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _take_comparison(connection: sqlite3.Connection, path: Path) -> None:
-    done = common.object_in({"": common.read_json(path)}, "")
-    sides = tuple(str(common.object_in(done, side).get("asked", "")) for side in "ab")
-    _put_trial(connection, path, "compare", path.stem, "done", sides, done.get("elapsed_s"), _compared(done))
-
-
-def _compared(done: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
-    for each in done.get("series") or ():
-        difference = common.object_in(each, "difference")
-        if difference:
-            found = (difference.get(name) for name in ("effect", "low", "high", "rounds"))
-            yield each.get("id"), each.get("name"), *found
+    done = structured.from_json(ComparisonFile, common.read_json(path), path)
+    rows = (
+        (each.id, each.name, found.effect, found.low, found.high, found.rounds)
+        for each in done.series
+        if (found := each.difference)
+    )
+    _put_trial(connection, path, "compare", path.stem, "done", (done.a.asked, done.b.asked), done.elapsed_s, rows)
 
 
 def _take_bisection(connection: sqlite3.Connection, path: Path) -> None:
