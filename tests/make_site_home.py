@@ -27,14 +27,19 @@ from site_truth import HOSTILE, Truth  # noqa: E402 - from the repository
 
 from tests.subsystem import scripts  # noqa: E402 - from the repository
 from tvmdash import common, records, structured  # noqa: E402 - from the repository
-from tvmdash.contracts.tries import TriedSeries, TriedTvm, Try, TryState  # noqa: E402 - from the repository
+from tvmdash.contracts.tries import (  # noqa: E402 - from the repository
+    PooledChange,
+    TriedSeries,
+    TriedTvm,
+    Try,
+    TryState,
+)
 from tvmdash.dashboard_info import COMPLETE, FAILED, OK, RUNNING, Home, JobResult, Night, StepResult  # noqa: E402
 from tvmdash.incidents import annotations, command  # noqa: E402 - from the repository
 from tvmdash.measure.capture import Capture, OperatorSpan, Region, Sample  # noqa: E402
 from tvmdash.records import record  # noqa: E402
 from tvmdash.series import packed, store  # noqa: E402
 from tvmdash.series.store import Store  # noqa: E402
-from tvmdash.stats.pooled import PooledChange  # noqa: E402 - from the repository
 from tvmdash.traces import sealing  # noqa: E402
 
 SUBSYSTEMS = {"stat_alerts": 85, "score": 80, "deadline": 60, "website": -10}

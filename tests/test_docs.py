@@ -51,6 +51,11 @@ def test_the_commands_page_is_what_the_parsers_say() -> None:
     )
 
 
+def test_the_rules_page_is_what_the_judge_decides_by() -> None:
+    page = maker("make_rules_docs").page()
+    assert text("reference/rules.md") == page, "run: python3 tests/make_rules_docs.py > docs/reference/rules.md"
+
+
 def test_the_schemas_and_their_page_are_what_the_dataclasses_say() -> None:
     for path, content in maker("make_schemas").outputs().items():
         assert path.read_text(encoding="utf-8") == content, f"{path}: run: python3 tests/make_schemas.py"
@@ -78,7 +83,7 @@ def test_the_protocol_page_has_each_stage_with_its_arguments_and_time_limit(row:
 
 
 def test_every_verb_of_the_command_line_is_in_the_written_docs() -> None:
-    written = (path for path in PAGES if path.name not in {"commands.md", "config.md", "schemas.md"})
+    written = (path for path in PAGES if path.name not in {"commands.md", "config.md", "rules.md", "schemas.md"})
     whole = "".join(path.read_text(encoding="utf-8") for path in written)
     verbs = next(
         action.choices for action in cli._make_parser()._actions if hasattr(action, "choices") and action.choices
@@ -109,7 +114,7 @@ def test_the_site_is_built_and_none_of_its_links_and_anchors_is_dead(tmp_path: P
 
 
 def test_the_written_pages_stay_readable_in_an_afternoon() -> None:
-    generated = {DOCS / "reference" / f"{name}.md" for name in ("commands", "config", "schemas")}
+    generated = {DOCS / "reference" / f"{name}.md" for name in ("commands", "config", "rules", "schemas")}
     pages = [path for path in DOCS.rglob("*.md") if path.parent.name != "decisions" and path not in generated]
     words = {path: len(path.read_text(encoding="utf-8").split()) for path in [REPOSITORY / "README.md", *pages]}
     assert sum(words.values()) <= 24_000, sorted(words.items(), key=lambda item: -item[1])[:5]

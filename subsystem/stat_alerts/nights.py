@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from judging import drift, environment, exact_events, grouping, recovery
+from judging import evidence as remeasured
 from judging import memory as memories
 from judging.functions import name_functions
 from judging.judge import MOST_REPLAYED, FleetNight, Judged, Options, judge, scanned
@@ -123,6 +124,10 @@ def one_night(
         judged = judge(table, night, memory, ledger, options, screen=screen)
     else:
         judged = again.judged(lambda asking: judge(table, night, memory, ledger, options, asking, pairs=asking.pairs))
+    memory, back = recovery.taken_back(table, judged, ledger)
+    judged = replace(judged, memory=memory)
+    events += back
+    ledger = ledgers.fold(back, ledger)
     events += grouping.events_of(table, judged, ledger, options)
     events += drift.events_of(table, night, judged.memory, ledger, options)
     return judged.memory, judged, events
@@ -130,7 +135,8 @@ def one_night(
 
 def _begin(home: Home, output: Path, stamp: str, options: Options) -> tuple[Table, Memory]:
     """The table that is needed and the memory to go on from; from the store alone where there is no usable one."""
-    table = read_table(home, stamp, _TABLE_REACH)
+    again = remeasured.read_pairs(output)
+    table = read_table(home, stamp, _TABLE_REACH, again)
     try:
         memory = memories.read(output, stamp)
         if memory.count > len(table.stamps) or table.index_of(_next(memory.night)) != memory.count:
@@ -140,7 +146,7 @@ def _begin(home: Home, output: Path, stamp: str, options: Options) -> tuple[Tabl
         raise DashboardError(f"{len(table.stamps) - memory.count} nights have not been judged.")
     except DashboardError as error:
         _log.info("%s Recomputing everything from the store.", error)
-    table = read_table(home, stamp, None)
+    table = read_table(home, stamp, None, again)
     first = max(0, len(table.stamps) - MOST_REPLAYED)
     return table, scanned(table, first, options.settings) if first else Memory()
 
@@ -169,9 +175,15 @@ def _keep_inputs(output: Path, table: Table, judged: Judged, events: Sequence[Ev
             kept = replay.keep_fleet(rows, sorted(fleet.controls), judged.night)
             incidents[event.incident] = replay.inputs_of({}, kept)
             continue
-        by_ratio = {table.rows[row].key: said.decision for row, said in judged.beside.items()}
-        told = {moved["name"]: by_ratio.get(moved["series"]) for moved in event.data["moved"]}
-        ratios = {name: replay.keep_ratios(decision) for name, decision in told.items() if decision is not None}
+        by_pairs = {table.rows[row].key: said for row, said in judged.beside.items()}
+        told = {
+            moved["name"]: by_pairs[moved["series"]] for moved in event.data["moved"] if moved["series"] in by_pairs
+        }
+        ratios = {
+            name: replay.keep_pairs(said.model, said.found, said.prior)
+            for name, said in told.items()
+            if said.found is not None
+        }
         others = [moved for moved in event.data["moved"] if moved["name"] not in ratios]
         series = {moved["name"]: _kept(judged, moved["series"], options) for moved in others}
         incidents[event.incident] = {**replay.inputs_of(series, None), **({"paired": ratios} if ratios else {})}

@@ -11,8 +11,8 @@ import random
 import statistics
 from collections.abc import Sequence
 
-from tvmdash.stats import pooled
-from tvmdash.stats.pooled import PooledChange, RunOfPairs, find_changes
+from dashboard.investigate.tries.result import judge_series
+from tvmdash.contracts.tries import LEAST_PAIRS, PooledChange, RunOfPairs, TriedSeries
 
 PAIRS = 5
 
@@ -21,8 +21,9 @@ def play(rng: random.Random, scatter: float, count: int, until: float, least: in
     """The changes that one try finds among so many series without any; a pair scatters by so much."""
     runs: list[list[RunOfPairs]] = [[] for _ in range(count)]
     while True:
-        found = find_changes(runs)
-        known = [change for change in found if change and change.within <= until and change.pairs >= least]
+        series = [TriedSeries(str(at), "e", "run_time", {}, runs=tuple(own)) for at, own in enumerate(runs)]
+        found = judge_series(series)
+        known = [change for change in found if change and (change.measured or 0.0) <= until and change.pairs >= least]
         if len(known) == count:
             return known
         for at, change in enumerate(found):
@@ -40,7 +41,7 @@ def main() -> None:
     options = parser.parse_args()
     print("| until | least pairs | pairs | names a change | intervals hold 0 |\n|---|---|---|---|---|")
     for until in (0.01, 0.005):
-        for least in (PAIRS, pooled.LEAST_PAIRS, 15):
+        for least in (PAIRS, LEAST_PAIRS, 15):
             rng = random.Random(3)
             done = [play(rng, options.scatter, options.series, until, least) for _ in range(options.tries)]
             every = [change for changes in done for change in changes]

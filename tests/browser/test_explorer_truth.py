@@ -291,7 +291,7 @@ def test_numbers_of_change_say_what_they_compare(explorer: Explorer) -> None:
     moved = percent(value / baseline(explorer, RESNET))
     assert explorer.texts("#legend .series-value") == [f"{value:.2f} ms, {moved} from baseline"]
     (listed,) = explorer.texts("#list li:has(input:checked) .series-value")
-    assert listed == f"{value:.2f} ms, +8.1 % from the level before"
+    assert listed == f"{value:.2f} ms, +8.0 % from the level before"
 
 
 def test_an_incident_leads_to_all_its_series_and_nights(explorer: Explorer) -> None:

@@ -11,12 +11,14 @@ from typing import TypeVar
 from dashboard.investigate.points import Point, point_of
 from dashboard.investigate.rounds import MeasuredRun
 from tvmdash import common, structured
-from tvmdash.contracts.tries import SCHEMA_VERSION, TriedNumber, TriedSeries, Try
+from tvmdash.contracts.tries import SCHEMA_VERSION, PooledChange, RunOfPairs, TriedNumber, TriedSeries, Try
 from tvmdash.dashboard_info import Home
+from tvmdash.devices import CPU, device_of
+from tvmdash.judge import two
+from tvmdash.judge.evidence import Evidence, Pairs
 from tvmdash.records import PointValue
 from tvmdash.records.metrics import RATIOS
 from tvmdash.series import naming
-from tvmdash.stats.pooled import RunOfPairs, find_changes
 from tvmdash.tries import files
 
 _Named = TypeVar("_Named", TriedSeries, TriedNumber)
@@ -81,9 +83,36 @@ def _list_alone(values: Sequence[PointValue], compared: Mapping[str, TriedSeries
 
 
 def _judge(result: Try) -> Try:
-    changes = find_changes([item.runs for item in result.series])
+    changes = judge_series(result.series)
     judged = [replace(item, change=change) for item, change in zip(result.series, changes, strict=True)]
     return replace(result, series=_name(judged), numbers=_name(result.numbers))
+
+
+def judge_series(series: Sequence[TriedSeries]) -> list[PooledChange | None]:
+    """The change of each, all considered."""
+    found = two.compare({item.id: _make_evidence(item) for item in series})
+    return [_make_change(found[item.id]) if item.id in found else None for item in series]
+
+
+def _make_evidence(item: TriedSeries) -> Evidence:
+    """Each run as a night of its own."""
+    pairs = [
+        Pairs(at, two.B, two.A, run.log, run.std if run.pairs > 1 else math.nan, run.pairs)
+        for at, run in enumerate(item.runs)
+    ]
+    return two.make_evidence(item.experiment, pairs, item.direction, is_of_device=device_of(item.labels) != CPU)
+
+
+def _make_change(found: two.Difference) -> PooledChange | None:
+    """As the file holds it; None where there are too few pairs for an interval."""
+    if found.low is None or found.high is None:
+        return None
+    visible = found.visible if math.isfinite(found.visible) else abs(found.effect)
+    within = (1 + found.high) / (1 + found.effect) - 1
+    return PooledChange(
+        found.effect, found.low, found.high, within, visible, found.pairs, found.standing.is_told, found.standing.value,
+        found.within,
+    )  # fmt: skip
 
 
 def _name(items: Sequence[_Named]) -> tuple[_Named, ...]:

@@ -98,7 +98,7 @@ class JudgedSeries:
 
     effect, low, high: a fraction with its 95 % interval: of what moved, how far it went; of any other, how far tonight
     is from the builds or nights before, where that was computed. relative: else in units of its scatter. visible: the
-    smallest change that would have been told. evidence: None where it has no value. incident, cause: of what moved.
+    smallest change that would have been shown. evidence: None where it has no value. incident, cause: of what moved.
     """
 
     series: str

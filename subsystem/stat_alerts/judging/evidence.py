@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,11 +10,14 @@ from pathlib import Path
 
 from tvmdash import common, structured
 from tvmdash.contracts.remeasured import SCHEMA_VERSION, ConfirmationSummary, Lack, Outcome, RatioRun, Remeasured, Run
+from tvmdash.errors import DashboardError
 
 FOLDER = "remeasured"
 RUNNING, COMPLETE, BUDGET, BROKEN = "running", "complete", "budget", "broken"
 """Why measuring ended: it has not; all is clear; the time was over; it could not be called."""
 MEASURED = "measured"
+MOST_NIGHTS = 60
+"""What was measured again before that says nothing of builds that are still in question."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,30 @@ class Evidence(Remeasured):
 
     def with_more(self, runs: Sequence[Run], lacks: Sequence[Lack]) -> Evidence:
         return replace(self, runs=(*self.runs, *runs), lacks=(*self.lacks, *lacks))
+
+
+@dataclass(frozen=True)
+class PairsOfNight:
+    """One run of two artifacts in turn on the night `stamp`: ratios by the ID of the series."""
+
+    stamp: str
+    artifact: str
+    beside: str
+    ratios: Mapping[str, RatioRun]
+
+
+def read_pairs(output: Path) -> list[PairsOfNight]:
+    """What was measured again in pairs on the last nights on which anything was; a damaged file counts for nothing."""
+    found = []
+    for path in sorted((output / FOLDER).glob("*.json"))[-MOST_NIGHTS:]:
+        with contextlib.suppress(DashboardError):  # told on the night whose file it is
+            kept = read(output, path.stem)
+            found += (
+                [PairsOfNight(path.stem, run.artifact, run.beside, run.ratios) for run in kept.runs if run.beside]
+                if kept
+                else []
+            )
+    return found
 
 
 def file(output: Path, stamp: str) -> Path:

@@ -101,12 +101,13 @@ def judge(
     memory = _with_new_levels(table, night, memory, _known_breaks(table, night, ledger, options))
     exact = exact_numbers(table, night)
     memory = remembered(table, memory, exact)
-    fleets, beside = [], dict[int, Beside]()
-    for name, members in table.fleets(night).items():
+    fleets: list[FleetNight] = []
+    of_fleets = table.fleets(night)
+    beside = _judge_pairs(table, night, of_fleets, exact, memory, ledger, pairs)
+    for name, members in of_fleets.items():
         present = [row for row in members if row not in exact]
         state = memory.fleets.get(name, FleetState())
-        of_ratios = paired.judge_rows(table, night, table.paired.intersection(present), state.series, pairs)
-        beside |= of_ratios
+        of_ratios = {row: beside[row] for row in present if row in beside}
         rows = [row for row in present if row not in of_ratios]
         keys = {table.rows[row].key: row for row in rows}
         controls = _controls(table, night, rows, options)
@@ -128,6 +129,27 @@ def judge(
     memory = replace(memory, night=table.stamps[night], count=night + 1, fleets=states)
     judged = Judged(night, tuple(fleets), memory, exact=exact, beside=beside)
     return replace(judged, memory=memory.with_steps(dict(_steps(table, judged))))
+
+
+def _judge_pairs(
+    table: Table,
+    night: int,
+    fleets: Mapping[str, Sequence[int]],
+    exact: Mapping[int, Exact],
+    memory: Memory,
+    ledger: Ledger,
+    pairs: AskPairs | None,
+) -> dict[int, Beside]:
+    """What the pairs of each machine's series say, all of them together."""
+    of_machine: dict[str, list[int]] = {}
+    for members in fleets.values():
+        for row in table.paired.intersection(members):
+            if row not in exact:
+                of_machine.setdefault(table.rows[row].machine, []).append(row)
+    beside: dict[int, Beside] = {}
+    for rows in of_machine.values():
+        beside |= paired.judge_rows(table, night, sorted(rows), memory, ledger, pairs)
+    return beside
 
 
 def _with_ratios(

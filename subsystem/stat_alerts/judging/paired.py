@@ -1,24 +1,25 @@
-"""Series that were measured beside a reference: judged by their ratios, experiment by experiment."""
+"""Series that were measured in turn with another TVM: what the judge says of their pairs, as decisions on a night."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from judging.table import Table
+from judging.memory import ALERT, BREAK, RECOVERED, Memory
+from judging.table import InTurn, Table
 from tvmdash.contracts.remeasured import RatioRun
-from tvmdash.detect.beside.builds import Again
-from tvmdash.detect.beside.decisions import RatioDecision, decide
-from tvmdash.detect.beside.luck import Elsewhere, Learned
-from tvmdash.detect.beside.reference import ReferenceStanding, compare_with_reference
 from tvmdash.detect.cause import PAIRED, Cause, of_tvm
 from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.detect.series import Decision, Measured, SeriesState
-
-MOST_AGAIN = 3
-"""So many runs at most measure a suspect again."""
+from tvmdash.devices import CPU, device_of
+from tvmdash.incidents.ledger import CHANGE, Ledger
+from tvmdash.judge import RULES, Change, Evidence, Judgement, KnownStep, Pairs
+from tvmdash.judge import Decision as Said
+from tvmdash.judge.home import interval, judge
+from tvmdash.judge.model import FoundStep, SeriesModel
+from tvmdash.judge.odds import log_factor
 
 
 class AskPairs(Protocol):
@@ -28,105 +29,262 @@ class AskPairs(Protocol):
 
 
 @dataclass(frozen=True)
-class Beside:
-    """What a paired row's ratios say tonight: of the step since the builds before, and of the reference itself."""
+class ReferenceStanding:
+    """How tonight's artifact stands to the reference, over all its nights. effect, low, high: a fraction, 95 %.
 
-    decision: RatioDecision | None
-    reference: ReferenceStanding | None
+    differs: beyond doubt. is_itself: the reference ran the very same, so that nothing differs.
+    """
 
-
-def judge_rows(
-    table: Table, night: int, rows: Iterable[int], states: Mapping[str, SeriesState], ask: AskPairs | None = None
-) -> dict[int, Beside]:
-    """By row; nothing of rows that have no ratio tonight. What may have moved is measured again by `ask`."""
-    members: dict[str, list[int]] = {}
-    for row in rows:
-        members.setdefault(table.rows[row].experiment, []).append(row)
-    every = {
-        experiment: Learned.of({str(row): table.ratio_history(row, night) for row in own})
-        for experiment, own in members.items()
-    }
-    found: dict[int, Beside] = {}
-    for experiment, of_experiment in members.items():
-        learned = every[experiment]
-        starts = {str(row): states.get(table.rows[row].key, SeriesState()).start for row in of_experiment}
-        elsewhere = Elsewhere.of(other for name, other in every.items() if name != experiment)
-        decisions: Mapping[str, RatioDecision] = decide(learned, starts, elsewhere)
-        if ask:
-            decisions = _measured_again(_Asked(learned, starts, elsewhere, decisions), ask, table, night)
-        standings = compare_with_reference(learned)
-        for row in of_experiment:
-            if str(row) in standings:
-                found[row] = Beside(decisions.get(str(row)), standings[str(row)])
-    return found
+    effect: float
+    low: float
+    high: float
+    differs: bool
+    is_itself: bool
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """An experiment whose suspects are measured again."""
+class Beside:
+    """What a paired row's pairs say tonight. said: what is told or suspected, None where nothing is.
 
-    learned: Learned
-    starts: Mapping[str, int]
-    elsewhere: Elsewhere
-    decisions: Mapping[str, RatioDecision]
-
-
-def _measured_again(of: _Asked, ask: AskPairs, table: Table, night: int) -> Mapping[str, RatioDecision]:
-    """The decisions with what may have moved measured again: tonight's artifact and the last one of the level before.
-
-    Until each is clear, or there is no more to be had.
+    found: its likeliest step. builds: of tonight's side of it. cut, after: the first night of the new builds, the last
+    before. visible: the step that would be shown in nine of ten cases, None where none would. is_young: no
+    other build is known. is_apart: nothing joins the last builds with those before. is_known: tonight's build, or one
+    that ran the same, was measured before. prior: the log odds of a step of one series at one build.
     """
-    found = of.decisions
-    histories = dict(of.learned.histories)
-    for count in range(1, MOST_AGAIN + 1):
-        more = {}
-        for name, decision in found.items():
-            if decision.is_worth_measuring and not (count > 1 and decision.is_clear):
-                row = table.rows[int(name)]
-                runs = ask(row.key, night, decision.after, count)
-                older = int(histories[name].build[decision.after - histories[name].offset])
-                if len(runs) == count:
-                    more[name] = tuple(Again(run.log, run.pairs, older, run.std) for run in runs)
-        if not more:
-            break
-        histories |= {name: replace(histories[name], again=again) for name, again in more.items()}
-        found = decide(Learned.of(histories), of.starts, of.elsewhere)
-    return found
+
+    model: SeriesModel
+    prior: float
+    reference: ReferenceStanding | None
+    said: Said | None = None
+    found: FoundStep | None = None
+    incident: str = ""
+    builds: int = 0
+    cut: int = 0
+    after: int = 0
+    visible: float | None = None
+    is_young: bool = False
+    is_apart: bool = False
+    is_known: bool = False
+
+    @property
+    def is_told(self) -> bool:
+        return self.said in {Said.TOLD, Said.BETTER}
+
+    @property
+    def is_suspect(self) -> bool:
+        return self.said is Said.SUSPECTED
+
+    @property
+    def pairs_again(self) -> int:
+        """How many pairs measured tonight's build again."""
+        return sum(pairs.count for pairs in self.model.again)
+
+    @property
+    def bounds(self) -> tuple[float, float, float] | None:
+        """The effect of the likeliest step with its 95 % interval, as fractions; of too few pairs there is none."""
+        if self.found is None or self.model.count_pairs(self.found.begin) < RULES.fewest_pairs:
+            return None
+        return (self.found.effect, *interval(self.found))
+
+    @property
+    def same_code(self) -> bool | None:
+        """Whether the generated code is the same on both sides; None where that is not known."""
+        each = self.model.evidence
+        if self.found is None:
+            return None
+        older = [build for build in each.places if each.places[build] < self.found.begin]
+        newer = [build for build in each.places if each.places[build] == self.found.begin]
+        codes = [each.code.get(max(older, key=each.places.__getitem__, default=""), 0), each.code.get(newer[0], 0)]
+        return codes[0] == codes[1] if all(codes) else None
 
 
-def decision_of(beside: Beside, state: SeriesState, night: int) -> Decision:
-    """What the detector says of the series, in the form that every series has."""
-    said = beside.decision
-    if said is None:
-        return Decision("quiet", Reason(ReasonKind.ONE_BUILD), night, state)
-    told, pairs = said.is_told, said.evidence.pairs_again
-    reason = Reason(ReasonKind.WITHIN_NOISE, value=said.z, nights=said.builds, needed=said.needed)
-    if told:
-        reason = Reason(ReasonKind.SHIFTED)
-    elif pairs:
-        reason = Reason(ReasonKind.OPEN if said.is_suspect else ReasonKind.REFUTED)
-    shown = told or pairs > 0
-    sides = ((night, math.exp(said.evidence.contrasts[0].shift)), (said.after, 1.0))
-    return Decision(
-        "alert" if told else "quiet",
-        reason,
-        night,
-        replace(state, start=said.cut) if told else state,
-        cut=said.cut if told else None,
-        after=said.after if told else None,
-        effect=said.effect if shown else None,
-        effect_low=said.low if shown else None,
-        effect_high=said.high if shown else None,
-        z=said.z,
-        nights=said.builds,
-        threshold=said.needed,
-        scale=said.error,
-        reruns=tuple(Measured(at, ratio) for at, ratio in sides for _ in range(pairs)),
-        cause=_cause(said) if told else None,
+@dataclass(frozen=True)
+class _Row:
+    """One row's evidence, and the nights of its builds: the first of each, and the last."""
+
+    evidence: Evidence
+    first: Mapping[str, int]
+    last: Mapping[str, int]
+    reference: str
+
+
+@dataclass
+class _Asking:
+    """The judge's questions, put to what a night measures again: builds become nights that measured them."""
+
+    table: Table
+    night: int
+    rows: Mapping[str, _Row]
+    ask: AskPairs
+    served: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def __call__(self, series: str, build: str, base: str, count: int) -> Pairs | None:
+        row = self.rows[series]
+        if base not in row.last:
+            return None
+        number = self.served[series, base] = self.served.get((series, base), 0) + 1
+        runs = self.ask(self.table.rows[int(series)].key, self.night, row.last[base], number)
+        if len(runs) < number:
+            return None
+        run = runs[number - 1]
+        return Pairs(self.night, build, base, run.log, run.std, run.pairs)
+
+
+def judge_rows(
+    table: Table, night: int, rows: Iterable[int], memory: Memory, ledger: Ledger, ask: AskPairs | None = None
+) -> dict[int, Beside]:
+    """By row, all of one machine; nothing of rows without a ratio tonight. What is open is measured again by `ask`."""
+    open_of = _open_incidents(ledger)
+    given = {str(row): _read_row(table, row, night, memory, open_of) for row in rows}
+    known = {name: row for name, row in given.items() if row is not None}
+    if not known:
+        return {}
+    asking = _Asking(table, night, known, ask) if ask else None
+    judgement = judge({name: row.evidence for name, row in known.items()}, asking)
+    changes = {name: change for change in judgement.changes for name in change.series}
+    return {int(name): _beside(row, judgement, name, changes.get(name)) for name, row in known.items()}
+
+
+def _beside(row: _Row, judgement: Judgement, name: str, change: Change | None) -> Beside:
+    model = judgement.models[name]
+    found = change.of(name) if change is not None else judgement.found[name]
+    visible = model.visible(judgement.prior)
+    made = Beside(
+        model, judgement.prior, _stand(row, model), change.decision if change else None, found,
+        change.incident if change else "",
+        visible=visible if math.isfinite(visible) else None, is_young=len(row.first) < 2,
+        is_apart=name in judgement.apart, is_known=row.first[row.evidence.tonight] < row.last[row.evidence.tonight],
+    )  # fmt: skip
+    if found is None:
+        return made
+    places = row.evidence.places
+    new = [build for build in row.first if places[build] >= found.begin]
+    cut = min(row.first[build] for build in row.first if places[build] == found.begin)
+    before = [last for build, last in row.last.items() if places[build] < found.begin and last < cut]
+    return replace(made, builds=len(new), cut=cut, after=max(before, default=max(0, cut - 1)))
+
+
+def _open_incidents(ledger: Ledger) -> Mapping[str, str]:
+    """By series, the newest open incident in which it is worse and not back."""
+    return {
+        moved.series: incident.id
+        for incident in ledger.open()
+        if incident.kind == CHANGE
+        for moved in incident.moved
+        if moved.worse and not moved.recovered and not moved.is_exact
+    }
+
+
+def _read_row(table: Table, row: int, night: int, memory: Memory, open_of: Mapping[str, str]) -> _Row | None:
+    """What is known of a row by a night; None where it was not measured in turn on it."""
+    measured = table.in_turn(row, night)
+    if not measured or measured[-1].night != night:
+        return None
+    series = table.rows[row]
+    own: dict[str, list[int]] = {}
+    code: dict[str, int] = {}
+    for each in measured:
+        own.setdefault(each.build, []).append(each.night)
+        code[each.build] = each.code
+    for base in {each.pairs.base for each in measured}:
+        alone = table.measured_alone(row, base, night)
+        if base not in own and alone:
+            own[base] = alone
+    order = table.order_builds(row, {build: nights[0] for build, nights in own.items()}, night)
+    places = {build: at for at, build in enumerate(order)}
+    tonight = measured[-1].build
+    pairs = [*(each.pairs for each in measured), *table.again_before(row, night)]
+    pairs = [each for each in pairs if each.build != each.base]
+    evidence = Evidence(
+        series.experiment,
+        tuple(sorted(pairs, key=lambda each: each.night)),
+        places,
+        tonight,
+        code,
+        {"lower": 1, "higher": -1, "none": 0}[series.direction],
+        is_of_device=device_of(series.labels) != CPU,
+        has_returned=_has_returned(measured[-1].artifact, own[tonight], measured),
+        steps=tuple(_known_steps(table, series.key, places, measured, memory, open_of)),
+    )
+    firsts, lasts = ({build: nights[at] for build, nights in own.items()} for at in (0, -1))
+    return _Row(evidence, firsts, lasts, measured[-1].pairs.base)
+
+
+def _has_returned(artifact: str, nights: Sequence[int], measured: Sequence[InTurn]) -> bool:
+    """Whether tonight's artifact is new and runs what another ran before something else was measured."""
+    others = [each for each in measured[:-1] if each.night > nights[0] and each.night not in nights]
+    return bool(others) and not any(each.artifact == artifact for each in measured[:-1])
+
+
+def _known_steps(
+    table: Table,
+    key: str,
+    places: Mapping[str, int],
+    measured: Sequence[InTurn],
+    memory: Memory,
+    open_of: Mapping[str, str],
+) -> Iterator[KnownStep]:
+    """The steps that were told of a series, or that people knew of; the newest alert is that of its open incident."""
+    steps = [step for step in memory.steps.get(key, ()) if step.kind in {ALERT, RECOVERED, BREAK}]
+    worse = [step for step in steps if step.kind == ALERT]
+    of_incident = worse[-1] if worse and key in open_of else None
+    for step in steps:
+        since = table.index_of(step.stamp)
+        build = next((each.build for each in measured if each.night >= since), None)
+        if build is not None:
+            yield KnownStep(places[build], step.size, open_of[key] if step is of_incident else "")
+
+
+def _stand(row: _Row, model: SeriesModel) -> ReferenceStanding | None:
+    tonight = row.evidence.tonight
+    if row.reference == tonight:
+        return ReferenceStanding(0.0, 0.0, 0.0, differs=False, is_itself=True)
+    shift = model.difference(tonight, row.reference)
+    if shift is None:
+        return None
+    odds = log_factor(shift.log, shift.error, RULES.slabs, 0.0, shift.freedom) + RULES.log("differs_from_reference")
+    large = abs(math.expm1(shift.log)) >= RULES.least
+    return ReferenceStanding(
+        math.expm1(shift.log), *interval(shift), differs=large and odds >= RULES.log("told"), is_itself=False
     )
 
 
-def _cause(said: RatioDecision) -> Cause:
+def decision_of(beside: Beside, state: SeriesState, night: int) -> Decision:
+    """What is said of the series, in the form that every series has."""
+    found, pairs = beside.found, beside.pairs_again
+    if found is None or beside.is_young or beside.is_apart:
+        return Decision("quiet", Reason(ReasonKind.ONE_BUILD), night, state)
+    z = found.shift / found.error if found.error else math.copysign(30.0, found.shift)
+    moved = beside.is_told or beside.said is Said.FIXED
+    reason = Reason(ReasonKind.WITHIN_ODDS, value=math.exp(min(found.odds, 50.0)), needed=RULES.told)
+    if moved:
+        reason = Reason(ReasonKind.SHIFTED if beside.is_told else ReasonKind.BACK)
+    elif beside.is_suspect:
+        reason = Reason(ReasonKind.OPEN if pairs else ReasonKind.UNMEASURED)
+    elif pairs:
+        reason = Reason(ReasonKind.REFUTED)
+    effect, low, high = beside.bounds or (found.effect, None, None)
+    shown = moved or beside.is_suspect or pairs > 0
+    sides = ((night, math.exp(found.shift)), (beside.after, 1.0))
+    return Decision(
+        "alert" if beside.is_told else "quiet",
+        reason,
+        night,
+        replace(state, start=beside.cut) if moved else state,
+        cut=beside.cut if beside.is_told else None,
+        after=beside.after if beside.is_told else None,
+        effect=effect if shown else None,
+        effect_low=low if shown else None,
+        effect_high=high if shown else None,
+        z=z,
+        nights=beside.builds,
+        scale=found.error,
+        reruns=tuple(Measured(at, ratio) for at, ratio in sides for _ in range(pairs)),
+        cause=_cause(beside) if beside.is_told else None,
+    )
+
+
+def _cause(beside: Beside) -> Cause:
     """TVM's: another artifact was on the new side, and the machine is in both halves of each pair."""
-    same, changed = said.same_code is True, said.same_code is False
-    return of_tvm(Cause(evidence=PAIRED, same_code=int(same), changed_code=int(changed)))
+    same = beside.same_code
+    return of_tvm(Cause(evidence=PAIRED, same_code=int(same is True), changed_code=int(same is False)))

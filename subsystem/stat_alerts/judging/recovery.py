@@ -8,15 +8,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from judging.judge import begun_anew
+from judging.judge import Judged, begun_anew
 from judging.memory import ENVIRONMENT, RECOVERED, WHOLE, Memory, Step
 from judging.table import Table
-from tvmdash.detect.cause import MEASURED_AGAIN
+from tvmdash.detect.cause import MEASURED_AGAIN, PAIRED
 from tvmdash.detect.fleet.fleet import FleetState
 from tvmdash.detect.series import SeriesState
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.events import Moved, Recovered
 from tvmdash.incidents.ledger import CHANGE, DETECTOR, Event, Incident, Ledger, iso_of
+from tvmdash.judge import Decision
 
 BACK_NIGHTS, LEAST_BACK = 5, 4
 BACK = 0.4
@@ -33,7 +34,8 @@ def recoveries(table: Table, night: int, memory: Memory, ledger: Ledger) -> tupl
         back: dict[str, int] = {}
         for moved in incident.moved:
             lost = moved.worse and not moved.recovered and not moved.is_exact
-            if incident.kind == CHANGE and lost and moved.series in rows:
+            in_turn = moved.series in rows and _is_in_turn(table, rows[moved.series], night)
+            if incident.kind == CHANGE and lost and moved.series in rows and not in_turn:
                 since = _back_since(table, rows[moved.series], night, incident, moved, memory)
                 if since is not None:
                     back[moved.series] = since
@@ -49,6 +51,32 @@ def recoveries(table: Table, night: int, memory: Memory, ledger: Ledger) -> tupl
         if back:
             events += recovered(table, night, incident, back, rows)
     return replace(memory, fleets=fleets).with_steps(steps), events
+
+
+def _is_in_turn(table: Table, row: int, night: int) -> bool:
+    """Whether the night's pairs say where the row is."""
+    return row in table.paired and math.isfinite(table.ratios.logs[row, night - table.offset])
+
+
+def taken_back(table: Table, judged: Judged, ledger: Ledger) -> tuple[Memory, list[Event]]:
+    """The open steps of series measured in turn that tonight's pairs take back, or whose code is what it was before."""
+    rows = {series.key: row for row, series in enumerate(table.rows)}
+    back_of: dict[str, dict[str, int]] = {}
+    exactly: dict[str, int] = {}
+    steps = {}
+    for row, said in judged.beside.items():
+        if said.said is Decision.FIXED and said.incident in ledger.incidents and said.found is not None:
+            key = table.rows[row].key
+            is_same = said.found.error == 0
+            since = judged.night if is_same else said.cut
+            back_of.setdefault(said.incident, {})[key] = since
+            exactly[said.incident] = exactly.get(said.incident, 0) + is_same
+            steps[key] = Step(table.stamps[since], said.found.shift, RECOVERED)
+    events: list[Event] = []
+    for name, back in back_of.items():
+        incident = ledger.incidents[name]
+        events += recovered(table, judged.night, incident, back, rows, exactly=exactly[name])
+    return judged.memory.with_steps(steps), events
 
 
 def _back_since(table: Table, row: int, night: int, incident: Incident, moved: Moved, memory: Memory) -> int | None:
@@ -75,9 +103,12 @@ def _back_since(table: Table, row: int, night: int, incident: Incident, moved: M
 
 
 def recovered(
-    table: Table, night: int, incident: Incident, back: Mapping[str, int], rows: Mapping[str, int]
+    table: Table, night: int, incident: Incident, back: Mapping[str, int], rows: Mapping[str, int], exactly: int = 0
 ) -> Iterator[Event]:
-    """What tells that series of an incident are `back` since a night each, and that it ends where none is left."""
+    """What tells that series of an incident are `back` since a night each, and that it ends where none is left.
+
+    exactly: how many of them run byte for byte what they ran before it.
+    """
     at, since = iso_of(table.stamps[night]), min(back.values())
     series = sorted(back)
     back_again = Recovered(tuple(series), table.stamps[since])
@@ -86,7 +117,7 @@ def recovered(
     if left:
         return
     row = rows[series[0]]
-    measured = incident.cause is not None and incident.cause.evidence == MEASURED_AGAIN
+    measured = incident.cause is not None and incident.cause.evidence in {MEASURED_AGAIN, PAIRED}
     same = None if measured else table.same(table.rows[row].experiment, [max(0, since - 1), since])
     what = "artifact" if same is not None and same.recorded else "TVM"
     stamp, version = table.stamps[since], table.version(row, since)
@@ -95,5 +126,7 @@ def recovered(
         if same
         else f"back where it was since the night {stamp}, TVM {version or 'unknown'}"
     )
+    if exactly:
+        reason += f"; {exactly} of {len(back)} series run exactly the code of before"
     state = ledgers.FALSE_ALARM if same else ledgers.FIXED
     yield ledgers.changed(incident.id, state, at=at, who=DETECTOR, words=reason, end=table.stamps[since])

@@ -5,21 +5,20 @@ The analogue of false_positive_rate, which tests the detector of times. Each nig
 
 from __future__ import annotations
 
+import enum
+import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
 from judging.false_positive_rate import Rate
-from judging.judge import FleetNight, Judged
+from judging.judge import Judged
 from judging.table import Table
 from tvmdash import common, structured
-from tvmdash.detect.beside.decisions import RatioDecision
-from tvmdash.detect.beside.luck import Elsewhere
-from tvmdash.detect.beside.planted import decide_with_steps, is_unchanged, learn_copies
-from tvmdash.detect.series import SeriesState
 from tvmdash.errors import DashboardError
+from tvmdash.judge import RULES
+from tvmdash.judge.model import FoundStep, SeriesModel
 from tvmdash.structured import Stamp
 from tvmdash.verdict import PlantedStep, Sensitivity
 
@@ -48,15 +47,23 @@ class _Kept:
 
 @dataclass(frozen=True)
 class _Copy:
-    """One series' copies: what would be told without a step, and by step.
+    """One series' copies: whether something would be told without a step, and what by step.
 
     is_short: it was measured with one pair as nothing had changed. After a step it would have been in full.
     """
 
-    plain: RatioDecision | None
-    stepped: tuple[RatioDecision | None, ...]
+    is_told: bool
+    stepped: tuple[_Stepped, ...]
     unchanged: bool
     is_short: bool = False
+
+
+class _Stepped(enum.Enum):
+    """What becomes of a copy with a step."""
+
+    TOLD = enum.auto()
+    AGAIN = enum.auto()
+    UNSEEN = enum.auto()
 
 
 def measured(output: Path, table: Table, judged: Judged) -> Sensitivity | None:
@@ -64,7 +71,7 @@ def measured(output: Path, table: Table, judged: Judged) -> Sensitivity | None:
     path = output / SENSITIVITY_FILE
     stamp = table.stamps[judged.night]
     nights = {night: kept for night, kept in sorted(_read(path).items()) if night < stamp}
-    tonight = _count(list(_copies(table, judged)))
+    tonight = _count(list(_copies(judged)))
     if any(step.series for step in tonight.steps) or tonight.unchanged:
         nights[stamp] = tonight
     nights = dict(list(nights.items())[-KEPT_NIGHTS:])
@@ -95,47 +102,54 @@ def _add(steps: Sequence[PlantedStep]) -> PlantedStep:
     )
 
 
-def _copies(table: Table, judged: Judged) -> Iterator[_Copy]:
-    """Of each series that has a ratio tonight and had one before; each machine's by itself, as it was judged."""
-    for fleet in judged.fleets:
-        yield from _copies_of(table, judged, fleet)
+def _copies(judged: Judged) -> Iterator[_Copy]:
+    """Of each series that has pairs tonight and had some before, and of which nothing was told."""
+    for said in judged.beside.values():
+        evidence = said.model.evidence
+        before = [pairs for pairs in evidence.pairs if pairs.night < judged.night]
+        tonight = [pairs for pairs in evidence.pairs if pairs.night == judged.night]
+        if said.is_told or not before or not tonight:
+            continue
+        unchanged = any(pairs.build == evidence.tonight for pairs in before)
+        copy = _as_new_build(said.model, judged.night)
+        steps = [copy.tell(math.log1p(step), said.prior) for step in (0.0, *STEPS)]
+        plain, *stepped = (_judge_step(found, copy) for found in steps)
+        short = unchanged and sum(pairs.count for pairs in tonight) == 1
+        yield _Copy(plain is _Stepped.TOLD, tuple(stepped), unchanged, short)
 
 
-def _copies_of(table: Table, judged: Judged, fleet: FleetNight) -> Iterator[_Copy]:
-    states = fleet.before.series
-    members: dict[str, list[int]] = {}
-    for row in fleet.rows.values():
-        if row in judged.beside:
-            members.setdefault(table.rows[row].experiment, []).append(row)
-    histories = {
-        name: {str(row): table.ratio_history(row, judged.night) for row in rows} for name, rows in members.items()
-    }
-    learned = {name: learn_copies(own) for name, own in histories.items()}
-    for name, rows in members.items():
-        starts = {str(row): states.get(table.rows[row].key, SeriesState()).start for row in rows}
-        elsewhere = Elsewhere.of(copies for other, copies in learned.items() if other != name)
-        decisions = decide_with_steps(learned[name], starts, (0.0, *STEPS), elsewhere)
-        for row in rows:
-            history, said = histories[name][str(row)], judged.beside[row].decision
-            if (said is None or not said.is_told) and np.isfinite(history.logs[:-1]).any():
-                plain, *stepped = (decisions[step].get(str(row)) for step in (0.0, *STEPS))
-                unchanged = is_unchanged(history)
-                yield _Copy(plain, tuple(stepped), unchanged, unchanged and history.pairs[-1] == 1)
+def _as_new_build(model: SeriesModel, night: int) -> SeriesModel:
+    """The series as if tonight's artifact had never been measured; the code of one that does not exist is unknown."""
+    each = model.evidence
+    tonight = each.tonight
+    if all(pairs.night == night or tonight not in {pairs.build, pairs.base} for pairs in each.pairs):
+        return model
+    pairs = [
+        replace(one, build=_COPY if one.build == tonight else one.build) if one.night == night else one
+        for one in each.pairs
+    ]
+    places = {**each.places, _COPY: max(each.places.values()) + 1}
+    return SeriesModel(model.name, replace(each, pairs=pairs, places=places, tonight=_COPY), model.noise)
+
+
+_COPY = "a copy of tonight's"
+
+
+def _judge_step(found: FoundStep | None, model: SeriesModel) -> _Stepped:
+    if found is None or abs(found.effect) < RULES.least:
+        return _Stepped.UNSEEN
+    enough = model.count_pairs(found.begin) >= RULES.fewest_pairs
+    if found.odds >= RULES.log("told") and enough:
+        return _Stepped.TOLD
+    return _Stepped.AGAIN if found.odds >= RULES.log("worth_measuring") else _Stepped.UNSEEN
 
 
 def _count(copies: Sequence[_Copy]) -> _Night:
     """The counts. What is told of tonight without a step is a false alarm where TVM is unchanged, else perhaps true."""
-    told = [copy.plain for copy in copies if copy.unchanged and copy.plain is not None and copy.plain.is_told]
-    others = [copy for copy in copies if not copy.is_short and (copy.plain is None or not copy.plain.is_told)]
+    told = [copy for copy in copies if copy.unchanged and copy.is_told]
+    others = [copy for copy in copies if not copy.is_short and not copy.is_told]
     steps = []
     for at, step in enumerate(STEPS):
-        decisions = [copy.stepped[at] for copy in others]
-        hits = sum(_is_told_slower(decision) for decision in decisions)
-        again = sum(not _is_told_slower(said) and said is not None and said.is_worth_measuring for said in decisions)
-        steps.append(PlantedStep(step, len(others), hits, again))
-    false = sum(said.builds == 1 for said in told)
-    return _Night(tuple(steps), sum(copy.unchanged for copy in copies), false)
-
-
-def _is_told_slower(decision: RatioDecision | None) -> bool:
-    return decision is not None and decision.is_told and decision.effect > 0
+        found = Counter(copy.stepped[at] for copy in others)
+        steps.append(PlantedStep(step, len(others), found[_Stepped.TOLD], found[_Stepped.AGAIN]))
+    return _Night(tuple(steps), sum(copy.unchanged for copy in copies), len(told))

@@ -11,19 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from judging.same_builds import number_builds
+from judging.evidence import PairsOfNight
 from tvmdash.dashboard_info import Home
-from tvmdash.detect.beside.builds import RatioHistory, locate_builds
-from tvmdash.detect.beside.luck import pair_spreads
 from tvmdash.detect.noise import FloatArray, IntArray
 from tvmdash.detect.series import History
-from tvmdash.devices import device_of
+from tvmdash.judge import Pairs
+from tvmdash.judge.model import locate
 from tvmdash.machine.identity import MachineIdentity
 from tvmdash.records import Build
 from tvmdash.records.metrics import ENOUGH_RATIOS, FEWEST_ALONE, RATIOS, Direction, FleetKind, Kind, is_regression
 from tvmdash.series import across, naming, store
+from tvmdash.series.naming import id_of
 from tvmdash.series.packed import counts, floats, integers
-from tvmdash.series.store import Series, code_number
+from tvmdash.series.store import Series
 
 REACH = 300
 """Nights of history that a night is judged with."""
@@ -86,11 +86,35 @@ class Ratios:
 
 
 @dataclass(frozen=True)
+class InTurn:
+    """One night's pairs of a series. build: its name, which builds that ran the same share; artifact: its own."""
+
+    night: int
+    build: str
+    artifact: str
+    code: int
+    pairs: Pairs
+
+
+@dataclass(frozen=True)
+class Again:
+    """Pairs of two artifacts that were measured again on a night."""
+
+    night: int
+    artifact: str
+    beside: str
+    log: float
+    std: float
+    pairs: int
+
+
+@dataclass(frozen=True)
 class Table:
     """`values[row, column]` is night `offset + column`; NaN where there is no value.
 
     values: as judged: those of `paired` rows are free of what the machine did; unjudged: as measured, where that
-    differs. ratios: of what was measured beside a reference. chained: paired rows whose errors add up from night to
+    differs. ratios: of what was measured beside a reference; again: by the ID of a series, what was measured again in
+    pairs. chained: paired rows whose errors add up from night to
     night. code, content: numbers for the generated code that was timed and for all that ran with it, 0 where unknown;
     alike: -1 where unknown. stamps: all nights of the home, from its first. versions, builds: by experiment and stamp.
     """
@@ -108,6 +132,7 @@ class Table:
     builds: Mapping[str, Mapping[str, Build]] = field(default_factory=dict)
     unjudged: FloatArray | None = None
     ratios: Ratios = field(default_factory=lambda: Ratios(*(np.empty((0, 0)) for _ in range(3))))
+    again: Mapping[str, Sequence[Again]] = field(default_factory=dict)
     paired: frozenset[int] = frozenset()
     chained: frozenset[int] = frozenset()
 
@@ -123,23 +148,77 @@ class Table:
         part = (row, slice(start, stop))
         return History(self.values[part], self.std[part], self.repeats[part], self.offset + start)
 
-    def ratio_history(self, row: int, night: int) -> RatioHistory:
-        """The row's ratios of the last REACH nights up to `night`, with what was measured on each."""
+    def in_turn(self, row: int, night: int) -> list[InTurn]:
+        """What the row was measured in turn, up to `night`, the oldest first; what ran the same has one name."""
         stop = night + 1 - self.offset
-        start = max(0, stop - REACH)
-        part = (row, slice(start, stop))
-        builds = [self.build(self.rows[row].experiment, self.offset + at) for at in range(start, stop)]
-        artifacts = _number_keys(build.artifact for build in builds)
-        references = _number_keys(build.reference for build in builds)
-        return RatioHistory(
-            self.ratios.logs[part],
-            self.ratios.std[part],
-            np.nan_to_num(self.ratios.pairs[part]),
-            *number_builds(artifacts, references, self.content[part]),
-            self.code[part],
-            self.offset + start,
-            device=device_of(self.rows[row].labels),
+        columns = np.isfinite(self.ratios.logs[row, max(0, stop - REACH) : stop]).nonzero()[0] + max(0, stop - REACH)
+        names = self._names(row, columns)
+        logs, stds, counts = (
+            np.nan_to_num(part[row, columns]).tolist()
+            for part in (self.ratios.logs, self.ratios.std, self.ratios.pairs)
         )
+        measured = []
+        for at, (column, artifact, reference) in enumerate(self._measured_on(row, columns)):
+            night, build = self.offset + column, names[artifact]
+            pairs = Pairs(night, build, names.get(reference, reference), logs[at], stds[at], max(1, int(counts[at])))
+            measured.append(InTurn(night, build, artifact, int(self.code[row, column]), pairs))
+        return measured
+
+    def _measured_on(self, row: int, columns: Iterable[int]) -> Iterator[tuple[int, str, str]]:
+        """By column, the artifact and the reference; names of their own where they are not known."""
+        for column in map(int, columns):
+            build = self.build(self.rows[row].experiment, self.offset + column)
+            yield column, build.artifact or f"of {column}", build.reference or f"beside {column}"
+
+    def _names(self, row: int, columns: Iterable[int]) -> dict[str, str]:
+        """By artifact, the first one that ran the same code, byte for byte, while it was timed.
+
+        An artifact stays one build, whatever else its content depends on did.
+        """
+        of_artifact: dict[str, str] = {}
+        of_content: dict[int, str] = {}
+        for column, artifact, _ in self._measured_on(row, columns):
+            content = int(self.content[row, column])
+            of_artifact.setdefault(artifact, of_content.get(content, artifact) if content else artifact)
+            if content:
+                of_content.setdefault(content, of_artifact[artifact])
+        return of_artifact
+
+    def measured_alone(self, row: int, artifact: str, night: int) -> list[int]:
+        """The nights before `night` on which the row has a value of that artifact."""
+        known = np.isfinite(self.values[row, : night - self.offset]).nonzero()[0].tolist()
+        experiment = self.rows[row].experiment
+        return [self.offset + at for at in known if self.build(experiment, self.offset + at).artifact == artifact]
+
+    def again_before(self, row: int, night: int) -> list[Pairs]:
+        """What was measured again of the row on earlier nights, in pairs."""
+        runs = [run for run in self.again.get(id_of(self.rows[row].key), ()) if self.offset <= run.night < night]
+        if not runs:
+            return []
+        stop = night + 1 - self.offset
+        names = self._names(row, np.isfinite(self.ratios.logs[row, :stop]).nonzero()[0])
+        return [
+            Pairs(
+                run.night,
+                names.get(run.artifact, run.artifact),
+                names.get(run.beside, run.beside),
+                run.log,
+                run.std,
+                run.pairs,
+            )
+            for run in runs
+        ]
+
+    def order_builds(self, row: int, first: Mapping[str, int], night: int) -> list[str]:
+        """The row's builds in the order of TVM's history: by version where each says its place, else as they came.
+
+        first: by build, the first night that measured it.
+        """
+        versions = {build: self.version(row, at) for build, at in first.items()}
+        keys = {build: _place_of(version) for build, version in versions.items()}
+        if any(key is None for key in keys.values()):
+            return sorted(first, key=lambda build: first[build])
+        return sorted(first, key=lambda build: (keys[build], first[build]))
 
     def is_unchanged(self, row: int, night: int) -> bool:
         """Whether the row's point ran what it ran when it was measured last, byte for byte."""
@@ -209,12 +288,21 @@ class Table:
         return measured.pop() if len(measured) == 1 else None
 
 
-def _number_keys(keys: Iterable[str | None]) -> IntArray:
-    return np.array([code_number(key) if key else 0 for key in keys], np.int64)
+def _place_of(version: str) -> Any:
+    """A key by which versions sort as TVM's history does; None where a version has no place, as a bare commit."""
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        return Version(version) if "." in version else None
+    except InvalidVersion:
+        return None
 
 
-def read_table(home: Home, tonight: str, reach: int | None) -> Table:
-    """The home's series up to the night `tonight`, the last `reach` nights (all with None)."""
+def read_table(home: Home, tonight: str, reach: int | None, again: Iterable[PairsOfNight] = ()) -> Table:
+    """The home's series up to the night `tonight`, the last `reach` nights (all with None).
+
+    again: what was measured again in pairs, on whatever night.
+    """
     names = home.experiments_with_data()
     versions, builds, series = {}, {}, []
     for name in names:
@@ -227,7 +315,20 @@ def read_table(home: Home, tonight: str, reach: int | None) -> Table:
     for name in names:
         with store.open_for_reading(home.store_file, home.data(name), name) as opened:
             series += opened.series(name, since=since)
-    return _free_of_machine(replace(make_table(series, stamps, offset, versions, home.machine()), builds=builds))
+    table = replace(make_table(series, stamps, offset, versions, home.machine()), builds=builds)
+    return _free_of_machine(replace(table, again=_by_series(again, stamps)))
+
+
+def _by_series(again: Iterable[PairsOfNight], stamps: Sequence[str]) -> dict[str, list[Again]]:
+    """What was measured again by the ID of its series; nothing of nights that left no data."""
+    nights = {stamp: at for at, stamp in enumerate(stamps)}
+    by_series: dict[str, list[Again]] = {}
+    for each in again:
+        if each.stamp in nights:
+            for series, ratio in each.ratios.items():
+                facts = (nights[each.stamp], each.artifact, each.beside, ratio.log, ratio.std, ratio.pairs)
+                by_series.setdefault(series, []).append(Again(*facts))
+    return by_series
 
 
 def make_table(
@@ -303,15 +404,16 @@ def _free_of_machine(table: Table) -> Table:
     """
     judged, chained = table.values.copy(), set()
     for row in table.paired:
-        history = table.ratio_history(row, len(table.stamps) - 1)
-        located = locate_builds(history, pair_spreads({"": history})[""])
+        measured = table.in_turn(row, len(table.stamps) - 1)
+        levels = locate([each.pairs for each in measured], measured[-1].build) if measured else {}
         factor = np.full(judged.shape[1], np.nan)
-        for build, place in zip(located.builds, located.places, strict=True):
-            factor[build.first - table.offset : build.last + 1 - table.offset] = math.exp(place)
-        known = np.isfinite(factor) & (table.values[row] > 0) & np.isfinite(table.ratios.logs[row])
+        for each in measured:
+            if each.build in levels:
+                factor[each.night - table.offset] = math.exp(levels[each.build])
+        known = np.isfinite(factor) & (table.values[row] > 0)
         if known.any():
             judged[row, known] = factor[known] * np.median(table.values[row, known] / factor[known])
-        if not located.have_one_reference:
+        if len({each.pairs.base for each in measured}) > 1:
             chained.add(row)
     return replace(table, values=judged, unjudged=table.values, chained=frozenset(chained))
 

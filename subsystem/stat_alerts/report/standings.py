@@ -73,7 +73,7 @@ def standings(
             standing_of[row] = SeriesStanding(Standing.MISSING if row in should else Standing.GONE)
             continue
         if row in judged.beside:
-            stand = _stand_beside(judged.beside[row], decision, unchanged=table.is_unchanged(row, judged.night))
+            stand = _stand_beside(judged.beside[row], unchanged=table.is_unchanged(row, judged.night))
         else:
             stand = _stand(table, row, decision, fleet, outcomes.get(key), scatter[fleet.name], settings)
         is_news = key in parts and parts[key].is_tonights
@@ -148,17 +148,20 @@ def _is_undecided(decision: Decision, outcome: Outcome | None) -> bool:
             return True
 
 
-def _stand_beside(beside: Beside, decision: Decision, *, unchanged: bool) -> SeriesStanding:
-    """A series that is judged by its ratios: to the builds before, or where there are none to the reference."""
-    said = beside.decision
-    if said is not None and said.is_suspect and decision.kind == "quiet":
-        return SeriesStanding(Standing.SUSPECT, said.effect, said.low, said.high, said.visible, paired=True)
-    sees = said or beside.reference
-    visible = sees.visible if sees is not None else None
-    if unchanged:
-        return SeriesStanding(Standing.UNCHANGED, visible=visible, paired=True)
-    if said is None and beside.reference is not None and beside.reference.is_itself:
+def _stand_beside(beside: Beside, *, unchanged: bool) -> SeriesStanding:
+    """A series that was measured in turn, against the builds before, or where there are none the reference."""
+    if beside.is_suspect and beside.found is not None:
+        effect, low, high = beside.bounds or (beside.found.effect, None, None)
+        return SeriesStanding(Standing.SUSPECT, effect, low, high, beside.visible, paired=True)
+    if beside.is_apart:
+        return SeriesStanding(Standing.BLIND, paired=True)
+    if unchanged or (beside.is_known and beside.visible is None and not beside.is_young):
+        return SeriesStanding(Standing.UNCHANGED, visible=beside.visible, paired=True)
+    if beside.is_young and (beside.reference is None or beside.reference.is_itself):
         return SeriesStanding(Standing.YOUNG, paired=True)
+    visible = beside.visible
+    if beside.is_young and beside.reference is not None:
+        visible = beside.reference.high - beside.reference.low
     kind = Standing.BLIND if visible is None or visible > MATTERS else Standing.STEADY
     return SeriesStanding(kind, visible=visible, paired=True)
 
@@ -179,6 +182,8 @@ def _suspicion(
         return told if abs(outcome.effect) >= TELL else None
     known = _known(table, row, max(0, decision.state.start - table.offset), decision, fleet)
     run = _last_run(known)
+    if decision.z is None and table.paired and table.rows[row].kind in {"time", "rate"}:
+        return None  # where pairs say what TVM does, few nights of a time say what the machine does
     if decision.z is None:
         effect, nights = _beyond_its_few_nights(known, run, scatter), run
     else:

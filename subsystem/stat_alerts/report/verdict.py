@@ -16,10 +16,10 @@ from report.findings import Findings
 from report.standings import MovedPart, SeriesStanding, moved_parts, see_exact, standings
 from tvmdash import records
 from tvmdash.dashboard_info import Home, Night
-from tvmdash.detect.beside.decisions import chance_of_night
 from tvmdash.detect.series import Decision
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import Incident, Ledger
+from tvmdash.judge import RULES
 from tvmdash.records import PointValue
 from tvmdash.records.metrics import is_worse, judge_exact_change
 from tvmdash.series import naming
@@ -93,8 +93,8 @@ def nothing_measured(tonight: Night) -> NightVerdict:
 
 def _by_chance(judged: Judged) -> ByChance | None:
     """For the series that are judged by their ratios tonight."""
-    count = sum(said.decision is not None for said in judged.beside.values())
-    return ByChance(count, chance_of_night(1), chance_of_night(count)) if count else None
+    count = sum(not said.is_young for said in judged.beside.values())
+    return ByChance(count, RULES.chance_of_point(count), RULES.chance_of_home) if count else None
 
 
 def _ids(incidents: Sequence[Incident]) -> tuple[str, ...]:
@@ -161,12 +161,13 @@ def _exact(key: str, stand: SeriesStanding, number: Exact) -> JudgedSeries:
 
 def _other(key: str, stand: SeriesStanding, judged: Judged, row: int, decision: Decision) -> JudgedSeries:
     """A series about which nothing is told, or only a suspicion."""
-    said = judged.beside[row].decision if row in judged.beside else None
+    beside = judged.beside.get(row)
+    said = beside.bounds if beside is not None else None
     found: tuple[float | None, ...] = (decision.effect, decision.effect_low, decision.effect_high)
     if stand.kind == Standing.SUSPECT:
         found = (stand.effect, stand.low, stand.high)
     elif said is not None:
-        found = (said.effect, said.low, said.high)
+        found = said
     evidence = Evidence.PAIRED if stand.paired else Evidence.HISTORY
     if decision.reruns or (stand.kind == Standing.SUSPECT and stand.low is not None and not stand.paired):
         evidence = Evidence.MEASURED_AGAIN

@@ -11,9 +11,8 @@ import pytest
 from tests.golden_files import Golden
 from tests.subsystem.website.sites import HOSTILE, STAMP, Page, Site, as_shown, assert_whole, job
 from tvmdash import common, structured
-from tvmdash.contracts.tries import Asked, TriedNumber, TriedSeries, TriedTvm, Try, TryState
+from tvmdash.contracts.tries import Asked, PooledChange, RunOfPairs, TriedNumber, TriedSeries, TriedTvm, Try, TryState
 from tvmdash.dashboard_info import Home
-from tvmdash.stats.pooled import PooledChange, RunOfPairs
 
 COMMIT = "7b5acb32b" + "0" * 31
 PAIRS = (RunOfPairs(0.1, 0.001, 12),)

@@ -9,13 +9,12 @@ from typing import Any
 
 from tests.dashboard.result_homes import data, record
 from tvmdash import common, ledger, structured, verdict
-from tvmdash.contracts.tries import TriedSeries, TriedTvm, Try, TryState
+from tvmdash.contracts.tries import PooledChange, TriedSeries, TriedTvm, Try, TryState
 from tvmdash.dashboard_info import COMPLETE, FAILED, OK, Home, JobResult, Night, StepResult
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents.ledger import LEDGER_FILE, Event
 from tvmdash.records import SeriesKey
 from tvmdash.routes.record import Entry, Kept, State
-from tvmdash.stats.pooled import PooledChange
 
 NIGHTS = tuple(f"202611{day:02}T031500Z" for day in range(21, 26))
 INCIDENT = "i20261124-00ff"

@@ -115,7 +115,7 @@ class WaiverEvent:
 class SignoffSeries:
     """One series from A to B. effect: B against A as a fraction, `low` and `high` bound it with 95 %.
 
-    before, after: exact numbers, in their unit. p: how often equal TVMs would differ so much. pairs, nights: what the
+    before, after: exact numbers, in their unit. odds: for a change against none. pairs, nights: what the
     evidence rests on. visible: the least change that the nights would have told, of `ledger`. doubt: why it cannot be
     said; lacks: which of the two was not measured. error: why it could not be measured with B. waiver: what covers it;
     outgrown: one that does not any more, because it is clearly worse than it was then.
@@ -135,7 +135,7 @@ class SignoffSeries:
     high: float | None = None
     before: float | None = None
     after: float | None = None
-    p: float | None = None
+    odds: float | None = None
     pairs: int = 0
     nights: int = 0
     visible: float | None = None

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tvmdash.stats.pooled import PooledChange, RunOfPairs
 from tvmdash.structured import Stamp
 
 SCHEMA_VERSION = 1
 REQUEST_VERSION = 1
+LEAST_PAIRS = 10
+"""Of fewer pairs a narrow interval may be luck, and to end on it would keep the luck."""
 
 
 class TryState(enum.StrEnum):
@@ -21,6 +22,40 @@ class TryState(enum.StrEnum):
     DONE = "done"
     OVER = "budget"
     INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True)
+class RunOfPairs:
+    """What the pairs of one run say: the mean of their natural logarithms of candidate / base, and how they scatter."""
+
+    log: float
+    std: float
+    pairs: int
+
+
+@dataclass(frozen=True)
+class PooledChange:
+    """The candidate against the base: `effect` is a fraction (0.05: 5 % more), `low` and `high` bound it with 95 %.
+
+    within: how far the interval reaches from the effect. visible: the least change that would have been called real.
+    real: told. standing: as the judge decides, empty in older files. measured: how far the interval would reach if
+    builds did not differ by luck, which is what more pairs narrow.
+    """
+
+    effect: float
+    low: float
+    high: float
+    within: float
+    visible: float
+    pairs: int
+    real: bool
+    standing: str = ""
+    measured: float | None = None
+
+    def is_known(self, until: float) -> bool:
+        """Whether more pairs would narrow the interval below that no more, and not by luck."""
+        measured = self.within if self.measured is None else self.measured
+        return measured <= until and self.pairs >= LEAST_PAIRS
 
 
 @dataclass(frozen=True)
@@ -54,7 +89,7 @@ class TriedTvm:
 class TriedSeries:
     """One series of times or rates: what each run's pairs gave, and what they say together.
 
-    change: null with fewer than two pairs.
+    change: null with fewer than five pairs.
     """
 
     id: str

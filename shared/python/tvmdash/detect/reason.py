@@ -18,6 +18,8 @@ class ReasonKind(enum.StrEnum):
     NEW_LEVEL = "new_level"
     ONE_BUILD = "one_build"
     WITHIN_NOISE = "within_noise"
+    WITHIN_ODDS = "within_odds"
+    BACK = "back"
     TOO_SHORT = "too_short"
     NOT_RELEVANT = "not_relevant"
     DRIFT_OR_RUN = "drift_or_run"
@@ -45,8 +47,9 @@ UNJUDGED = (
 class Reason:
     """A kind with its numbers, None where it has none.
 
-    value: tonight's value (not positive), z (within noise) or the relative effect (not relevant). nights: of history,
-    of the level, or of the suspected shift. needed: how many nights, or which z, it would have had to reach.
+    value: tonight's value (not positive), z (within noise), odds for a step (within odds) or the relative effect (not
+    relevant). nights: of history,
+    of the level, or of the suspected shift. needed: how many nights, which z or which odds it would have had to reach.
     """
 
     kind: ReasonKind

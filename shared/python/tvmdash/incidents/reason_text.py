@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.detect.series import Decision
 from tvmdash.incidents.cause_text import format_cause_in_short
@@ -17,6 +19,7 @@ _FIXED = {
     ReasonKind.YOUNG: "reproduced, but single builds may differ by as much by chance",
     ReasonKind.UNMEASURED: "a suspicion that could not be remeasured",
     ReasonKind.SHIFTED: "the level shifted",
+    ReasonKind.BACK: "back at the level from before the regression",
     ReasonKind.OLDER_ARTIFACTS_MOVED: "older artifacts moved as well, and stayed: the machine",
     ReasonKind.CONTROL_MOVED: "a control moved, and its program never changes",
     ReasonKind.MACHINE_MOVED: "the whole machine moved, and stayed",
@@ -39,6 +42,15 @@ def _format_with_numbers(reason: Reason) -> str:
         ReasonKind.TOO_FEW_NIGHTS: f"{reason.nights} nights of history; {needed:g} are needed",
         ReasonKind.NEW_LEVEL: f"the level began {reason.nights} nights ago; too few to compare",
         ReasonKind.WITHIN_NOISE: f"within its noise: z {format_signed(value, '.1f')} of {needed:g} over {nights}",
+        ReasonKind.WITHIN_ODDS: f"odds for a step {format_odds(value)}; {needed:g} to 1 are needed",
         ReasonKind.TOO_SHORT: f"only {reason.nights} nights yet; {needed:g} are needed",
         ReasonKind.NOT_RELEVANT: f"a shift of {format_percent(value)} is not relevant",
     }[reason.kind]
+
+
+def format_odds(odds: float) -> str:
+    """Odds as people say them: 3 to 1, 1 to 20."""
+    high = max(odds, 1 / odds) if odds > 0 else math.inf
+    words = "1,000" if high >= 1000 else f"{high:.2g}"
+    more = "more than " if high >= 1000 else ""
+    return f"{more}{words} to 1" if odds >= 1 else f"{'less than ' if more else ''}1 to {words}"

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tvmdash import common, structured
-from tvmdash.detect.beside.decisions import RatioDecision, decide_by
 from tvmdash.detect.change_points import observe
 from tvmdash.detect.fleet.common import Deviation, RerunBudget, find_common_shift
 from tvmdash.detect.locate import replay
 from tvmdash.detect.series import Decision, History, Measured, SeriesState, Settings
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import Incident
-from tvmdash.incidents.reason_text import format_reason
+from tvmdash.incidents.reason_text import format_odds, format_reason
 from tvmdash.incidents.text import describe, format_night
+from tvmdash.judge import RULES, Evidence, KnownStep, Pairs
+from tvmdash.judge.home import interval
+from tvmdash.judge.model import FoundStep, SeriesModel
+from tvmdash.judge.noise import HomeNoise, SeriesNoise
 from tvmdash.text import format_exact, format_percent, format_signed
 
 FOLDER = "decisions"
@@ -102,29 +105,80 @@ def _explain_exact(name: str, value: Mapping[str, Any]) -> Iterator[str]:
     yield f"  Exact numbers have no noise, so any change is reported: {'NOT ' * same}the same decision."
 
 
-def keep_ratios(decision: RatioDecision) -> dict[str, Any]:
-    """What a decision by ratios was made of, and the decision."""
-    return structured.to_json(decision)
+@dataclass(frozen=True)
+class KeptPairs:
+    """What a decision by pairs was made of, and the step that it found. factors: by night, as noise.factors."""
+
+    pairs: tuple[Pairs, ...]
+    again: tuple[Pairs, ...]
+    places: Mapping[str, int]
+    tonight: str
+    code: Mapping[str, int]
+    steps: tuple[KnownStep, ...]
+    noise: SeriesNoise
+    factors: Mapping[str, float]
+    redrawn: float
+    prior: float
+    begin: int
+    shift: float
+    error: float
+    odds: float
+
+    def model(self) -> SeriesModel:
+        """The series as it was judged."""
+        evidence = Evidence("", self.pairs, self.places, self.tonight, self.code, steps=self.steps)
+        factors = {int(night): factor for night, factor in self.factors.items()}
+        return SeriesModel("", evidence, HomeNoise({"": self.noise}, factors, self.redrawn), self.again)
+
+
+def keep_pairs(model: SeriesModel, found: FoundStep, prior: float) -> dict[str, Any]:
+    """What a decision by pairs was made of, and the step that it found."""
+    each, noise = model.evidence, model.noise
+    steps = tuple(step for step in each.steps if step.begin != found.begin)
+    measured = tuple(each.pairs[-RULES.window :])
+    factors = {str(pairs.night): noise.factors.get(pairs.night, 1.0) for pairs in (*measured, *model.again)}
+    kept = KeptPairs(
+        measured, model.again, dict(each.places), each.tonight, dict(each.code), steps, noise.series[model.name],
+        factors, noise.redrawn, prior, found.begin, found.shift, found.error, min(found.odds, RULES.most_odds),
+    )  # fmt: skip
+    return structured.to_json(kept)
 
 
 def _explain_paired(name: str, value: Mapping[str, Any], path: Path) -> Iterator[str]:
-    stored = structured.from_json(RatioDecision, value, path, remedy="Restore it from the backup.")
-    again = decide_by(stored.evidence)
-    same = "the same decision" if again == stored else "NOT the same decision"
-    evidence = stored.evidence
-    best = next(contrast for contrast in evidence.contrasts if contrast.builds == stored.builds)
-    luck = 100 * evidence.luck(best).sd
-    builds = "The newest build differs" if again.builds == 1 else f"The newest {again.builds} builds differ"
+    if "evidence" in value:
+        yield f"{name}: decided by an older dashboard, from evidence that this one weighs in another way."
+        return
+    kept = structured.from_json(KeptPairs, value, path, remedy="Restore it from the backup.")
+    model = kept.model()
+    again, best = model.shift(kept.begin), model.best(kept.prior)
+    if again is None or best is None:
+        yield f"{name}: replayed: nothing joins the builds. NOT the same decision."
+        return
+    of_group = not math.isclose(again.log, kept.shift, rel_tol=1e-6)
+    same = best.begin == kept.begin and (
+        of_group or math.isclose(min(best.odds, RULES.most_odds), kept.odds, rel_tol=1e-6)
+    )
+    low, high = interval(again)
+    noise = kept.noise
     yield f"{name}:"
-    yield f"  Replayed from the stored inputs: {same}."
+    yield f"  Replayed from the stored inputs: {'the' if same or of_group else 'NOT the'} same decision."
     yield (
-        f"  {builds} from those before by {format_percent(again.effect)}, 95 %: {format_percent(again.low)} to "
-        f"{format_percent(again.high)}, going by ratios to references, measured in turn."
+        f"  The builds from the step on differ from those before by {format_percent(math.expm1(again.log))}, 95 %: "
+        f"{format_percent(low)} to {format_percent(high)}, by {model.count_pairs(kept.begin)} pairs of processes."
     )
     yield (
-        f"  A pair of processes scatters by {100 * evidence.pair.sd:.2g} %, builds by {luck:.2g} % without any change."
-        f" So the difference is as rare as {abs(again.z):.1f} standard errors; {again.needed:.1f} are needed."
+        f"  A pair of processes scatters by {100 * math.sqrt(noise.pair):.2g} %; builds differ without any change by "
+        f"{100 * math.sqrt(noise.code):.2g} % where their generated code lies elsewhere, by "
+        f"{100 * math.sqrt(noise.library):.2g} % where TVM's libraries do."
     )
+    if of_group:
+        yield (
+            f"  Many series moved together at that build: with them it is {format_percent(math.expm1(kept.shift))}, "
+            f"and the odds for a step are {format_odds(math.exp(min(kept.odds, 50.0)))}."
+        )
+    else:
+        odds = format_odds(math.exp(min(best.odds, 50.0)))
+        yield f"  The odds for a step are {odds}; {RULES.told:g} to 1 are needed."
 
 
 def _explain_series(name: str, value: Mapping[str, Any]) -> Iterator[str]:

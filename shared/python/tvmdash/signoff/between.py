@@ -19,6 +19,7 @@ from tvmdash.incidents.ledger import FALSE_ALARM, NOT_TVMS, Incident
 from tvmdash.signoff.comparing import SeriesChange
 from tvmdash.signoff.sources import Sources
 from tvmdash.signoff.tvms import HomeTvm
+from tvmdash.verdict import TELL
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,9 @@ class ToldBetween:
             log = math.fsum(math.log1p(each.effect) for each in moved)
             only = moved[0] if len(moved) == 1 else None
             low, high = (_find_log(end) for end in ((only.low, only.high) if only else (None, None)))
-            return SeriesChange(SignoffEvidence.LEDGER, log, low, high, is_real=True)
+            return SeriesChange(SignoffEvidence.LEDGER, log, low, high, is_real=abs(math.expm1(log)) >= TELL)
         if self.window.is_whole and key in self.visible:
-            return SeriesChange(SignoffEvidence.LEDGER, visible=self.visible[key], is_real=False)
+            return SeriesChange(SignoffEvidence.LEDGER, visible=self.visible[key])
         return None
 
 

@@ -1,4 +1,4 @@
-"""One series from A to B, by whatever says the most of it; what is real is decided when all are known."""
+"""One series from A to B, by whatever says the most of it."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import math
 from dataclasses import dataclass
 
 from tvmdash.contracts.signoff import SignoffDoubt, SignoffEvidence
+from tvmdash.judge.two import Difference
 
 
 @dataclass(frozen=True)
 class SeriesChange:
-    """B against A. log: of the ratio, with its 95 % interval. p: how often equal TVMs would differ so much.
+    """B against A. log: of the ratio, with its 95 % interval, None where too few pairs give one.
 
-    measured: how far the interval would reach (log) without the luck of builds. is_real: known without comparing `p`
-    with those of the other series; None where that decides.
+    is_real: whether they differ; is_open: whether that is neither told nor excluded. odds: for a change against none.
+    measured: how far the interval would reach (log) without the luck of builds.
     """
 
     evidence: SignoffEvidence
     log: float | None = None
     low: float | None = None
     high: float | None = None
-    p: float | None = None
+    odds: float | None = None
     before: float | None = None
     after: float | None = None
     pairs: int = 0
@@ -28,7 +29,18 @@ class SeriesChange:
     visible: float | None = None
     doubt: SignoffDoubt | None = None
     measured: float | None = None
-    is_real: bool | None = None
+    is_real: bool = False
+    is_open: bool = False
+
+    @classmethod
+    def of(cls, evidence: SignoffEvidence, difference: Difference) -> SeriesChange:
+        """What the judge says."""
+        low, high = (None if end is None else math.log1p(end) for end in (difference.low, difference.high))
+        measured = math.log1p(difference.within) if math.isfinite(difference.within) else None
+        return cls(
+            evidence, math.log1p(difference.effect), low, high, difference.odds, measured=measured,
+            is_real=difference.standing.is_told, is_open=difference.standing.is_open,
+        )  # fmt: skip
 
     @property
     def effect(self) -> float | None:
@@ -36,9 +48,9 @@ class SeriesChange:
         return None if self.log is None else math.expm1(self.log)
 
 
-SAME_CODE = SeriesChange(SignoffEvidence.SAME_CODE, 0.0, 0.0, 0.0, is_real=False)
+SAME_CODE = SeriesChange(SignoffEvidence.SAME_CODE, 0.0, 0.0, 0.0)
 
 
 def cannot_say(doubt: SignoffDoubt) -> SeriesChange:
     """Nothing is known, and why."""
-    return SeriesChange(SignoffEvidence.NONE, doubt=doubt, is_real=False)
+    return SeriesChange(SignoffEvidence.NONE, doubt=doubt)

@@ -1,4 +1,4 @@
-"""Every series from A to B: which evidence counts, what is real, all series considered, and what cannot be said."""
+"""Every series from A to B: which evidence counts, what of it is real, and what cannot be said."""
 
 from __future__ import annotations
 
@@ -15,10 +15,7 @@ from tvmdash.signoff.measured import MeasuredSeries, NightValue
 from tvmdash.signoff.nights import compare_nights, compare_rounds
 from tvmdash.signoff.ratios import compare_ratios
 from tvmdash.signoff.sources import Sources
-from tvmdash.verdict import TELL, Controls
-
-ERROR = 0.05
-"""How often any series is called changed where none did."""
+from tvmdash.verdict import Controls
 
 
 @dataclass(frozen=True)
@@ -41,9 +38,8 @@ def judge_series(
     known = [each for each in series if (each.knows(pair.a) or each.knows(pair.b)) and each not in controls]
     known = [each for each in known if not _is_retired(each, found.tvms.annotations)]
     compared = _compare_all(known, controls, pair, told)
-    level = _find_level(compared.values())
     coverage = Coverage.of(known, pair)
-    return [_judge(each, compared[each.key], coverage, level, matters) for each in known]
+    return [_judge(each, compared[each.key], coverage, matters) for each in known]
 
 
 @dataclass(frozen=True)
@@ -73,29 +69,23 @@ def _compare_all(
     series: Sequence[MeasuredSeries], controls: Sequence[MeasuredSeries], pair: TwoTvms, told: ToldBetween
 ) -> dict[str, SeriesChange]:
     """By key, what the strongest evidence says that there is."""
-    by_experiment: dict[str, list[MeasuredSeries]] = {}
+    pairs = compare_rounds(series, pair.a, pair.b) | compare_ratios(series, pair.a, pair.b)
+    compared = {}
     for each in series:
-        by_experiment.setdefault(each.experiment, []).append(each)
-    pairs = compare_rounds(series, pair.a, pair.b)
-    for members in by_experiment.values():
-        pairs |= compare_ratios(members, pair.a, pair.b)
-    return {each.key: _choose(each, pairs.get(each.key), controls, pair, told) for each in series}
+        exact = compare_exact(each, pair.a, pair.b) if each.may_be_exact else None
+        if exact is not None and exact.doubt is not SignoffDoubt.VARIES:
+            compared[each.key] = exact
+        elif each.key in pairs:
+            compared[each.key] = pairs[each.key]
+        else:
+            here = [control for control in controls if control.machine == each.machine]
+            nights = compare_nights(each, pair.a, pair.b, here, len(series))
+            compared[each.key] = _choose(each, nights, told)
+    return compared
 
 
-def _choose(
-    series: MeasuredSeries,
-    pairs: SeriesChange | None,
-    controls: Sequence[MeasuredSeries],
-    pair: TwoTvms,
-    told: ToldBetween,
-) -> SeriesChange:
-    exact = compare_exact(series, pair.a, pair.b) if series.may_be_exact else None
-    if exact is not None and exact.doubt is not SignoffDoubt.VARIES:
-        return exact
-    if pairs is not None:
-        return pairs
-    here = [each for each in controls if each.machine == series.machine]
-    nights = compare_nights(series, pair.a, pair.b, here)
+def _choose(series: MeasuredSeries, nights: SeriesChange, told: ToldBetween) -> SeriesChange:
+    """What is known of a series that no pairs join."""
     if nights.doubt in {SignoffDoubt.NOT_MEASURED, SignoffDoubt.OWN_CODE}:
         return nights
     said = _add_ledger(nights, told.compare(series.key))
@@ -104,33 +94,25 @@ def _choose(
 
 def _add_ledger(nights: SeriesChange, ledger: SeriesChange | None) -> SeriesChange:
     """What the incidents say. That there are none counts for nothing where the nights themselves speak against it."""
-    if ledger is None or (not ledger.is_real and nights.p is not None and nights.p <= ERROR):
+    if ledger is None or (not ledger.is_real and (nights.is_real or nights.is_open)):
         return nights
     if ledger.log is None and nights.log is not None:
-        return replace(nights, visible=ledger.visible, is_real=False)
+        return replace(nights, visible=ledger.visible)
     return ledger
 
 
-def _find_level(compared: Iterable[SeriesChange]) -> float:
-    """What each series may be wrong by, so that all together are by ERROR (Sidak 1967)."""
-    count = sum(said.p is not None and said.is_real is None for said in compared)
-    return -math.expm1(math.log1p(-ERROR) / max(1, count))
-
-
-def _judge(
-    series: MeasuredSeries, said: SeriesChange, coverage: Coverage, level: float, matters: float
-) -> SignoffSeries:
+def _judge(series: MeasuredSeries, said: SeriesChange, coverage: Coverage, matters: float) -> SignoffSeries:
     outline = series.outline
     facts = (series.key, series.name, series.experiment, outline.metric, outline.unit, outline.direction)
     made = SignoffSeries(*facts, outline.labels, SignoffState.UNCLEAR, doubt=SignoffDoubt.NOT_MEASURED)
     if said.doubt is SignoffDoubt.NOT_MEASURED:
         return _judge_alone(series, made, coverage)
     effect, low, high = (None if log is None else math.expm1(log) for log in (said.log, said.low, said.high))
-    state, doubt = _find_state(series, said, level, matters)
+    state, doubt = _find_state(series, said, matters)
     return replace(
         made, state=state, evidence=said.evidence, effect=_find_effect(said, effect), low=low, high=high,
-        before=said.before, after=said.after, p=said.p, pairs=said.pairs, nights=said.nights, visible=said.visible,
-        doubt=doubt,
+        before=said.before, after=said.after, odds=said.odds, pairs=said.pairs, nights=said.nights,
+        visible=said.visible, doubt=doubt,
     )  # fmt: skip
 
 
@@ -154,16 +136,13 @@ def _find_effect(said: SeriesChange, effect: float | None) -> float | None:
     return said.after / said.before - 1 if said.before else None
 
 
-def _find_state(
-    series: MeasuredSeries, said: SeriesChange, level: float, matters: float
-) -> tuple[SignoffState, SignoffDoubt | None]:
+def _find_state(series: MeasuredSeries, said: SeriesChange, matters: float) -> tuple[SignoffState, SignoffDoubt | None]:
     if said.doubt is not None:
         return SignoffState.UNCLEAR, said.doubt
     if said.before is not None and said.after is not None:
         worse = judge_exact_change(series.outline, said.before, said.after)
         return (_name_change(worse) if said.is_real else SignoffState.SAME), None
-    is_beyond_chance = said.is_real if said.is_real is not None else said.p is not None and said.p <= level
-    if is_beyond_chance and said.effect is not None and abs(said.effect) >= TELL:
+    if said.is_real and said.effect is not None:
         return _name_change(is_worse(said.effect, series.outline.direction)), None
     if _may_matter(series, said, matters):
         measured = _leave_luck_out(said)
@@ -183,7 +162,9 @@ def _may_matter(series: MeasuredSeries, said: SeriesChange, matters: float) -> b
     """Whether a change for the worse (of a number without a better way, any) that matters is not excluded."""
     if said.visible is not None:
         return said.visible > matters
-    ends = [math.expm1(end) for end in (said.low, said.high) if end is not None]
+    if said.low is None or said.high is None:
+        return True
+    ends = [math.expm1(end) for end in (said.low, said.high)]
     worse = [end for end in ends if is_worse(end, series.outline.direction) is not False]
     return any(abs(end) >= matters for end in worse)
 

@@ -10,47 +10,59 @@ import itertools
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tvmdash.contracts.signoff import SignoffDoubt, SignoffEvidence
-from tvmdash.detect.beside.contrasts import NIGHT_VARIANCE
-from tvmdash.detect.beside.luck import LUCK_PRIOR
-from tvmdash.detect.beside.rarity import points, whole_freedom
 from tvmdash.detect.noise import vif
+from tvmdash.judge import two
+from tvmdash.judge.model import Shift
+from tvmdash.judge.rules import RULES
 from tvmdash.signoff.comparing import SeriesChange, cannot_say
 from tvmdash.signoff.measured import MeasuredSeries, NightValue
-from tvmdash.stats.comparison import find_differences
-from tvmdash.stats.spread import Spread, add
-from tvmdash.stats.student import two_sided
+from tvmdash.stats.student import t_975
 
 FEWEST_NIGHTS = 3
 _MOST_CONTROLS = 8.0
 """Controls move together: so many tell how the machine moved, and more tell nothing new."""
+_MOST_FREEDOM = 400
 PRIOR_OF_ALIKE, MOST_ALIKE = 10, 0.85
 """How alike a night is to the one before it: few nights tell that badly, and none are taken for all but the same."""
 Logs = Mapping[str, float]
 """By stamp, the logarithm of a value."""
 
 
+@dataclass(frozen=True)
+class _Variance:
+    """Of a mean, and how many degrees of freedom it is known by."""
+
+    value: float
+    freedom: float = math.inf
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What the judge has to know beside the values: the direction of the metric, and of how many series it is one."""
+
+    direction: str
+    points: int
+
+
 def compare_rounds(series: Sequence[MeasuredSeries], a: str, b: str) -> dict[str, SeriesChange]:
-    """By key, what `compare` found, all series at once."""
-    rounds = {each.key: _list_rounds(each, a, b) for each in series}
-    having = {key: pairs for key, pairs in rounds.items() if pairs}
-    found = {}
-    for key, difference in zip(having, find_differences(list(having.values())), strict=True):
-        if difference is not None:
-            log, low, high = (math.log1p(end) for end in (difference.effect, difference.low, difference.high))
-            found[key] = SeriesChange(
-                SignoffEvidence.COMPARED,
-                log,
-                low,
-                high,
-                p=difference.p,
-                nights=difference.rounds,
-                is_real=difference.real,
-            )
-    return found
+    """By key, what `compare` found, all series at once: each round is a pair."""
+    evidence, rounds = {}, {}
+    for each in series:
+        pairs = _list_rounds(each, a, b)
+        if pairs and min(map(min, pairs)) > 0:
+            rounds[each.key] = len(pairs)
+            logs = [math.log(after / before) for before, after in pairs]
+            outline = each.outline
+            evidence[each.key] = two.make_evidence(each.experiment, [two.make_pairs(logs)], outline.direction)
+    return {
+        key: replace(SeriesChange.of(SignoffEvidence.COMPARED, difference), nights=rounds[key])
+        for key, difference in two.compare(evidence).items()
+    }
 
 
 def _list_rounds(series: MeasuredSeries, a: str, b: str) -> list[tuple[float, float]]:
@@ -59,8 +71,10 @@ def _list_rounds(series: MeasuredSeries, a: str, b: str) -> list[tuple[float, fl
     return [*series.rounds.get((a, b), ()), *turned]
 
 
-def compare_nights(series: MeasuredSeries, a: str, b: str, controls: Sequence[MeasuredSeries]) -> SeriesChange:
-    """What the nights of A and of B say, measured by the same code of the experiment."""
+def compare_nights(
+    series: MeasuredSeries, a: str, b: str, controls: Sequence[MeasuredSeries], points: int
+) -> SeriesChange:
+    """What the nights of A and of B say, measured by the same code of the experiment; one of so many series."""
     old, new = series.list_values(a), series.list_values(b)
     if not old or not new:
         return cannot_say(SignoffDoubt.NOT_MEASURED)
@@ -70,20 +84,23 @@ def compare_nights(series: MeasuredSeries, a: str, b: str, controls: Sequence[Me
         return cannot_say(SignoffDoubt.OWN_CODE)
     if min(value.value for value in (*old, *new)) <= 0:
         return cannot_say(SignoffDoubt.NOT_POSITIVE)
-    return _compare_logs(_by_night(old), _by_night(new), controls)
+    return _compare_logs(_by_night(old), _by_night(new), controls, _Asked(series.outline.direction, points))
 
 
-def _compare_logs(before: Logs, after: Logs, controls: Sequence[MeasuredSeries]) -> SeriesChange:
+def _compare_logs(before: Logs, after: Logs, controls: Sequence[MeasuredSeries], asked: _Asked) -> SeriesChange:
     both = sorted(before.keys() & after.keys())
-    if len(both) >= FEWEST_NIGHTS:
-        return _compare_same_nights([after[stamp] - before[stamp] for stamp in both])
+    if len(both) >= FEWEST_NIGHTS:  # what a night did to both cancels
+        differences = [after[stamp] - before[stamp] for stamp in both]
+        return _conclude(statistics.fmean(differences), _list_errors([differences]), len(both), asked)
     if min(len(before), len(after)) < FEWEST_NIGHTS:
         return cannot_say(SignoffDoubt.FEW_NIGHTS)
     moved = [shift for each in controls if (shift := _find_shift(each, before, after)) is not None]
     if not moved:
         return cannot_say(SignoffDoubt.NO_CONTROL)
-    machine = Spread(statistics.fmean(shift**2 for shift in moved), min(len(moved), _MOST_CONTROLS))
-    return _compare_levels(list(before.values()), list(after.values()), machine)
+    machine = _Variance(statistics.fmean(shift**2 for shift in moved), min(len(moved), _MOST_CONTROLS))
+    sides = list(before.values()), list(after.values())
+    shift = statistics.fmean(sides[1]) - statistics.fmean(sides[0])
+    return _conclude(shift, [*_list_errors(sides), machine], len(before) + len(after), asked)
 
 
 def _by_night(values: Sequence[NightValue]) -> dict[str, float]:
@@ -101,32 +118,29 @@ def _find_shift(control: MeasuredSeries, before: Logs, after: Logs) -> float | N
     return statistics.fmean(new) - statistics.fmean(old) if old and new else None
 
 
-def _compare_same_nights(differences: Sequence[float]) -> SeriesChange:
-    """Both were measured on the same nights, so that what a night did to both cancels."""
-    return _conclude(statistics.fmean(differences), [_find_error([differences])], len(differences))
-
-
-def _compare_levels(old: Sequence[float], new: Sequence[float], machine: Spread) -> SeriesChange:
-    shift = statistics.fmean(new) - statistics.fmean(old)
-    return _conclude(shift, [_find_error([old, new]), machine], len(old) + len(new))
-
-
-def _find_error(sides: Sequence[Sequence[float]]) -> Spread:
-    """The variance of the difference of means, of nights that may be much like the nights before them."""
+def _list_errors(sides: Sequence[Sequence[float]]) -> list[_Variance]:
+    """The variance of each side's mean, of nights that may be much like the nights before them."""
     residuals = [[log - statistics.fmean(logs) for log in logs] for logs in sides]
     follows = math.fsum(one * next_one for side in residuals for one, next_one in itertools.pairwise(side))
     power = math.fsum(each**2 for side in residuals for each in side)
     count = sum(map(len, sides))
     alike = (count * (follows / power if power else 0.0) + 1) / (count + PRIOR_OF_ALIKE)
     phi = np.array(min(max(alike, 0.0), MOST_ALIKE))
-    spreads = [Spread(statistics.variance(logs), len(logs) - 1) for logs in sides]
-    parts = [(float(vif(phi, len(logs))) / len(logs), spread) for logs, spread in zip(sides, spreads, strict=True)]
-    return add(*parts)
+    return [
+        _Variance(float(vif(phi, len(logs))) / len(logs) * statistics.variance(logs), len(logs) - 1) for logs in sides
+    ]
 
 
-def _conclude(log: float, errors: Sequence[Spread], nights: int) -> SeriesChange:
-    """With the luck of two builds, of which nothing is known here."""
-    error = add(*((1.0, each) for each in errors), (2.0, LUCK_PRIOR), (1.0, Spread(NIGHT_VARIANCE)))
-    reach = points(error.freedom) * error.sd
-    chance = two_sided(log / error.sd, whole_freedom(error.freedom))
-    return SeriesChange(SignoffEvidence.NIGHTS, log, log - reach, log + reach, p=chance, nights=nights)
+def _conclude(log: float, errors: Sequence[_Variance], nights: int, asked: _Asked) -> SeriesChange:
+    """As the judge weighs it, with the luck of two builds, of which nothing is known here.
+
+    An error that few nights tell counts as so much wider as Student's t is (Welch 1947, Satterthwaite 1946).
+    """
+    known = RULES.night_sd**2 + 2 * (RULES.code_luck**2 + RULES.library_luck**2)
+    total = math.fsum(each.value for each in errors) + known
+    below = math.fsum(each.value**2 / each.freedom for each in errors)
+    freedom = total**2 / below if below else math.inf
+    wider = max(1.0, t_975(max(1, round(min(freedom, _MOST_FREEDOM)))) / RULES.errors_of_interval)
+    shift = Shift(log, wider * math.sqrt(total), RULES.freedom)
+    difference = two.weigh(shift, asked.points, asked.direction)
+    return replace(SeriesChange.of(SignoffEvidence.NIGHTS, difference), nights=nights)

@@ -1,70 +1,101 @@
-"""Series that were measured in turn: how B stands to A by all pairs of processes that join the two.
+"""Series that were measured in turn: how B stands to A by all pairs of processes that join the two, as the judge says.
 
 The nights are a graph: each pair of processes is an edge between the two TVMs that took turns. Where A was measured
-beside B, these edges say nearly all; else the ratios of the nights between are a chain. The best estimate from all of
-them is a sum of ratios (generalised least squares), and its error what is left of theirs: the scatter of pairs, what a
-night does beyond them, and the luck of two builds, where code and data come to lie. The luck of the builds between is
-on both sides of the chain, and cancels.
+beside B, these edges say nearly all; else the ratios of the nights between are a chain. Scatter and luck are learned
+from all nights of all series.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-
-import numpy as np
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tvmdash.contracts.signoff import SignoffEvidence
-from tvmdash.detect.beside.builds import ODD_TIMES, RatioHistory
-from tvmdash.detect.beside.contrasts import NIGHT_VARIANCE
-from tvmdash.detect.beside.luck import FEWEST_OTHERS, LUCK_FREEDOM, LUCK_PRIOR, Learned
-from tvmdash.detect.beside.rarity import points, whole_freedom
-from tvmdash.detect.noise import MAD_TO_SD, FloatArray, IntArray
-from tvmdash.devices import device_of
-from tvmdash.series.store import code_number
+from tvmdash.devices import CPU, device_of
+from tvmdash.judge import two
+from tvmdash.judge.evidence import Evidence, Pairs
+from tvmdash.judge.noise import learn
+from tvmdash.judge.rules import RULES
 from tvmdash.signoff.comparing import SAME_CODE, SeriesChange
-from tvmdash.signoff.measured import MeasuredSeries, RatioOfTwo
-from tvmdash.stats.spread import NOTHING, Spread, add, pool
-from tvmdash.stats.student import two_sided
+from tvmdash.signoff.measured import MeasuredSeries
 
-_MOST_BY_CHAIN = 0.5
-"""ToldBetween as measured in turn where the pairs of A and B themselves say at least so much of the difference."""
+
+def compare_ratios(series: Sequence[MeasuredSeries], a: str, b: str) -> dict[str, SeriesChange]:
+    """By key, the series that pairs join."""
+    stamps = sorted({ratio.stamp for each in series for ratio in each.ratios})
+    nights = {stamp: at for at, stamp in enumerate(stamps)}
+    every = [_Joined.of(each, nights, a, b) for each in series if each.ratios]
+    found = {each.series.key: SAME_CODE for each in every if each.a == each.b}
+    asked = {each.series.key: each for each in every if each.a != each.b}
+    if not asked:
+        return found
+    noise = learn({each.series.key: each.make_history() for each in every})
+    for key, difference in two.compare({key: each.make_evidence() for key, each in asked.items()}, noise).items():
+        if asked[key].is_joined:
+            found[key] = asked[key].conclude(difference)
+    return found
 
 
 @dataclass(frozen=True)
 class _Joined:
-    """The difference of two TVMs (log). pairs, nights: its variance, in those of one pair and of one night."""
+    """The pairs of one series. a, b: what the two are called in them, the same where both ran the same code."""
 
-    log: float
-    pairs: float
-    nights: float
-    direct: float
-    direct_pairs: int
-    nights_used: int
+    series: MeasuredSeries
+    pairs: Sequence[Pairs]
+    a: str
+    b: str
 
-    def error(self, pair: Spread) -> float:
-        """The variance without luck."""
-        return self.pairs * pair.variance + self.nights * NIGHT_VARIANCE
+    @classmethod
+    def of(cls, series: MeasuredSeries, nights: Mapping[str, int], a: str, b: str) -> _Joined:
+        names = _merge_equal(series)
+        pairs = [
+            Pairs(
+                nights[ratio.stamp],
+                names.get(ratio.tvm, ratio.tvm),
+                names.get(ratio.reference, ratio.reference),
+                ratio.log,
+                math.nan if ratio.std is None else ratio.std,
+                ratio.pairs,
+            )
+            for ratio in sorted(series.ratios, key=lambda ratio: ratio.stamp)
+        ]
+        return cls(series, [each for each in pairs if each.build != each.base], names.get(a, a), names.get(b, b))
 
+    @property
+    def is_joined(self) -> bool:
+        return self.b in _reach(self.a, self.pairs)
 
-def compare_ratios(series: Sequence[MeasuredSeries], a: str, b: str) -> dict[str, SeriesChange]:
-    """By key, those of one experiment that pairs join; luck is learned from its nights and from its other series."""
-    having = {each.key: sorted(each.ratios, key=lambda ratio: ratio.stamp) for each in series if each.ratios}
-    names = {each.key: _merge_equal(each) for each in series if each.ratios}
-    devices = {each.key: device_of(each.outline.labels) for each in series}
-    learned = Learned.of({key: _make_history(ratios, names[key], devices[key]) for key, ratios in having.items()})
-    same = {key for key in having if names[key].get(a, a) == names[key].get(b, b)}
-    asked = {key: ratios for key, ratios in having.items() if key not in same}
-    every = {key: _join(ratios, names[key], (a, b), learned.pairs[key]) for key, ratios in asked.items()}
-    joined = {key: each for key, each in every.items() if each is not None}
-    kin = _learn_from_kin(joined, learned)
-    known = pool(learned.jumps[key] for key in having).limited(LUCK_FREEDOM)
-    found = dict.fromkeys(same, SAME_CODE)
-    for key, each in joined.items():
-        luck = pool([pool([learned.jumps[key], known, kin]).above_zero(), LUCK_PRIOR])
-        found[key] = _conclude(each, learned.pairs[key], luck)
-    return found
+    def make_history(self) -> Evidence:
+        """All TVMs in the order of their first nights, to learn noise from."""
+        names = dict.fromkeys(itertools.chain.from_iterable((each.base, each.build) for each in self.pairs))
+        places = {name: at for at, name in enumerate(dict.fromkeys([*names, self.a, self.b]))}
+        return replace(self.make_evidence(), pairs=self.pairs, places=places, tonight=self.b)
+
+    def make_evidence(self) -> Evidence:
+        """A and B, and what joins them."""
+        pairs = [self._turn(each) for each in self.pairs]
+        outline = self.series.outline
+        is_of_device = device_of(outline.labels) != CPU
+        return two.make_evidence(self.series.experiment, pairs, outline.direction, is_of_device=is_of_device)
+
+    def _turn(self, pairs: Pairs) -> Pairs:
+        """B as the build of its pairs, A as their base or their build, by the names that the judge knows them by."""
+        names = {self.a: two.A, self.b: two.B}
+        build, base, log = pairs.build, pairs.base, pairs.log
+        if base == self.b or (base == self.a and build != self.b):
+            build, base, log = base, build, -log
+        return replace(pairs, build=names.get(build, build), base=names.get(base, base), log=log)
+
+    def conclude(self, difference: two.Difference) -> SeriesChange:
+        """As everywhere in a signoff; told to be paired where the pairs of A and B are enough by themselves."""
+        direct = [each for each in self.pairs if {each.build, each.base} == {self.a, self.b}]
+        count = sum(each.count for each in direct)
+        is_direct = count >= RULES.fewest_pairs
+        evidence = SignoffEvidence.PAIRED if is_direct else SignoffEvidence.CHAIN
+        nights = len({each.night for each in (direct if is_direct else self.pairs)})
+        return replace(SeriesChange.of(evidence, difference), pairs=count if is_direct else 0, nights=nights)
 
 
 def _merge_equal(series: MeasuredSeries) -> Mapping[str, str]:
@@ -78,107 +109,15 @@ def _merge_equal(series: MeasuredSeries) -> Mapping[str, str]:
     return of_tvm
 
 
-def _make_history(ratios: Sequence[RatioOfTwo], names: Mapping[str, str], device: str) -> RatioHistory:
-    """As the nights' own judgement knows it."""
-    return RatioHistory(
-        np.array([ratio.log for ratio in ratios]),
-        np.array([math.nan if ratio.std is None else ratio.std for ratio in ratios]),
-        np.array([ratio.pairs for ratio in ratios], float),
-        _number([names.get(ratio.tvm, ratio.tvm) for ratio in ratios]),
-        _number([names.get(ratio.reference, ratio.reference) for ratio in ratios]),
-        np.zeros(len(ratios), np.int64),
-        device=device,
-    )
-
-
-def _number(names: Sequence[str]) -> IntArray:
-    return np.array([code_number(name) for name in names], np.int64)
-
-
-def _join(
-    ratios: Sequence[RatioOfTwo], names: Mapping[str, str], both: tuple[str, str], pair: Spread
-) -> _Joined | None:
-    """The best estimate from all ratios; None where they do not join the two."""
-    a, b = (names.get(name, name) for name in both)
-    ends = [(names.get(ratio.tvm, ratio.tvm), names.get(ratio.reference, ratio.reference)) for ratio in ratios]
-    used = [(ratio, end) for ratio, end in zip(ratios, ends, strict=True) if end[0] != end[1]]
-    reached = _reach(a, [end for _, end in used])
-    used = [(ratio, end) for ratio, end in used if end[0] in reached]
-    if b not in reached:
-        return None
-    pairs = np.array([_count_pairs(ratio, pair) for ratio, _ in used])
-    shares = _share([end for _, end in used], 1 / (pair.variance / pairs + NIGHT_VARIANCE), a, b)
-    direct = np.array([set(end) == {a, b} for _, end in used])
-    weighing = np.abs(shares) > 1e-6
-    return _Joined(
-        log=float(shares @ np.array([ratio.log for ratio, _ in used])),
-        pairs=float((shares**2 / pairs).sum()),
-        nights=float((shares**2).sum()),
-        direct=float(np.abs(shares[direct]).sum()),
-        direct_pairs=sum(ratio.pairs for (ratio, _), is_direct in zip(used, direct, strict=True) if is_direct),
-        nights_used=len({ratio.stamp for (ratio, _), counts in zip(used, weighing, strict=True) if counts}),
-    )
-
-
-def _count_pairs(ratio: RatioOfTwo, pair: Spread) -> float:
-    """For how many pairs a run counts: one odd process makes its mean doubtful."""
-    own = (ratio.std or 0.0) ** 2
-    return max(1, ratio.pairs) * (pair.variance / own if own > ODD_TIMES * pair.variance else 1.0)
-
-
-def _reach(start: str, ends: Sequence[tuple[str, str]]) -> set[str]:
+def _reach(start: str, pairs: Iterable[Pairs]) -> set[str]:
     """What is joined with the TVM `start`."""
     beside: dict[str, set[str]] = {}
-    for one, other in ends:
-        beside.setdefault(one, set()).add(other)
-        beside.setdefault(other, set()).add(one)
+    for each in pairs:
+        beside.setdefault(each.build, set()).add(each.base)
+        beside.setdefault(each.base, set()).add(each.build)
     reached, todo = {start}, [start]
     while todo:
         new = beside.get(todo.pop(), set()) - reached
         reached |= new
         todo += new
     return reached
-
-
-def _share(ends: Sequence[tuple[str, str]], weights: FloatArray, a: str, b: str) -> FloatArray:
-    """What each ratio counts, with its sign, in the difference of b and a: the flow through a net of conductances."""
-    places = {name: at for at, name in enumerate(sorted({name for end in ends for name in end}))}
-    new, old = (np.array([places[end[side]] for end in ends]) for side in (0, 1))
-    net = np.zeros((len(places), len(places)))
-    np.add.at(net, (new, new), weights)
-    np.add.at(net, (old, old), weights)
-    np.add.at(net, (new, old), -weights)
-    np.add.at(net, (old, new), -weights)
-    asked = np.zeros(len(places))
-    asked[places[b]], asked[places[a]] = 1.0, -1.0
-    kept = np.arange(len(places)) != places[a]
-    level = np.zeros(len(places))
-    level[kept] = np.linalg.solve(net[np.ix_(kept, kept)], asked[kept])
-    return np.asarray(weights * (level[new] - level[old]))
-
-
-def _learn_from_kin(joined: Mapping[str, _Joined], learned: Learned) -> Spread:
-    """How two builds differ by luck, from what all series do from A to B; robust against those that moved."""
-    if len(joined) < FEWEST_OTHERS:
-        return NOTHING
-    logs = np.array([each.log for each in joined.values()])
-    scatter = (MAD_TO_SD * float(np.median(np.abs(logs - np.median(logs))))) ** 2
-    error = float(np.mean([each.error(learned.pairs[key]) for key, each in joined.items()]))
-    return Spread((scatter - error) / 2, 0.4 * len(logs)).limited(LUCK_FREEDOM)
-
-
-def _conclude(each: _Joined, pair: Spread, luck: Spread) -> SeriesChange:
-    parts = (each.pairs, pair), (each.nights, Spread(NIGHT_VARIANCE))
-    error, without_luck = add(*parts, (2.0, luck)), add(*parts)
-    reach = points(error.freedom) * error.sd
-    is_direct = each.direct >= _MOST_BY_CHAIN
-    return SeriesChange(
-        SignoffEvidence.PAIRED if is_direct else SignoffEvidence.CHAIN,
-        each.log,
-        each.log - reach,
-        each.log + reach,
-        p=two_sided(each.log / error.sd, whole_freedom(error.freedom)),
-        pairs=each.direct_pairs if is_direct else 0,
-        nights=each.nights_used,
-        measured=points(without_luck.freedom) * without_luck.sd,
-    )

@@ -6,9 +6,8 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tvmdash.contracts.tries import TriedNumber, TriedSeries, TriedTvm, Try, TryState
+from tvmdash.contracts.tries import PooledChange, TriedNumber, TriedSeries, TriedTvm, Try, TryState
 from tvmdash.records.metrics import RUN_TIME, Way, is_worse, way
-from tvmdash.stats.pooled import PooledChange
 from tvmdash.text import (
     elide,
     escape_markdown,
@@ -180,7 +179,7 @@ def format_verdict(done: Try) -> list[str]:
     """How much changed, and what could have been seen of the rest."""
     judged = [(item, _Known(item.name, item.change)) for item in done.series if item.change]
     if not judged:
-        return ["No conclusion: no series has two pairs of processes."]
+        return ["No conclusion: no series has five pairs of processes."]
     real = sum(known.change.real for _, known in judged)
     lines = [f"{real} of {len(judged)} series changed." if real else f"None of {len(judged)} series changed."]
     calm = [(item, known) for item, known in judged if not known.change.real]

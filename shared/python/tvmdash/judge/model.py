@@ -1,0 +1,269 @@
+"""One series as a linear model: measurements are differences of builds, builds have luck, steps are columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tvmdash.judge.evidence import Evidence, Pairs
+from tvmdash.judge.noise import HomeNoise
+from tvmdash.judge.odds import add_logs, log_factor
+from tvmdash.judge.rules import RULES
+
+FloatArray = npt.NDArray[np.float64]
+_KNOWN_STEP = 0.3
+"""A step that was told is of any size: what is known of it is what was measured."""
+
+_NINE_OF_TEN = 1.28
+"""So many standard errors farther out nine of ten are beyond a limit."""
+
+
+@dataclass(frozen=True)
+class FoundStep:
+    """The likeliest step: log odds, its shift (log) and standard error, the place of the first build that has it."""
+
+    odds: float
+    shift: float
+    error: float
+    begin: int
+    centre: float = 0.0
+
+    @property
+    def effect(self) -> float:
+        """As a fraction."""
+        return math.expm1(self.shift)
+
+
+class Shift(NamedTuple):
+    """How far builds lie from those before (log), with its standard error; freedom: how heavy the error's tails are."""
+
+    log: float
+    error: float
+    freedom: float
+
+
+def _freedom(kurtosis: float) -> float:
+    """The degrees of freedom of Student's t with this excess kurtosis, as far as the rules let tails go."""
+    return min(RULES.most_freedom, max(RULES.least_freedom, 4 + 6 / kurtosis if kurtosis else math.inf))
+
+
+class SeriesModel:
+    """A series' measurements with their covariance."""
+
+    def __init__(self, name: str, evidence: Evidence, noise: HomeNoise, again: Sequence[Pairs] = ()) -> None:
+        self.name, self.evidence, self.noise, self.again = name, evidence, noise, tuple(again)
+        self.pairs = (*evidence.pairs[-evidence.window :], *again)
+        nodes: dict[tuple[str, int], int] = {}
+        for pairs in self.pairs:
+            nodes.setdefault((pairs.build, pairs.layout), len(nodes))
+            nodes.setdefault((pairs.base, pairs.base_layout), len(nodes))
+        self._nodes = list(nodes)
+        self._a = np.zeros((len(self.pairs), len(nodes)))
+        for at, pairs in enumerate(self.pairs):
+            self._a[at, nodes[pairs.build, pairs.layout]] += 1
+            self._a[at, nodes[pairs.base, pairs.base_layout]] -= 1
+        self._places = np.array([evidence.places.get(build, -1) for build, _ in self._nodes])
+        self._y = np.array([pairs.log for pairs in self.pairs])
+        self._inverse = np.linalg.inv(self._covariance())
+        self._precise = self._inverse @ self._y
+        self._shifts: dict[int, Shift | None] = {}
+
+    def with_more(self, pairs: Pairs) -> SeriesModel:
+        """The same with one measurement more."""
+        return SeriesModel(self.name, self.evidence, self.noise, (*self.again, pairs))
+
+    def _covariance(self) -> FloatArray:
+        own, code_of = self.noise.series[self.name], self.evidence.code
+        redrawn = self.noise.redrawn
+        codes = [code_of.get(build) or build for build, _ in self._nodes]
+        builds = [build for build, _ in self._nodes]
+        children = [
+            (code, 0) if not layout else (build, layout)
+            for code, (build, layout) in zip(codes, self._nodes, strict=True)
+        ]
+        covariance = np.diag([self.noise.error(self.name, pairs) for pairs in self.pairs])
+        self._lucks = [
+            math.sqrt(own.code * (1 - redrawn)) * self._loads(codes),
+            math.sqrt(own.code * redrawn) * self._loads(children),
+            math.sqrt(own.library) * self._loads(builds),
+        ]
+        foreign = self._loads([build if build not in self.evidence.places else None for build in builds])
+        for loads in (*self._lucks, foreign):
+            covariance += loads @ loads.T
+        for step in self.evidence.steps:
+            column = self._column(step.begin)
+            covariance += np.outer(column, column) * _KNOWN_STEP**2
+        return np.asarray(covariance)
+
+    def _loads(self, keys: Sequence[object]) -> FloatArray:
+        """By measurement and level, where each of `keys`, one a node, has a level of variance 1; None has none."""
+        numbers = {key: at for at, key in enumerate(dict.fromkeys(key for key in keys if key is not None))}
+        gathered = np.zeros((len(keys), len(numbers)))
+        for at, key in enumerate(keys):
+            if key is not None:
+                gathered[at, numbers[key]] = 1.0
+        return np.asarray(self._a @ gathered)
+
+    def _column(self, begin: int) -> FloatArray:
+        return np.asarray(self._a @ (self._places >= begin).astype(float))
+
+    def shift(self, begin: int) -> Shift | None:
+        """How far the builds from `begin` on lie from those before; None where nothing says so."""
+        if begin not in self._shifts:
+            self._shifts[begin] = self._shift(begin)
+        return self._shifts[begin]
+
+    def _shift(self, begin: int) -> Shift | None:
+        column = self._column(begin)
+        weights = self._inverse @ column
+        precision = float(column @ weights)
+        if precision < 1 / RULES.joined**2:
+            return None
+        parts = np.concatenate([weights @ loads for loads in self._lucks]) / precision
+        kurtosis = RULES.kurtosis_of_luck * float((parts**4).sum()) * precision**2
+        freedom = _freedom(kurtosis)
+        return Shift(float(column @ self._precise) / precision, 1 / math.sqrt(precision), freedom)
+
+    def error_of_pairs(self, begin: int) -> float:
+        """The standard error that the shift would have if builds had no luck: what more pairs would narrow."""
+        foreign = self._loads([build if build not in self.evidence.places else None for build, _ in self._nodes])
+        errors = np.diag([self.noise.error(self.name, pairs) for pairs in self.pairs])
+        column = self._column(begin)
+        precision = float(column @ np.linalg.inv(errors + foreign @ foreign.T) @ column)
+        return 1 / math.sqrt(precision) if precision > 0 else math.inf
+
+    def count_pairs(self, begin: int) -> int:
+        """How many pairs lie across that step."""
+        column = self._column(begin)
+        if not len(column):
+            return 0
+        return sum(pairs.count for pairs, crossing in zip(self.pairs, column, strict=True) if crossing)
+
+    def cuts(self) -> list[int]:
+        """Where a step may have begun that is not known: at the last builds up to tonight's."""
+        places = self.evidence.places
+        own = sorted({places[pairs.build] for pairs in self.pairs if pairs.build in places})
+        known = {step.begin for step in self.evidence.steps}
+        bases = [places[pairs.base] for pairs in self.pairs if pairs.base in places]
+        first = min([*own, *bases], default=0)
+        return [cut for cut in own[-RULES.builds :] if first < cut <= self.evidence.place and cut not in known]
+
+    def best(self, prior: float) -> FoundStep | None:
+        """The step that fits best, with the odds of any; `prior`: the log odds of one at one build.
+
+        Which one is a matter of fit alone: odds know how heavy tails are, and tails differ from build to build.
+        """
+        found: list[FoundStep] = []
+        for begin in self.cuts():
+            measured = self.shift(begin)
+            if measured is None:
+                continue
+            shift, error, freedom = measured
+            odds, centre = log_factor(shift, error, RULES.slabs, 0.0, freedom) + prior + self._log_share(begin), 0.0
+            for step in self.evidence.steps:
+                if step.incident and step.begin < begin:
+                    slab = max(0.004, 0.25 * abs(step.size))
+                    back = log_factor(shift, error, (slab,), -step.size, freedom) + RULES.log("back_again")
+                    if back > odds:
+                        odds, centre = back, step.size
+            found.append(FoundStep(odds, shift, error, begin, centre))
+        if not found:
+            return None
+        best = max(found, key=lambda each: (each.shift / each.error) ** 2 / 2 + self._log_share(each.begin))
+        return replace(best, odds=add_logs([each.odds for each in found]))
+
+    def _log_share(self, begin: int) -> float:
+        """How much more often than at any build a step begins at this one, going by its generated code."""
+        code = self.evidence.code
+        ordered = sorted(self.evidence.places, key=self.evidence.places.__getitem__)
+        at = next(at for at, build in enumerate(ordered) if self.evidence.places[build] == begin)
+        before = code.get(ordered[at - 1], 0) if at else 0
+        if not before or not code.get(ordered[at]):
+            return 0.0
+        return math.log(RULES.same_code if before == code[ordered[at]] else RULES.other_code)
+
+    def older(self, begin: int) -> list[str]:
+        """Builds before a step that may be measured again, the last ones first of the level that tonight left."""
+        places = self.evidence.places
+        builds = dict.fromkeys(
+            build for pairs in self.pairs for build in (pairs.build, pairs.base) if places.get(build, begin) < begin
+        )
+        since = max((step.begin for step in self.evidence.steps if step.begin < begin), default=-1)
+        of_level = [build for build in builds if places[build] >= since]
+        return sorted(of_level or builds, key=places.__getitem__)[-4:][::-1]
+
+    def difference(self, new: str, old: str) -> Shift | None:
+        """How far two builds lie from each other, whatever was there between; None where no pairs join them.
+
+        Each build has a level of its own, so that a step anywhere is no error; the luck of the two is in it.
+        """
+        builds = list(dict.fromkeys(build for build, _ in self._nodes))
+        if new not in builds or old not in builds:
+            return None
+        if new == old:
+            return Shift(0.0, 0.0, RULES.most_freedom)
+        others = [build for build in builds if build not in {new, old}]
+        wide = self._loads([build if build in others else None for build, _ in self._nodes])
+        own = self.noise.series[self.name]
+        errors = np.diag([self.noise.error(self.name, pairs) for pairs in self.pairs])
+        inverse = np.linalg.inv(errors + wide @ wide.T)
+        column = self._a @ np.array([float(build == new) for build, _ in self._nodes])
+        precision = float(column @ inverse @ column)
+        if precision < 1 / RULES.joined**2:
+            return None
+        codes = [self.evidence.code.get(build, 0) for build in (new, old)]
+        luck = 2 * (own.library + (0.0 if codes[0] and codes[0] == codes[1] else own.code))
+        error = math.sqrt(1 / precision + luck)
+        kurtosis = RULES.kurtosis_of_luck * (luck / error**2) ** 2 / 2
+        freedom = _freedom(kurtosis)
+        return Shift(float(column @ inverse @ self._y) / precision, error, freedom)
+
+    def tell(self, step: float, prior: float) -> FoundStep | None:
+        """What would be found of tonight's build were it slower by `step` (log); None where nothing joins it."""
+        cuts = self.cuts()
+        measured = self.shift(cuts[-1]) if cuts and cuts[-1] == self.evidence.place else None
+        if measured is None:
+            return None
+        shift = measured.log + step
+        odds = log_factor(shift, measured.error, RULES.slabs, 0.0, measured.freedom) + prior + self._log_share(cuts[-1])
+        return FoundStep(odds, shift, measured.error, cuts[-1])
+
+    def visible(self, prior: float) -> float:
+        """The step at tonight's build that would be suspected or told in nine of ten cases, a fraction, or infinite."""
+        cuts = self.cuts()
+        measured = self.shift(cuts[-1]) if cuts else None
+        if measured is None:
+            return math.inf
+        low, high, share = 0.0, 4.0, self._log_share(cuts[-1])
+        while high - low > 1e-4:
+            middle = (low + high) / 2
+            odds = log_factor(middle, measured.error, RULES.slabs, 0.0, measured.freedom) + prior + share
+            low, high = (middle, high) if odds < RULES.log("suspected") else (low, middle)
+        return math.expm1(max(high, math.log1p(RULES.least)) + _NINE_OF_TEN * measured.error)
+
+
+def locate(pairs: Sequence[Pairs], anchor: str) -> dict[str, float]:
+    """Where each build that pairs join with `anchor` lies against it (log): weighted least squares, no luck in it."""
+    joined = {anchor}
+    while (
+        more := {build for each in pairs for build in (each.build, each.base) if {each.build, each.base} & joined}
+        - joined
+    ):
+        joined |= more
+    numbers = {build: at for at, build in enumerate([anchor, *sorted(joined - {anchor})])}
+    net, pulled = np.zeros((len(numbers), len(numbers))), np.zeros(len(numbers))
+    for each in pairs:
+        if each.build in joined and each.build != each.base:
+            new, old = numbers[each.build], numbers[each.base]
+            net[[new, old], [new, old]] += each.count
+            net[[new, old], [old, new]] -= each.count
+            pulled[new] += each.count * each.log
+            pulled[old] -= each.count * each.log
+    levels = np.zeros(len(numbers))
+    levels[1:] = np.linalg.solve(net[1:, 1:], pulled[1:])
+    return {build: float(levels[at]) for build, at in numbers.items()}

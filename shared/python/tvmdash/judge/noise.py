@@ -1,0 +1,239 @@
+"""What is known of noise before anything is decided: how pairs scatter, and how builds differ by luck."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tvmdash.judge.evidence import Evidence, Pairs
+from tvmdash.judge.rules import RULES
+
+
+@dataclass(frozen=True)
+class SeriesNoise:
+    """Variances of one series: of a pair of processes on a usual night; of luck of generated code and of libraries."""
+
+    pair: float
+    code: float
+    library: float
+
+
+@dataclass(frozen=True)
+class HomeNoise:
+    """How a home's measurements scatter. factors: by night, how much wider pairs do than usual.
+
+    redrawn: the share of the luck of generated code that another layout draws anew.
+    """
+
+    series: Mapping[str, SeriesNoise]
+    factors: Mapping[int, float]
+    redrawn: float
+
+    def error(self, name: str, pairs: Pairs) -> float:
+        """The variance of what pairs say, luck left out."""
+        expected = self.series[name].pair * self.factors.get(pairs.night, 1.0) ** 2
+        own = pairs.std**2 if pairs.count > 2 else 0.0
+        return max(expected, own if own > RULES.odd_night * expected else 0.0) / pairs.count + RULES.night_sd**2
+
+
+def learn(evidence: Mapping[str, Evidence]) -> HomeNoise:
+    """Scatter and luck of each series, shrunk to what the home's other series on its kind of device show."""
+    factors = _factors(evidence)
+    pair: dict[str, float] = {}
+    for of_device in (False, True):
+        names = [name for name, each in evidence.items() if each.is_of_device == of_device]
+        prior = (RULES.pair_sd_of_device if of_device else RULES.pair_sd) ** 2
+        pair |= _pair_variances({name: evidence[name] for name in names}, factors, prior)
+    jumps = _centred(
+        {name: list(_jumps(each, pair[name], factors)) for name, each in evidence.items() if not each.is_control}
+    )
+    same = {name: [jump for jump in own if jump.same_code] for name, own in jumps.items()}
+    library = _luck(same, RULES.library_luck)
+    other = {
+        name: [replace(jump, error=jump.error + 2 * library[name]) for jump in own if not jump.same_code]
+        for name, own in jumps.items()
+    }
+    layouts, weight = _between_layouts(evidence, pair, factors)
+    code = _luck(
+        other, RULES.code_luck, layouts / RULES.redrawn, min(weight - RULES.redrawn_freedom, RULES.luck_freedom)
+    )
+    lucks = (RULES.code_luck**2, RULES.library_luck**2)
+    series = {
+        name: SeriesNoise(pair[name], *((code[name], library[name]) if name in code else lucks)) for name in evidence
+    }
+    typical = float(np.mean([each.code for each in series.values()])) if series else RULES.code_luck**2
+    return HomeNoise(series, factors, min(1.0, max(0.02, layouts / typical)))
+
+
+def _factors(evidence: Mapping[str, Evidence]) -> dict[int, float]:
+    """By night, the median over the home of how far pairs scatter, against what each series usually does."""
+    by_night: dict[int, list[float]] = {}
+    for each in evidence.values():
+        known = [(pairs.night, math.log(pairs.std**2 + 1e-9)) for pairs in each.pairs if pairs.count > 2]
+        usual = float(np.mean([log for _, log in known])) if known else 0.0
+        for night, log in known:
+            by_night.setdefault(night, []).append(log - usual)
+    nights = {night: float(np.median(logs)) * len(logs) / (len(logs) + 4) for night, logs in by_night.items()}
+    middle = float(np.median(list(nights.values()))) if nights else 0.0
+    return {night: math.exp(min(1.5, max(-0.7, (log - middle) / 2))) for night, log in nights.items()}
+
+
+def _pair_variances(evidence: Mapping[str, Evidence], factors: Mapping[int, float], prior: float) -> dict[str, float]:
+    own = {}
+    for name, each in evidence.items():
+        parts = [
+            (min(pairs.std**2 / factors.get(pairs.night, 1.0) ** 2, RULES.most_pair_sd**2), pairs.count - 1)
+            for pairs in each.pairs
+            if pairs.count > 1
+        ]
+        own[name] = sum(variance * freedom for variance, freedom in parts), sum(freedom for _, freedom in parts)
+    total, freedom = (sum(part[at] for part in own.values()) for at in (0, 1))
+    home = (total + prior * RULES.pair_freedom) / (freedom + RULES.pair_freedom)
+    return {
+        name: (value + home * RULES.pair_freedom) / (count + RULES.pair_freedom) for name, (value, count) in own.items()
+    }
+
+
+@dataclass(frozen=True)
+class _Jump:
+    """From one build to the next: how far, and the variance of what is not luck in it. place: the next build's."""
+
+    log: float
+    error: float
+    same_code: bool
+    place: int
+    is_tonights: bool
+    is_open: bool
+
+    def is_striking(self, luck: float) -> bool:
+        """Whether it may be a step of which nothing is decided yet."""
+        return self.is_open and self.log**2 > RULES.striking_jump * (self.error + 2 * luck)
+
+
+@dataclass(frozen=True)
+class _BuildMean:
+    """All pairs of a build and a base as they were built."""
+
+    build: str
+    base: str
+    log: float
+    error: float
+
+
+def _means(each: Evidence, pair: float, factors: Mapping[int, float]) -> list[_BuildMean]:
+    """Of each of the series' builds, with the base beside which it was measured most."""
+    sums: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for pairs in each.pairs[-each.window :]:
+        if pairs.build in each.places and pairs.count > 1 and not pairs.layout and not pairs.base_layout:
+            error = pair * factors.get(pairs.night, 1.0) ** 2 / pairs.count + RULES.night_sd**2
+            sums.setdefault((pairs.build, pairs.base), []).append((pairs.log, 1 / error))
+    best: dict[str, _BuildMean] = {}
+    for (build, base), parts in sums.items():
+        weight = sum(weight for _, weight in parts)
+        mean = _BuildMean(build, base, sum(log * weight for log, weight in parts) / weight, 1 / weight)
+        if build not in best or mean.error < best[build].error:
+            best[build] = mean
+    return list(best.values())
+
+
+def _jumps(each: Evidence, pair: float, factors: Mapping[int, float]) -> Iterator[_Jump]:
+    """Those between builds that no told step parts."""
+    means = _means(each, pair, factors)
+    open_since = sorted({each.places[mean.build] for mean in means})[-RULES.builds :][:1]
+    for before, after in itertools.pairwise(means):
+        low, high = sorted((each.places[before.build], each.places[after.build]))
+        if any(low < step.begin <= high for step in each.steps):
+            continue
+        code = each.code.get(before.build, 0)
+        facts = (
+            bool(code) and code == each.code.get(after.build),
+            high,
+            after.build == each.tonight,
+            high >= open_since[0],
+        )
+        if after.base == before.build:
+            yield _Jump(after.log, after.error, *facts)
+        elif after.base == before.base:
+            yield _Jump(after.log - before.log, after.error + before.error, *facts)
+
+
+_CROWD = 12
+"""Where so many series jump at one build, those that are striking are luck as well: few of so many have a step."""
+_MANY = 6
+"""So many series that jump at one build show how luck scatters there; fewer may be those that a step moved."""
+
+
+def _centred(jumps: Mapping[str, Sequence[_Jump]]) -> dict[str, list[_Jump]]:
+    """The jumps to each build without what all series with new code, or all others, did there: that is no luck."""
+    together: dict[tuple[int, bool], list[float]] = {}
+    for own in jumps.values():
+        for jump in own:
+            together.setdefault((jump.place, jump.same_code), []).append(jump.log)
+    middle = {at: float(np.median(logs)) if len(logs) >= _MANY else 0.0 for at, logs in together.items()}
+    return {
+        name: [replace(jump, log=jump.log - middle[jump.place, jump.same_code]) for jump in own]
+        for name, own in jumps.items()
+    }
+
+
+def _luck(
+    jumps: Mapping[str, Sequence[_Jump]], guess: float, seen: float = 0.0, seen_weight: float = 0.0
+) -> dict[str, float]:
+    """By series, the variance of a build's luck, shrunk to that of all of them and this to the guess.
+
+    What a jump tells is weighed by how much of it luck would be. True steps are among them, so none counts for more
+    than RULES.most_jump times what is expected of it, and few that are striking not at all until they are decided.
+    """
+    every = [jump for own in jumps.values() for jump in own]
+    together = Counter(jump.place for jump in every)
+    every = [jump for jump in every if together[jump.place] >= _CROWD or not jump.is_striking(guess**2)]
+    home = guess**2
+    prior = guess**2 * RULES.luck_freedom + seen * seen_weight
+    for _ in range(4):
+        total, weight = _gather(every, home)
+        home = max(RULES.least_luck**2, (total + prior) / (weight + RULES.luck_freedom + seen_weight))
+    lucks = {}
+    for name, own in jumps.items():
+        total, weight = _gather([jump for jump in own if not jump.is_tonights and not jump.is_striking(home)], home)
+        own_luck = (total + home * RULES.luck_of_home_freedom) / (weight + RULES.luck_of_home_freedom)
+        lucks[name] = max(RULES.least_luck**2, own_luck)
+    return lucks
+
+
+def _gather(jumps: Sequence[_Jump], luck: float) -> tuple[float, float]:
+    """The sum of what jumps say of luck's variance, and what they count for, going by what it is about."""
+    total = weight = 0.0
+    for jump in jumps:
+        expected = jump.error + 2 * luck
+        share = (2 * luck / expected) ** 2
+        total += share * (min(jump.log**2, RULES.most_jump * expected) - jump.error) / 2
+        weight += share
+    return total, weight
+
+
+def _between_layouts(
+    evidence: Mapping[str, Evidence], pair: Mapping[str, float], factors: Mapping[int, float]
+) -> tuple[float, float]:
+    """The variance between layouts of one build, and what it counts for: how far the same two differ by layout."""
+    guess = RULES.redrawn * RULES.code_luck**2
+    total, weights = guess * RULES.redrawn_freedom, RULES.redrawn_freedom
+    for name, each in evidence.items():
+        by_builds: dict[tuple[str, str], list[Pairs]] = {}
+        for pairs in each.pairs[-each.window :]:
+            if pairs.count > 2:
+                by_builds.setdefault((pairs.build, pairs.base), []).append(pairs)
+        for one, other in itertools.chain.from_iterable(map(itertools.pairwise, by_builds.values())):
+            sides = (one.layout != other.layout) + (one.base_layout != other.base_layout)
+            if sides:
+                error = sum(pair[name] * factors.get(each.night, 1.0) ** 2 / each.count for each in (one, other))
+                expected = 2 * sides * guess
+                weight = (expected / (expected + error)) ** 2
+                square = min((one.log - other.log) ** 2, RULES.most_jump * (expected + error))
+                total += weight * (square - error) / (2 * sides)
+                weights += weight
+    return max(0.0, total / weights), weights

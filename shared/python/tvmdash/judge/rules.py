@@ -1,0 +1,125 @@
+"""Every number that the judge decides by, with why it is what it is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+
+def _rule(value: Any, why: str) -> Any:
+    return field(default=value, metadata={"why": why})
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The judge's numbers; `why` of each is in the field's metadata. Odds are for a step against none."""
+
+    told: float = _rule(19.0, "Told from these odds on: of what is told, one in twenty may be wrong.")
+    suspected: float = _rule(0.5, "Suspected, amber, from these odds on; set by what quiet homes make of it.")
+    open: float = _rule(0.25, "Undecided from these odds on: a step is neither told nor excluded.")
+    worth_measuring: float = _rule(0.005, "From these odds on, up to those of telling, two builds are measured again.")
+    steps_a_night: float = _rule(
+        0.1, "How often a home has a step of a single point, on a night with a new build; shared by its points."
+    )
+    fewest_points: int = _rule(15, "The same is shared by so many points at least, so that small homes tell no more.")
+    step_of_home: float = _rule(0.02, "How often a new build moves all points of a home.")
+    step_of_experiments: float = _rule(0.02, "How often it moves those of an experiment, shared by the experiments.")
+    step_of_code: float = _rule(0.05, "How often it moves those whose generated code it changed.")
+    same_code: float = _rule(0.3, "A step at a build that left a point's code as it was is so much rarer than any.")
+    other_code: float = _rule(2.0, "At a build that changed it, so much more frequent.")
+    differs_from_reference: float = _rule(
+        0.5, "The odds that a point differs from a release: many commits lie between."
+    )
+    back_again: float = _rule(0.02, "How often a build takes back a step that is open.")
+    least: float = _rule(0.01, "A smaller step of one point is not told: nobody acts on it.")
+    least_of_group: float = _rule(0.005, "The same of a step that many points share.")
+    slabs: tuple[float, ...] = _rule(
+        (0.015, 0.05, 0.15), "Standard deviations of true steps, as likely as one another: from layout to lost fusing."
+    )
+    sizes_of_group: tuple[float, ...] = _rule(
+        (
+            0.005,
+            0.0065,
+            0.0085,
+            0.011,
+            0.014,
+            0.018,
+            0.024,
+            0.03,
+            0.04,
+            0.05,
+            0.065,
+            0.085,
+            0.11,
+            0.14,
+            0.18,
+            0.25,
+            0.4,
+        ),
+        "The sizes that a step of many points may have, as likely as one another.",
+    )
+    share_of_group: float = _rule(0.75, "Of the points of a home or an experiment that moves, so many move.")
+    share_of_code: float = _rule(0.5, "Of the points whose code a build changed, so many move together.")
+    alike: float = _rule(0.2, "The points of one step differ by this share of it.")
+    freedom: float = _rule(6.0, "Degrees of freedom of errors of which nothing else is known.")
+    kurtosis_of_luck: float = _rule(6.0, "Excess kurtosis of a build's luck: that of Student's t with 5 degrees.")
+    least_freedom: float = _rule(
+        8.0, "Luck that was measured has lighter tails than any that it is compared with here."
+    )
+    most_freedom: float = _rule(20.0, "Pairs have heavy tails as well, however many there are.")
+    pair_sd: float = _rule(
+        0.013, "Scatter of a pair of processes before any is known (0.27.0.post1, one thread: 0.7 to 2.5 %)."
+    )
+    pair_sd_of_device: float = _rule(
+        0.05, "The same on another device, by the wall clock (PoCL beside load: 3 to 23 %)."
+    )
+    pair_freedom: float = _rule(8.0, "What the home's scatter of pairs counts for in that of a series.")
+    most_pair_sd: float = _rule(0.08, "A night whose pairs scatter more is odd and says nothing of other nights.")
+    odd_night: float = _rule(3.0, "Where a night's pairs scatter by so many times the usual variance, theirs counts.")
+    night_sd: float = _rule(0.001, "What a night's ratio differs by beyond its pairs.")
+    code_luck: float = _rule(
+        0.0025,
+        "How builds differ because their generated code lies elsewhere, before anything is known (measured on "
+        "0.27.0.post1: 0.02 to 0.34 %).",
+    )
+    library_luck: float = _rule(
+        0.002, "The same of TVM's own libraries (0.1 % for networks, 0.4 % for overhead of calls)."
+    )
+    luck_freedom: float = _rule(8.0, "What those guesses count for among the jumps of a home.")
+    luck_of_home_freedom: float = _rule(6.0, "What the luck of a home counts for in that of a series.")
+    most_jump: float = _rule(9.0, "A jump counts for so many times its expected square at most.")
+    striking_jump: float = _rule(
+        4.0, "A recent jump beyond so many times what is expected may be a step; it says nothing of its series' luck."
+    )
+    least_luck: float = _rule(0.0015, "No luck is smaller: few builds cannot exclude it.")
+    redrawn: float = _rule(0.75, "The share of luck that another layout draws anew, before anything is known.")
+    redrawn_freedom: float = _rule(8.0, "What that guess counts for.")
+    fewest_pairs: int = _rule(5, "Of fewer pairs nothing is told and no interval is given.")
+    round: int = _rule(5, "So many pairs are measured again at once.")
+    most_rounds: int = _rule(8, "So often at most for one point a night.")
+    window: int = _rule(40, "So many measurements of a series are weighed.")
+    builds: int = _rule(8, "A step is looked for at so many of the last builds.")
+    errors_of_interval: float = _rule(2.1, "A 95 % interval reaches so many standard errors, measured in simulation.")
+    most_odds: float = _rule(700.0, "Logarithms of odds are kept up to this: it is certain.")
+    joined: float = _rule(0.25, "Two levels known less well than this are not joined: nothing is said of them.")
+
+    def log(self, name: str) -> float:
+        """The logarithm of the rule of that name."""
+        return math.log(getattr(self, name))
+
+    def chance_of_point(self, points: int) -> float:
+        """At most how often one of so many points is told on a night on which nothing changed.
+
+        Evidence for a step exceeds any limit at most as often as one over the limit (Ville 1939), however often it is
+        looked at again.
+        """
+        return self.steps_a_night / max(points, self.fewest_points) / self.told
+
+    @property
+    def chance_of_home(self) -> float:
+        """At most how often anything is told of a home on such a night."""
+        return (self.steps_a_night + self.step_of_home + self.step_of_experiments + self.step_of_code) / self.told
+
+
+RULES = Rules()

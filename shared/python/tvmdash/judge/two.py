@@ -1,0 +1,176 @@
+"""Two builds measured in turn outside the nights: how each of many series differs, by the judgement of a night.
+
+Who measured B beside A asks here, whatever the rounds were called, and is told what a night would tell of these pairs.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tvmdash.judge.evidence import Evidence, Pairs
+from tvmdash.judge.home import Decision, Judgement, Scope, interval, judge
+from tvmdash.judge.model import Shift
+from tvmdash.judge.noise import HomeNoise
+from tvmdash.judge.odds import log_factor
+from tvmdash.judge.rules import RULES
+
+A, B = "A", "B"
+"""The names of the two builds."""
+PLACES = {A: 0, B: 1}
+SIGNS = {"lower": 1, "higher": -1, "none": 0}
+"""By the direction of a metric, `Evidence.sign`."""
+_SAME = 1e-12
+_MOST_ODDS = 1e9
+"""More is as good as certain."""
+
+
+class Standing(enum.StrEnum):
+    """How B stands to A.
+
+    worse, better, changed: told; changed is of a number without a better way. suspected: likely worse, not sure enough
+    to be told. undecided: a change is neither told nor excluded. blind: too little was measured to say anything.
+    """
+
+    WORSE = "worse"
+    BETTER = "better"
+    CHANGED = "changed"
+    SUSPECTED = "suspected"
+    UNDECIDED = "undecided"
+    UNCHANGED = "unchanged"
+    BLIND = "blind"
+
+    @property
+    def is_told(self) -> bool:
+        """Whether B differs."""
+        return self in {Standing.WORSE, Standing.BETTER, Standing.CHANGED}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more pairs might tell."""
+        return self in {Standing.SUSPECTED, Standing.UNDECIDED, Standing.BLIND}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """B against A. effect: a fraction; low, high: its 95 % interval, None where too few pairs were measured.
+
+    odds: for a change against none. within: how far the interval would reach if builds had no luck, which is what more
+    pairs would narrow. visible: the least change that would have been told in nine of ten cases.
+    """
+
+    standing: Standing
+    effect: float = 0.0
+    low: float | None = None
+    high: float | None = None
+    odds: float = 0.0
+    pairs: int = 0
+    within: float = math.inf
+    visible: float = math.inf
+
+
+def make_evidence(
+    experiment: str, pairs: Sequence[Pairs], direction: str, *, is_of_device: bool = False, is_control: bool = False
+) -> Evidence:
+    """One series of the two; its pairs are of B and A, or of either with what joins them. direction: as metrics say."""
+    sign = SIGNS[direction]
+    return Evidence(
+        experiment, pairs, PLACES, B, sign=sign, is_control=is_control, is_of_device=is_of_device, window=len(pairs)
+    )
+
+
+def make_pairs(logs: Sequence[float], night: int = 0) -> Pairs:
+    """What one go measured of the two. logs: the natural logarithm of B / A, one for each pair of processes."""
+    std = statistics.stdev(logs) if len(logs) > 1 else math.nan
+    return Pairs(night, B, A, statistics.fmean(logs), std, len(logs))
+
+
+def compare(series: Mapping[str, Evidence], noise: HomeNoise | None = None) -> dict[str, Difference]:
+    """By name, how each series of these two builds differs, all considered; those without pairs are left out.
+
+    A ratio that all pairs agree on to the last digit, as that of sizes, has no noise: it is exact. noise: see `judge`.
+    """
+    exact = {name: log for name, each in series.items() if (log := _find_exact(each.pairs)) is not None}
+    noisy = {name: each for name, each in series.items() if each.pairs and name not in exact}
+    judged = judge(noisy, noise=noise) if noisy else None
+    found = {}
+    for name, each in series.items():
+        if name in exact:
+            found[name] = _make_exact(each, exact[name])
+        elif judged is not None and each.pairs:
+            found[name] = _describe(name, judged)
+    return found
+
+
+def weigh(shift: Shift, points: int, direction: str) -> Difference:
+    """What a shift says that no pairs were measured of, one of so many; as `compare` decides."""
+    prior = math.log(RULES.steps_a_night / max(points, RULES.fewest_points))
+    odds = log_factor(shift.log, shift.error, RULES.slabs, 0.0, shift.freedom) + prior
+    low, high = interval(shift)
+    effect = math.expm1(shift.log)
+    is_worse = shift.log * SIGNS[direction] > 0
+    standing = Standing.UNCHANGED
+    if abs(effect) >= RULES.least:
+        if odds >= RULES.log("told"):
+            standing = _name_told(SIGNS[direction], is_worse=is_worse)
+        elif odds >= RULES.log("suspected") and is_worse:
+            standing = Standing.SUSPECTED
+        elif odds >= RULES.log("open"):
+            standing = Standing.UNDECIDED
+    return Difference(standing, effect, low, high, _exp(odds))
+
+
+def _find_exact(pairs: Sequence[Pairs]) -> float | None:
+    """The ratio (log) that all agree on; None where they do not, or where nothing says how they scatter."""
+    if not pairs or any(each.count < 2 or each.std > _SAME for each in pairs):
+        return None
+    logs = [each.log for each in pairs]
+    return (
+        logs[0] if max(logs) - min(logs) <= _SAME and all({each.build, each.base} == {A, B} for each in pairs) else None
+    )
+
+
+def _make_exact(each: Evidence, log: float) -> Difference:
+    count = sum(pairs.count for pairs in each.pairs)
+    if abs(log) <= _SAME:
+        return Difference(Standing.UNCHANGED, 0.0, 0.0, 0.0, 0.0, count, 0.0, 0.0)
+    effect = math.expm1(log)
+    standing = _name_told(each.sign, is_worse=log * each.sign > 0)
+    return Difference(standing, effect, effect, effect, _MOST_ODDS, count, 0.0, 0.0)
+
+
+def _name_told(sign: int, *, is_worse: bool) -> Standing:
+    if not sign:
+        return Standing.CHANGED
+    return Standing.WORSE if is_worse else Standing.BETTER
+
+
+def _describe(name: str, judged: Judgement) -> Difference:
+    """What a night's judgement says of one series of the two builds."""
+    model = judged.models[name]
+    change = next((each for each in judged.changes if name in each.series), None)
+    found = judged.found[name] if change is None else change.of(name)
+    begin = PLACES[B]
+    count = model.count_pairs(begin)
+    if found is None:
+        return Difference(Standing.BLIND, pairs=count)
+    is_shared = change is not None and change.scope is not Scope.POINT
+    is_bounded = is_shared or count >= RULES.fewest_pairs
+    low, high = interval(found) if is_bounded else (None, None)
+    within = math.expm1(RULES.errors_of_interval * model.error_of_pairs(begin)) if is_bounded else math.inf
+    visible = model.visible(judged.prior) if is_bounded else math.inf
+    if change is None:
+        quiet = Standing.UNCHANGED if is_bounded else Standing.BLIND
+        standing = Standing.UNDECIDED if name in judged.undecided else quiet
+    elif change.decision is Decision.SUSPECTED:
+        standing = Standing.SUSPECTED
+    else:
+        standing = _name_told(model.evidence.sign, is_worse=found.shift * model.evidence.sign > 0)
+    return Difference(standing, found.effect, low, high, _exp(found.odds), count, within, visible)
+
+
+def _exp(log_odds: float) -> float:
+    return math.exp(min(log_odds, math.log(_MOST_ODDS)))

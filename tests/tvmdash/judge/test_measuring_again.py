@@ -1,0 +1,76 @@
+"""What the judge has measured again, and when it stops."""
+
+from __future__ import annotations
+
+import math
+
+from tests.tvmdash.judge.homes import QUIET, RELEASE, Laboratory, chain, draw_home, only, series, take, tell
+from tvmdash.judge import RULES, judge
+from tvmdash.judge.home import Decision
+
+
+def test_of_a_clear_night_little_is_measured_again() -> None:
+    ask = Laboratory()
+    assert judge({"p": chain([*QUIET, 0.0]), "q": chain([*QUIET, 0.001])}, ask).changes == ()
+    assert ask.asked == []
+
+
+def test_the_most_undecided_is_measured_first_with_tonights_build_beside_an_older_one() -> None:
+    ask = Laboratory()
+    judge({"calm": chain([*QUIET, 0.0]), "some": chain([*QUIET, 0.025]), "much": chain([*QUIET, 0.028])}, ask)
+    assert ask.asked[0][:2] == ("much", "b7")
+    assert {name for name, _, _ in ask.asked} == {"some", "much"}
+    assert all(int(base[1:]) < 7 for _, _, base in ask.asked)
+
+
+def test_a_step_that_is_there_is_told_after_measuring_again_with_its_size() -> None:
+    home = {"p": chain([*QUIET, 0.03], count=5)}
+    assert tell(home).get(("p",)) != "told"
+    ask = Laboratory({"p": {7: 0.03}})
+    change = only(judge(home, ask))
+    assert change.decision == Decision.TOLD
+    assert math.log1p(change.found.effect) < 0.055
+    assert 0 < len(ask.asked) <= RULES.most_rounds
+
+
+def test_luck_that_another_layout_does_not_have_is_silent_after_measuring_again() -> None:
+    ask = Laboratory()
+    judgement = judge({"p": chain([*QUIET, 0.028])}, ask)
+    assert judgement.changes == ()
+    assert judgement.undecided == frozenset()
+    assert 0 < len(ask.asked) <= RULES.most_rounds
+
+
+def test_what_would_be_told_is_looked_at_once_more() -> None:
+    ask = Laboratory({"p": {7: 0.3}})
+    only(judge({"p": chain([*QUIET, 0.3])}, ask))
+    assert len(ask.asked) == 1
+
+
+def test_controls_are_not_measured_again() -> None:
+    ask = Laboratory()
+    judge({"canary": chain([*QUIET, 0.035], is_control=True), "p": chain([*QUIET, 0.0])}, ask)
+    assert ask.asked == []
+
+
+def test_where_nothing_can_be_measured_the_judge_ends_and_leaves_it_undecided() -> None:
+    ask = Laboratory(most=0)
+    judgement = judge({"p": chain([*QUIET, 0.028])}, ask)
+    assert [change.decision for change in judgement.changes] in ([], [Decision.SUSPECTED])
+    assert judgement.undecided == {"p"}
+
+
+def test_no_series_is_measured_more_often_in_a_night_than_the_rules_allow() -> None:
+    ask = Laboratory({f"p{at:02}": {12: 0.02} for at in range(20)})
+    judge(draw_home(5), ask)
+    names = [name for name, _, _ in ask.asked]
+    assert all(names.count(name) <= RULES.most_rounds + 1 for name in set(names))
+
+
+def test_a_new_reference_is_joined_with_the_old_builds_by_measuring_again() -> None:
+    measured = [*(take(at, RELEASE, log) for at, log in enumerate(QUIET)), take(6, "b99", 0.0)]
+    evidence = series(measured)
+    apart = type(evidence)("cnn", evidence.pairs, {f"b{at}": at for at in range(7)}, "b6")
+    ask = Laboratory({"p": {6: 0.3}})
+    assert only(judge({"p": apart}, ask)).decision == Decision.TOLD
+    assert ask.asked
