@@ -20,6 +20,7 @@ from tvmdash.judge import Decision as Said
 from tvmdash.judge.home import interval, judge
 from tvmdash.judge.model import FoundStep, SeriesModel
 from tvmdash.judge.odds import log_factor
+from tvmdash.judge.two import SIGNS
 
 
 class AskPairs(Protocol):
@@ -201,7 +202,7 @@ def _read_row(table: Table, row: int, night: int, memory: Memory, open_of: Mappi
         places,
         tonight,
         code,
-        {"lower": 1, "higher": -1, "none": 0}[series.direction],
+        SIGNS[series.direction],
         is_of_device=device_of(series.labels) != CPU,
         has_returned=_has_returned(measured[-1].artifact, own[tonight], measured),
         steps=tuple(_known_steps(table, series.key, places, measured, memory, open_of)),

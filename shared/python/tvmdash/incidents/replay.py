@@ -107,7 +107,10 @@ def _explain_exact(name: str, value: Mapping[str, Any]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class KeptPairs:
-    """What a decision by pairs was made of, and the step that it found. factors: by night, as noise.factors."""
+    """What a decision by pairs was made of, and the step that it found. factors: by night, as noise.factors.
+
+    is_shared: many series decided it together.
+    """
 
     pairs: tuple[Pairs, ...]
     again: tuple[Pairs, ...]
@@ -123,6 +126,7 @@ class KeptPairs:
     shift: float
     error: float
     odds: float
+    is_shared: bool
 
     def model(self) -> SeriesModel:
         """The series as it was judged."""
@@ -140,6 +144,7 @@ def keep_pairs(model: SeriesModel, found: FoundStep, prior: float) -> dict[str, 
     kept = KeptPairs(
         measured, model.again, dict(each.places), each.tonight, dict(each.code), steps, noise.series[model.name],
         factors, noise.redrawn, prior, found.begin, found.shift, found.error, min(found.odds, RULES.most_odds),
+        is_shared=len(steps) < len(each.steps),
     )  # fmt: skip
     return structured.to_json(kept)
 
@@ -154,14 +159,12 @@ def _explain_paired(name: str, value: Mapping[str, Any], path: Path) -> Iterator
     if again is None or best is None:
         yield f"{name}: replayed: nothing joins the builds. NOT the same decision."
         return
-    of_group = not math.isclose(again.log, kept.shift, rel_tol=1e-6)
-    same = best.begin == kept.begin and (
-        of_group or math.isclose(min(best.odds, RULES.most_odds), kept.odds, rel_tol=1e-6)
-    )
+    same = best.begin == kept.begin and math.isclose(min(best.odds, RULES.most_odds), kept.odds, rel_tol=1e-6)
     low, high = interval(again)
     noise = kept.noise
     yield f"{name}:"
-    yield f"  Replayed from the stored inputs: {'the' if same or of_group else 'NOT the'} same decision."
+    if not kept.is_shared:
+        yield f"  Replayed from the stored inputs: {'the' if same else 'NOT the'} same decision."
     yield (
         f"  The builds from the step on differ from those before by {format_percent(math.expm1(again.log))}, 95 %: "
         f"{format_percent(low)} to {format_percent(high)}, by {model.count_pairs(kept.begin)} pairs of processes."
@@ -171,7 +174,7 @@ def _explain_paired(name: str, value: Mapping[str, Any], path: Path) -> Iterator
         f"{100 * math.sqrt(noise.code):.2g} % where their generated code lies elsewhere, by "
         f"{100 * math.sqrt(noise.library):.2g} % where TVM's libraries do."
     )
-    if of_group:
+    if kept.is_shared:
         yield (
             f"  Many series moved together at that build: with them it is {format_percent(math.expm1(kept.shift))}, "
             f"and the odds for a step are {format_odds(math.exp(min(kept.odds, 50.0)))}."

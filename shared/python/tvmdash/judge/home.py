@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tvmdash.judge.evidence import Ask, Evidence, KnownStep, Pairs
+from tvmdash.judge.evidence import Ask, Evidence, KnownStep
 from tvmdash.judge.model import FoundStep, SeriesModel, Shift
 from tvmdash.judge.noise import HomeNoise, learn
 from tvmdash.judge.odds import factors_of_sizes
@@ -351,6 +351,3 @@ def _find_common(rows: Mapping[str, Shift], begin: int, prior: float, share: flo
     spread = float((weights * (shifts[moved] - shift) ** 2).sum() / weights.sum()) / max(1, int(moved.sum()) - 1)
     error = max(1 / math.sqrt(weights.sum()), math.sqrt(spread)) + RULES.night_sd / 3
     return FoundStep(odds, shift, error, begin), [name for name, has in zip(rows, moved, strict=True) if has]
-
-
-__all__ = ["Change", "Decision", "Judgement", "Pairs", "Scope", "interval", "judge"]

@@ -84,7 +84,7 @@ def make_evidence(
 
 def make_pairs(logs: Sequence[float], night: int = 0) -> Pairs:
     """What one go measured of the two. logs: the natural logarithm of B / A, one for each pair of processes."""
-    std = statistics.stdev(logs) if len(logs) > 1 else math.nan
+    std = statistics.stdev(logs) if len(logs) > 1 else 0.0
     return Pairs(night, B, A, statistics.fmean(logs), std, len(logs))
 
 
