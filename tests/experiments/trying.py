@@ -101,28 +101,39 @@ def _code_in(text: str) -> str:
     return "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("#"))
 
 
+def code_state(experiment: str) -> str:
+    """What stands for all code of the experiment: it is another after whatever a measurement may see."""
+    state = hashlib.sha256()
+    for path in sorted((EXPERIMENTS / experiment).rglob("*")):
+        if path.suffix in {".py", ".json", ".c", ".S"} and "setup" not in path.parts:
+            text = path.read_text(encoding="utf-8")
+            state.update(f"{path.name}\0{_code_in(text) if path.suffix == '.py' else text}".encode())
+    return state.hexdigest()[:16]
+
+
+def state_of(kept: Path) -> str:
+    """The state that kept raw data are of: that of the code, a hyphen, and that of config and TVM."""
+    with tarfile.open(kept) as archive:
+        return archive.getnames()[0]
+
+
 class Kept:
     """The raw data that an experiment's run stage left once, of one state of its folder, its config and TVM.
 
-    Whoever changes an experiment has it measured by the tests, until the data are kept anew; --slow measures them all.
+    With another config or TVM it is measured; --slow measures them all. Data of other code are a red test: measuring all
+    of them on every run cost 50 CPU seconds, and nobody was told.
     """
 
     def __init__(self, tried: Tried) -> None:
         artifact = artifact_for_tests.find()
-        state = hashlib.sha256((artifact.version if artifact else "").encode())
-        state.update(json.dumps(tried.config, sort_keys=True).encode())
-        for path in sorted((EXPERIMENTS / tried.name).rglob("*")):
-            if path.suffix in {".py", ".json", ".c", ".S"} and "setup" not in path.parts:
-                text = path.read_text(encoding="utf-8")
-                state.update(f"{path.name}\0{_code_in(text) if path.suffix == '.py' else text}".encode())
-        self._raw, self._state = tried.root / "raw", state.hexdigest()[:16]
-        self._file = KEPT / f"{tried.name}.tar.xz"
+        rest = f"{artifact.version if artifact else ''}{json.dumps(tried.config, sort_keys=True)}".encode()
+        self._raw, self._file = tried.root / "raw", KEPT / f"{tried.name}.tar.xz"
+        self._state = f"{code_state(tried.name)}-{hashlib.sha256(rest).hexdigest()[:16]}"
 
     def is_current(self) -> bool:
         if THOROUGH or os.environ.get(UPDATE) or not self._file.exists():
             return False
-        with tarfile.open(self._file) as archive:
-            return archive.getnames()[0] == self._state
+        return state_of(self._file) == self._state
 
     def take(self) -> None:
         with tarfile.open(self._file) as archive:
