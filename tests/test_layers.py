@@ -28,7 +28,7 @@ FLOORS: dict[str, str] = {
     "secret_file": "errors",
     "github_api": "common errors http_util secret_file text",
     "stats": "errors",
-    "judge": "",
+    "judge": "stats",
     "detect": "errors structured",
     "networks": "errors",
     "convert": "errors",
@@ -45,7 +45,7 @@ FLOORS: dict[str, str] = {
     "home_secrets": "common config_util dashboard_info errors files redaction",
     "ledger": "common dashboard_info errors files structured",
     "verdict": "common dashboard_info detect errors ledger structured",
-    "contracts": "common dashboard_info detect errors machine records stats structured verdict",
+    "contracts": "common dashboard_info detect errors judge machine records structured verdict",
     "measure": "common config_util dashboard_info errors files stages stats",
     "records_exchange": "common dashboard_info errors machine records text",
     "trial_util": "measure",
@@ -58,7 +58,7 @@ FLOORS: dict[str, str] = {
     "incidents": "common contracts dashboard_info detect errors files judge records series structured text",
     "signoff": "common contracts dashboard_info detect devices errors files incidents judge machine records series"
     " stats structured text verdict",
-    "backfill": "common dashboard_info errors records series stats structured text verdict",
+    "backfill": "common dashboard_info errors judge records series stats structured text verdict",
     "slack_util": "common config_util dashboard_info errors files home_secrets http_util secret_file stages structured"
     " text verdict time_budget",
     "routes": "common config_util contracts dashboard_info errors failures files github_api home_secrets http_util"

@@ -51,7 +51,7 @@ def _list_facts(history: BackfillHistory) -> Iterator[tuple[str, str]]:
 def _format_verdict(history: BackfillHistory) -> Iterator[str]:
     yield from ["", "## What changed", ""]
     yield from words.format_verdict(history)
-    real = [step for step in history.steps() if step.found.real]
+    real = [step for step in history.steps() if step.found.is_told]
     if real:
         rows = [[escape(cell) for cell in words.format_step(step)] for step in real]
         yield from ["", *format_table(words.STEP_COLUMNS, rows, words=3)]

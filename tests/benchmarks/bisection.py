@@ -19,7 +19,7 @@ import numpy as np
 
 REPO = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(REPO / "shared" / "python")]
-from tvmdash.stats.bisection import Search, Step, ends_are_clear, least_measurements, make_step  # noqa: E402 - from the repository
+from tvmdash.judge.search import Search, Step, ends_are_clear, least_measurements, make_step  # noqa: E402 - from the repository
 
 COMMITS, SIZE = 200, math.log(1.05)
 BUILD_BIAS, DISTURBED, DISTURBANCE, BROKEN = 0.003, 0.03, 0.1, 0.05

@@ -48,7 +48,6 @@ _WARM = Warm(
         "dashboard.authoring.smoke",
         "dashboard.cli.main",
         "dashboard.investigate.bisect.bisect",
-        "dashboard.investigate.compare.compare",
         "dashboard.investigate.remeasure.remeasure",
         "dashboard.investigate.reproduce.reproduce",
         "dashboard.investigate.tries.tries",

@@ -24,7 +24,7 @@ from dashboard.cli.investigate.options import add_no_rebuild, count, make_reques
 from tvmdash import common
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.stats import comparison
+from tvmdash.judge import repeated
 
 if TYPE_CHECKING:
     from dashboard.investigate.receipt import Receipt
@@ -67,7 +67,7 @@ def _reproduce(arguments: argparse.Namespace) -> int:
     from tvmdash.contracts.reproduction import ReproductionResult
 
     signal.signal(signal.SIGTERM, interrupt)
-    request = make_request(arguments, least_rounds=comparison.LEAST_ROUNDS)
+    request = make_request(arguments, least_rounds=repeated.LEAST_ROUNDS)
     if not 0 < arguments.matters < 1000:
         raise DashboardError(f"--matters {arguments.matters:g}: must be a percentage above 0, e.g. 5.")
     home = Home(arguments.home)
@@ -83,11 +83,11 @@ def _reproduce(arguments: argparse.Namespace) -> int:
             drawn=drawn,
         )
     except DashboardError as error:
-        _leave(arguments.result, result_to_json(ReproductionResult(comparison.CANNOT_TELL, str(error), drawn)))
+        _leave(arguments.result, result_to_json(ReproductionResult(repeated.CANNOT_TELL, str(error), drawn)))
         raise
     _leave(arguments.result, done.to_json())
     print(f"{text.summarize(done)}\nAll values: {path}")
-    codes = {comparison.HOLDS: OK_CODE, comparison.DOES_NOT_HOLD: SOME_FAILED}
+    codes = {repeated.HOLDS: OK_CODE, repeated.DOES_NOT_HOLD: SOME_FAILED}
     return codes.get(done.verdict, CANNOT_TELL)
 
 

@@ -24,7 +24,7 @@ from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
 if TYPE_CHECKING:
-    from tvmdash.stats.bisection import Search
+    from tvmdash.judge.search import Search
 
 ERROR = 0.05
 _TRIES = 2
@@ -67,8 +67,6 @@ class _Bisection:
 
     def search(self) -> Bisection:
         """To the end, or to that of the budget."""
-        from tvmdash.stats.bisection import ends_are_clear
-
         try:
             for candidate in self._candidates_to_measure():
                 self._measure(candidate)
@@ -76,12 +74,17 @@ class _Bisection:
             if error.state is not RoundState.BUDGET:
                 raise
             _log.info("%s", error)
-            return self._result(BisectionState.OVER, self._model() if ends_are_clear(self._ends) else None)
+            return self._result(BisectionState.OVER, self._model() if self._is_step_known() else None)
         return self._conclude()
 
     @property
     def _ends(self) -> list[float]:
         return self._values(self.candidates[-1])
+
+    def _is_step_known(self) -> bool | None:
+        from tvmdash.judge.search import ends_are_clear
+
+        return ends_are_clear(self._ends)
 
     def _values(self, candidate: Candidate) -> list[float]:
         """ln(value / value of the good end) of each pair."""
@@ -89,16 +92,14 @@ class _Bisection:
 
     def _candidates_to_measure(self) -> Iterator[Candidate]:
         """The bad end until it is clear how far it is from the good one; where it is, what tells most, one by one."""
-        from tvmdash.stats.bisection import ends_are_clear
-
-        while (clear := ends_are_clear(self._ends)) is None:
+        while (clear := self._is_step_known()) is None:
             yield self.candidates[-1]
         while clear and (at := self._model().next()) is not None:
             yield self.candidates[at]
 
     def _model(self) -> Search:
         """The search with all that was measured until now, which also says how noisy that is."""
-        from tvmdash.stats.bisection import Search, make_step
+        from tvmdash.judge.search import Search, make_step
 
         inner = {at: self._values(candidate) for at, candidate in enumerate(self.candidates[1:-1], 1)}
         search = Search(len(self.candidates) - 1, make_step(self._ends, inner.values()), self.error)
@@ -155,9 +156,7 @@ class _Bisection:
         return known
 
     def _conclude(self) -> Bisection:
-        from tvmdash.stats.bisection import ends_are_clear
-
-        if not ends_are_clear(self._ends):
+        if not self._is_step_known():
             return self._result(BisectionState.NO_STEP, None)
         model = self._model()
         verdict = model.verdict()
@@ -185,7 +184,7 @@ class _Bisection:
         return empty if model is None else self._with_model(empty, model)
 
     def _with_model(self, empty: Bisection, model: Search) -> Bisection:
-        from tvmdash.stats.bisection import least_measurements
+        from tvmdash.judge.search import least_measurements
 
         verdict, (size, half) = model.verdict(), model.size()
         return replace(

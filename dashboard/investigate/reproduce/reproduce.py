@@ -30,7 +30,7 @@ from tvmdash import common
 from tvmdash.contracts.reproduction import Drawn
 from tvmdash.dashboard_info import Home, experiment_of
 from tvmdash.errors import DashboardError
-from tvmdash.stats.comparison import judge_repeated
+from tvmdash.judge.repeated import judge_repeated
 
 _log = logging.getLogger("reproduce")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dashboard.investigate.reproduce.result import Reproduction
 from dashboard.investigate.reproduce.verdict import Line
-from tvmdash.stats.comparison import CANNOT_TELL, DOES_NOT_HOLD, HOLDS
+from tvmdash.judge.repeated import CANNOT_TELL, DOES_NOT_HOLD, HOLDS
 from tvmdash.text import elide, format_duration, format_percent, format_quantity
 
 

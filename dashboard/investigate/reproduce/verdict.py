@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dashboard.investigate.series_selection import WantedSeries
-from tvmdash.stats.comparison import CANNOT_TELL, DOES_NOT_HOLD, HOLDS, Repeated
+from tvmdash.judge.repeated import CANNOT_TELL, DOES_NOT_HOLD, HOLDS, Repeated
 
 MATTERS = 0.05
 """A change of a time that matters, as a fraction, where nobody says another."""

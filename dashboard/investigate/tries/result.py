@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dashboard.investigate.points import Point, point_of
-from dashboard.investigate.rounds import MeasuredRun
+from dashboard.investigate.rounds import MeasuredRun, RoundOutcome
 from tvmdash import common, structured
 from tvmdash.contracts.tries import SCHEMA_VERSION, PooledChange, RunOfPairs, TriedNumber, TriedSeries, Try
 from tvmdash.dashboard_info import Home
@@ -17,31 +17,38 @@ from tvmdash.devices import CPU, device_of
 from tvmdash.judge import two
 from tvmdash.judge.evidence import Evidence, Pairs
 from tvmdash.records import PointValue
-from tvmdash.records.metrics import RATIOS
+from tvmdash.records.metrics import MAY_BE_EXACT, RATIOS
 from tvmdash.series import naming
 from tvmdash.tries import files
 
 _Named = TypeVar("_Named", TriedSeries, TriedNumber)
 
 
-def add_run(result: Try, experiment: str, run: MeasuredRun, took_s: float) -> Try:
-    """The result with one more run of the experiment, judged."""
+def add(result: Try, outcome: RoundOutcome) -> Try:
+    """The result with one more run of an experiment, in turn or first on one and then on the other TVM, judged."""
+    name, values = outcome.round.experiment, outcome.runs[-1].values
     series = {item.id: item for item in result.series}
-    for found in _list_ratios(run.values):
-        before = series.get(found.id, found)
-        series[found.id] = replace(before, runs=(*before.runs, *found.runs)) if before is not found else found
     numbers = {item.id: item for item in result.numbers}
-    for number in _list_numbers(run.values):
-        numbers[number.id] = _merge(numbers.get(number.id), number)
-    alone = _list_alone(run.values, series)
+    on_both = list(_list_in_turn(values)) if len(outcome.runs) == 1 else list(_list_in_rounds(*outcome.runs))
+    for found in (*_list_ratios(values), *on_both):
+        if isinstance(found, TriedNumber):
+            numbers[found.id] = _merge(numbers.get(found.id), found)
+            continue
+        before = series.get(found.id)
+        series[found.id] = (
+            replace(before, runs=(*before.runs, *found.runs), rounds=(*before.rounds, *found.rounds))
+            if before
+            else found
+        )
+    alone = _list_alone(values, series)
     return _judge(
         replace(
             result,
-            runs={**result.runs, experiment: result.runs.get(experiment, 0) + 1},
+            runs={**result.runs, name: result.runs.get(name, 0) + 1},
             series=tuple(series.values()),
             numbers=tuple(numbers.values()),
-            alone=(*result.alone, *(name for name in alone if name not in result.alone)),
-            measured_s=round(result.measured_s + took_s, 3),
+            alone=(*result.alone, *(item for item in alone if item not in result.alone)),
+            measured_s=round(result.measured_s + outcome.elapsed_s, 3),
         )
     )
 
@@ -57,15 +64,33 @@ def _list_ratios(values: Iterable[PointValue]) -> Iterator[TriedSeries]:
             )
 
 
-def _list_numbers(values: Iterable[PointValue]) -> Iterator[TriedNumber]:
-    """The numbers without noise that are known of both TVMs."""
+def _list_in_turn(values: Iterable[PointValue]) -> Iterator[TriedSeries | TriedNumber]:
+    """What else a run in turn says of both TVMs, where there is no ratio of pairs of it."""
     for value in values:
-        if value.kind == "exact" and value.reference is not None:
-            key = value.key
-            yield TriedNumber(
-                key.id, key.experiment, key.metric, key.labels, value.reference, value.value,
-                unit=value.unit, direction=value.direction, title=value.title, varies=value.alike == 0,
-            )  # fmt: skip
+        if value.reference is not None and value.key.metric not in RATIOS.values():
+            yield _make_both(value, value.reference)
+
+
+def _list_in_rounds(base: MeasuredRun, candidate: MeasuredRun) -> Iterator[TriedSeries | TriedNumber]:
+    """All that two runs after one another say of both TVMs."""
+    values = {value.key.id: value for value in base.values}
+    for value in candidate.values:
+        if value.key.id in values and value.kind != "ratio":
+            yield _make_both(value, values[value.key.id].value)
+
+
+def _make_both(value: PointValue, base: float) -> TriedSeries | TriedNumber:
+    key = value.key
+    if value.kind in MAY_BE_EXACT:
+        return TriedNumber(
+            key.id, key.experiment, key.metric, key.labels, base, value.value,
+            unit=value.unit, direction=value.direction, title=value.title,
+            varies=value.alike == 0, kind=value.kind, tolerance=value.tolerance,
+        )  # fmt: skip
+    return TriedSeries(
+        key.id, key.experiment, key.metric, key.labels, value.direction, value.title,
+        unit=value.unit, rounds=((base, value.value),),
+    )  # fmt: skip
 
 
 def _merge(before: TriedNumber | None, now: TriedNumber) -> TriedNumber:
@@ -91,16 +116,22 @@ def _judge(result: Try) -> Try:
 def judge_series(series: Sequence[TriedSeries]) -> list[PooledChange | None]:
     """The change of each, all considered."""
     found = two.compare({item.id: _make_evidence(item) for item in series})
+    found |= two.compare_rounds({item.id: _make_rounds(item) for item in series if item.rounds and item.has_ratio})
     return [_make_change(found[item.id]) if item.id in found else None for item in series]
 
 
 def _make_evidence(item: TriedSeries) -> Evidence:
     """Each run as a night of its own."""
     pairs = [
-        Pairs(at, two.B, two.A, run.log, run.std if run.pairs > 1 else math.nan, run.pairs)
+        Pairs(at, two.B, two.A, run.log, run.std if run.pairs > 1 else 0.0, run.pairs)
         for at, run in enumerate(item.runs)
     ]
     return two.make_evidence(item.experiment, pairs, item.direction, is_of_device=device_of(item.labels) != CPU)
+
+
+def _make_rounds(item: TriedSeries) -> two.RoundSeries:
+    logs = {str(at): math.log(candidate / base) for at, (base, candidate) in enumerate(item.rounds)}
+    return two.RoundSeries(item.experiment, logs, item.direction)
 
 
 def _make_change(found: two.Difference) -> PooledChange | None:
@@ -119,9 +150,16 @@ def _name(items: Sequence[_Named]) -> tuple[_Named, ...]:
     return tuple(replace(item, name=name) for item, name in zip(items, naming.names(items), strict=True))
 
 
-def list_wanted(result: Try, experiment: str) -> list[TriedSeries]:
-    """The series of the experiment whose intervals are still too wide."""
-    return [item for item in result.series if item.experiment == experiment and not item.is_known(result.until)]
+def list_wanted(result: Try, experiment: str, rounds: int = 0) -> list[TriedSeries]:
+    """The series of the experiment that were not measured `rounds` times or, without it, whose intervals are wide.
+
+    Where pairs of processes measure some, the others get what rounds these need.
+    """
+    own = [item for item in result.series if item.experiment == experiment and item.has_ratio]
+    own = [item for item in own if item.runs] or own
+    if rounds:
+        return [item for item in own if item.pairs < rounds]
+    return [item for item in own if not item.is_known(result.until)]
 
 
 def list_points(series: Iterable[TriedSeries]) -> tuple[Point, ...]:

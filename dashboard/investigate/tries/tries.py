@@ -1,6 +1,7 @@
-"""`try`: a TVM measured in turn with another, run after run, until every interval is narrow or the time is over.
+"""`try` and `compare`: two TVMs measured, run after run, until every interval is narrow or the time is over.
 
-Between two runs the home is free, so that nights pass. Nothing is published among the home's data.
+What supports it is measured in turn by pairs of processes, all else first on one and then on the other. Between two
+runs the home is free, so that nights pass. Nothing is published among the home's data.
 """
 
 from __future__ import annotations
@@ -29,26 +30,23 @@ from tvmdash.errors import DashboardError
 from tvmdash.machine import hardware
 from tvmdash.tries import files
 
+ROUNDS = 10
+"""So often an experiment is measured that cannot be measured in turn, where nobody says how often."""
 _POLL_S = 2.0
-_WHY_ALONE = {
-    Alone.NO_TVM: "needs no TVM",
-    Alone.OWN_TVM: "its config asks for a TVM of its own",
-    Alone.NOT_PAIRED: 'its config says "paired": false',
-    Alone.UNDECLARED: "does not declare beside_reference",
-}
+_SAYS_NOTHING = {Alone.NO_TVM: "needs no TVM", Alone.OWN_TVM: "its config asks for a TVM of its own"}
 _log = logging.getLogger("try")
 
 
-def try_tvm(home: Home, request: TryRequest, *, code: CodeFolders) -> tuple[Try, Path]:
+def try_tvm(home: Home, request: TryRequest, *, code: CodeFolders, isolates: bool = True) -> tuple[Try, Path]:
     """Measure now what is asked for, after whatever else is being tried in the home; the result and its file.
 
-    DashboardError where a TVM cannot be had or no experiment can be measured in turn.
+    isolates: see `MeasuringRequest`. DashboardError where a TVM cannot be had or no experiment runs on one.
     """
     with turn.take_turn(home), turn.claim(home, request, files.begin_now(home, request)) as claim:
-        return measure(home, claim, code=code)
+        return measure(home, claim, code=code, isolates=isolates)
 
 
-def measure(home: Home, claim: Claim, *, code: CodeFolders) -> tuple[Try, Path]:
+def measure(home: Home, claim: Claim, *, code: CodeFolders, isolates: bool = True) -> tuple[Try, Path]:
     """Measure the candidate against its base or, where none is named, against what suits it; the result and its file.
 
     The budget counts measuring alone, neither builds nor waiting. What an earlier call measured of the same two TVMs,
@@ -57,19 +55,22 @@ def measure(home: Home, claim: Claim, *, code: CodeFolders) -> tuple[Try, Path]:
     """
     asked = claim.request
     request = MeasuringRequest(
-        asked.experiments, budget_s=asked.budget_s, rebuild=asked.rebuild, seed=asked.seed, isolates=True
+        asked.experiments, budget_s=asked.budget_s, rebuild=asked.rebuild, seed=asked.seed, isolates=isolates
     )
     with contextlib.ExitStack() as leases:
         with _open_turn(home, request, code) as session:
-            names, left_out = _choose_experiments(session, request)
+            alone, left_out = _choose_experiments(session, request)
             candidate, base = _find_tvms(session, claim, leases)
             session.receive(candidate.artifact, base.artifact)
-            result, path = _begin(session, candidate, base, names, claim)
+            result, path = _begin(session, candidate, base, list(alone), claim)
             result = replace(result, until=asked.until, left_out=left_out)
             files.note_try(home, claim.id, result.stamp)
         used_s = result.measured_s - result.requests[claim.id].measured_s
         request = replace(request, budget_s=max(0.0, asked.budget_s - used_s))
-        done = _Trying(home, request, code, candidate.artifact, base.artifact, path, result).measure()
+        in_turn = frozenset(name for name, why in alone.items() if why is None)
+        done = _Trying(
+            home, request, code, candidate.artifact, base.artifact, path, result, in_turn, asked.rounds
+        ).measure()
     return done, path
 
 
@@ -132,20 +133,22 @@ def _counts(old: Try, new: Try, claim: Claim) -> bool:
     return is_same and (not claim.request.fresh or old.stamp == claim.request.goes_on)
 
 
-def _choose_experiments(session: MeasuringSession, request: MeasuringRequest) -> tuple[list[str], dict[str, str]]:
-    """Those that can be measured in turn, and why each other cannot; DashboardError where none is left."""
+def _choose_experiments(
+    session: MeasuringSession, request: MeasuringRequest
+) -> tuple[dict[str, Alone | None], dict[str, str]]:
+    """Those that say something of a TVM, with why one cannot be measured in turn, and why the others do not."""
     jobs = {job.name: job for job in session.workspace.plan.experiments}
     alone = {name: jobs[name].alone for name in session.workspace.select_experiments(request.experiments)}
-    left_out = {name: _WHY_ALONE[why] for name, why in alone.items() if why}
-    names = [name for name in alone if name not in left_out]
-    if not names:
-        reasons = "; ".join(f"{name} {why}" for name, why in left_out.items())
-        raise DashboardError(f"No experiment supports measuring in turn: {reasons}. Use `compare` instead.")
-    return names, left_out
+    left_out = {name: _SAYS_NOTHING[why] for name, why in alone.items() if why in _SAYS_NOTHING}
+    if len(left_out) == len(alone):
+        raise DashboardError(f"Nothing to measure: {'; '.join(f'{name} {why}' for name, why in left_out.items())}.")
+    return {name: why for name, why in alone.items() if name not in left_out}, left_out
 
 
 @dataclass
 class _Trying:
+    """A try at work. in_turn: experiments that pairs of processes measure. rounds: as in `TryRequest`."""
+
     home: Home
     request: MeasuringRequest
     code: CodeFolders
@@ -153,6 +156,8 @@ class _Trying:
     base: Artifact
     path: Path
     result: Try
+    in_turn: frozenset[str]
+    rounds: int
     _used_s: float = 0.0
     _took_s: dict[str, float] = field(default_factory=dict)
     _lost: set[str] = field(default_factory=set)
@@ -189,10 +194,14 @@ class _Trying:
     def _wants(self, name: str) -> bool:
         if name in self.result.errors:
             return False
-        return not self.result.runs.get(name) or bool(self._list_wanted(name))
+        runs = self.result.runs.get(name, 0)
+        if name not in self.in_turn and runs >= (self.rounds or ROUNDS):
+            return False
+        return runs < (1 if name in self.in_turn else 2) or bool(self._list_wanted(name))
 
     def _list_wanted(self, name: str) -> Sequence[str]:
-        return [item.id for item in results.list_wanted(self.result, name) if item.id not in self._lost]
+        wanted = results.list_wanted(self.result, name, self.rounds)
+        return [item.id for item in wanted if item.id not in self._lost]
 
     def _run(self, name: str) -> RoundOutcome | None:
         """One run of the experiment, of the points that are not known well enough; None where the time is over."""
@@ -205,7 +214,11 @@ class _Trying:
         seed = None if self.request.seed is None else self.request.seed + number
         with _open_turn(self.home, replace(self.request, budget_s=left_s, seed=seed), self.code) as session:
             session.budget.restart()
-            outcome = session.measure(Round(name, (self.candidate,), points, number, beside=self.base))
+            if name in self.in_turn:
+                asked = Round(name, (self.candidate,), points, number, beside=self.base)
+            else:
+                asked = Round(name, (self.base, self.candidate), points, self.result.runs.get(name, 0))
+            outcome = session.measure(asked)
             if outcome.is_measured and session.runner.fingerprint(name) != self.result.experiments[name]:
                 text = "its code or config changed meanwhile; run the same command again to start over"
                 outcome = replace(outcome, state=RoundState.FAILED, error=text)
@@ -216,13 +229,16 @@ class _Trying:
     def _count(self, outcome: RoundOutcome) -> None:
         name = outcome.round.experiment
         if not outcome.is_measured:
-            return self._give_up(name, outcome.error)
-        before = {item.id: len(item.runs) for item in self.result.series}
+            side = self.candidate if outcome.round.tvms[outcome.at] is self.candidate else self.base
+            which = f"on TVM {side.version}: " if len(outcome.round.tvms) > 1 else ""
+            return self._give_up(name, which + outcome.error)
+        before = {item.id: item.pairs for item in self.result.series}
         wanted = set(self._list_wanted(name))
-        self.result = results.add_run(self.result, name, outcome.runs[0], outcome.elapsed_s)
-        after = {item.id: len(item.runs) for item in self.result.series if item.experiment == name}
-        if not after:
-            return self._give_up(name, "no value was measured in turn with the base")
+        self.result = results.add(self.result, outcome)
+        after = {item.id: item.pairs for item in self.result.series}
+        measured = {item.experiment for item in self.result.series} | {item.experiment for item in self.result.numbers}
+        if name not in measured:
+            return self._give_up(name, "no value was measured on both")
         self._lost |= {item for item in wanted if after[item] == before[item]}
         _log.info("%s: run %d, %s", name, self.result.runs[name], self._describe_progress(name))
         return None
@@ -232,6 +248,8 @@ class _Trying:
         self.result = replace(self.result, errors={**self.result.errors, name: why})
 
     def _describe_progress(self, name: str) -> str:
+        if self.rounds:
+            return f"{len(self._list_wanted(name))} series remaining"
         wide = [item for item in results.list_wanted(self.result, name) if item.id not in self._lost]
         widest = max((item.change.within if item.change else math.inf for item in wide), default=0.0)
         return f"{len(wide)} series remaining, the widest ±{100 * widest:.2g} %" if wide else "known well enough"

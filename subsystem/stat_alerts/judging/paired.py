@@ -15,9 +15,9 @@ from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.detect.series import Decision, Measured, SeriesState
 from tvmdash.devices import CPU, device_of
 from tvmdash.incidents.ledger import CHANGE, Ledger
-from tvmdash.judge import RULES, Change, Evidence, Judgement, KnownStep, Pairs
-from tvmdash.judge import Decision as Said
-from tvmdash.judge.home import interval, judge
+from tvmdash.judge import RULES, Evidence, KnownStep, Pairs
+from tvmdash.judge.home import Change, Judgement, interval, judge
+from tvmdash.judge.home import Decision as Said
 from tvmdash.judge.model import FoundStep, SeriesModel
 from tvmdash.judge.odds import log_factor
 from tvmdash.judge.two import SIGNS

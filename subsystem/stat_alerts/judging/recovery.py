@@ -17,7 +17,7 @@ from tvmdash.detect.series import SeriesState
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.events import Moved, Recovered
 from tvmdash.incidents.ledger import CHANGE, DETECTOR, Event, Incident, Ledger, iso_of
-from tvmdash.judge import Decision
+from tvmdash.judge.home import Decision
 
 BACK_NIGHTS, LEAST_BACK = 5, 4
 BACK = 0.4

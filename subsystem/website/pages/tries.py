@@ -149,7 +149,7 @@ def _list_facts(done: Try) -> Iterator[tuple[str, str]]:
     yield "Candidate", _describe_tvm(done.candidate)
     yield "Base", _describe_tvm(done.base)
     yield "Machine", done.machine
-    yield "Measured", f"{words.count_runs(sum(done.runs.values()))}, {format_duration(done.measured_s)}"
+    yield "Measured", f"{words.format_counts(done)}, in {format_duration(done.measured_s)}"
     yield "Intervals", f"within ±{100 * done.until:g} % where it was long enough"
     yield "Experiments", ", ".join(done.experiments)
     for asked in done.requests.values():
@@ -168,7 +168,7 @@ def _describe_asked(asked: Asked) -> str:
 def _describe_series(item: TriedSeries) -> SeriesRow:
     change = item.change
     if change is None:
-        return SeriesRow(item.name, "", "", "", "", sum(run.pairs for run in item.runs))
+        return SeriesRow(item.name, "", "", "", "", item.pairs)
     return SeriesRow(
         item.name,
         way(is_worse(change.effect, item.direction)) if change.real else "",

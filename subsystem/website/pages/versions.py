@@ -17,8 +17,8 @@ from views.context import SiteContext
 from tvmdash.backfill import history as version_history
 from tvmdash.backfill import history_text as words
 from tvmdash.backfill.history import BackfillCourse, BackfillHistory, BackfillStep
+from tvmdash.judge.two import Difference
 from tvmdash.records.metrics import is_worse, way
-from tvmdash.stats.comparison import ComparedDifference
 from tvmdash.text import elide
 
 PAGE = "versions.html"
@@ -62,7 +62,7 @@ class MeasuredVersion:
 
 @dataclass(frozen=True)
 class StepRow:
-    """A real step: its cells in words, whether it is for the worse, and the row of its series."""
+    """A told step: its cells in words, whether it is for the worse, and the row of its series."""
 
     anchor: str
     state: str
@@ -109,7 +109,7 @@ def _made_from(context: SiteContext, titles: Sequence[tuple[str, str, str]]) -> 
 
 def _values(history: BackfillHistory, titles: Mapping[str, tuple[str, str]]) -> dict[str, object]:
     anchors = {id(course): f"series-{number}" for number, course in enumerate(history.courses, 1)}
-    real = [step for step in history.steps() if step.found.real]
+    real = [step for step in history.steps() if step.found.is_told]
     tvms = [_version(history, name) for name in history.versions]
     shown = [tvm for tvm in tvms if tvm.name in _columns(history)]
     return {
@@ -149,7 +149,7 @@ def _step(step: BackfillStep, anchor: str) -> StepRow:
     return StepRow(anchor, _state(step.course, step.found), tuple(words.format_step(step)))
 
 
-def _state(course: BackfillCourse, difference: ComparedDifference) -> str:
+def _state(course: BackfillCourse, difference: Difference) -> str:
     return way(is_worse(difference.effect, course.series.direction))
 
 
@@ -196,8 +196,8 @@ def _experiment(
 def _row(history: BackfillHistory, course: BackfillCourse, places: Sequence[float], anchor: str) -> CourseRow:
     values = {version: _value(course, version) for version in history.versions}
     whole, reach = words.split_whole(course)
-    named = any(step is not None and step.real for step in course.steps)
-    sure = course.whole is not None and not course.whole.low <= 0 <= course.whole.high
+    named = any(step is not None and step.is_told for step in course.steps)
+    sure = course.whole is not None and not course.whole.bounds[0] <= 0 <= course.whole.bounds[1]
     return CourseRow(
         anchor,
         course.short_name,
@@ -228,7 +228,7 @@ def _picture(
             spots.append(Spot(position))
             continue
         shown = f"{elide(value.version, _NAME)}: {value.value}" + (f" ({value.reach})" if value.reach else "")
-        moved = _state(course, step) if step is not None and step.real else ""
+        moved = _state(course, step) if step is not None and step.is_told else ""
         spots.append(Spot(position, level.value, level.low, level.high, shown, moved))
     known = [value for value in values if value.value]
     if not known:

@@ -14,7 +14,8 @@ import numpy as np
 
 from tests.benchmarks.worlds.evidence import Measure, SeriesEvidence, Told, Verdict
 from tests.benchmarks.worlds.evidence import Pairs as Measured
-from tvmdash.judge import Change, Decision, Evidence, Judgement, KnownStep, Pairs, judge
+from tvmdash.judge import Evidence, KnownStep, Pairs
+from tvmdash.judge.home import Change, Decision, Judgement, judge
 
 _WORDS = {
     Decision.TOLD: "told", Decision.BETTER: "better", Decision.FIXED: "fixed", Decision.SUSPECTED: "suspect",

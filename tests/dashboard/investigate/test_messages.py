@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dashboard.artifacts.artifact import Artifact
 from dashboard.investigate.bisect import text as bisect_text
-from dashboard.investigate.compare import text as compare_text
-from dashboard.investigate.compare.result import Compared, Comparison, Side
 from dashboard.investigate.reproduce import text as reproduce_text
 from dashboard.investigate.reproduce.result import Reproduction
 from dashboard.investigate.reproduce.verdict import Conditions, Line, judge
-from dashboard.investigate.rounds import MeasuredRun
+from dashboard.investigate.rounds import MeasuredRun, Round, RoundOutcome, RoundState
 from dashboard.investigate.series_selection import WantedSeries
-from dashboard.investigate.tries.result import add_run
+from dashboard.investigate.tries import result as results
 from tests.golden_files import Golden
 from tvmdash.contracts.bisection import Bisection, BisectionState, Suspect
 from tvmdash.contracts.reproduction import Drawn
@@ -32,62 +30,51 @@ from tvmdash.contracts.signoff import (
     SignoffWaiver,
 )
 from tvmdash.contracts.tries import TriedTvm, Try, TryState
+from tvmdash.judge.repeated import Repeated
 from tvmdash.records import PointValue, SeriesKey
 from tvmdash.records.metrics import Kind
 from tvmdash.signoff import text as signoff_text
-from tvmdash.stats.comparison import Repeated
 from tvmdash.tries import text as try_text
 
 STAMP = "20261121T000000Z"
-MACHINE = {"host": "h", "hw_model": "m"}
 
 
 def wanted(at: int, unit: str = "ms", metric: str = "run_time", kind: Kind = "time") -> WantedSeries:
     return WantedSeries(f"id{at}", "e", metric, unit, {"workload": f"net.{at}"}, "lower", kind)
 
 
-def compared(*series: Compared, same: bool = False, rounds: int = 18, **changes: Any) -> Comparison:
-    a = Side("pypi:0.27.0", {"version": "0.27.0", "commit": None, "key": "a"})
-    b = Side("git:main", {"version": "0.28.dev0", "commit": "c" * 40, "key": "b"}, "from before the reload")
-    done = Comparison(STAMP, a, a if same else b, 1, MACHINE, {}, **changes)
-    done.rounds = {"e": rounds}
-    done.series = {one.series.id: one for one in series}
-    done.judge()
-    return done
-
-
 STILL = [(1.0, 1.001), (1.001, 1.0), (1.0, 1.0), (1.0, 1.001), (1.001, 1.0), (1.0, 1.001)] * 3
 SLOWER = [(1.0, 1.081), (1.001, 1.08), (1.0, 1.08), (1.0, 1.081), (1.001, 1.08), (1.0, 1.081)] * 3
-WILD = [(1.0, 3.0), (3.0, 1.0), (1.0, 2.0), (2.0, 1.0)]
+WILD = [(1.0, 3.0), (3.0, 1.0), (1.0, 2.0), (2.0, 1.0), (1.0, 2.0)]
+NEW = Artifact("new", "wheel", "0.28.dev0", None, Path(), (), (), {}, {}, {})
+OLD = replace(NEW, key="old", version="0.26.0")
 
 
-def comparisons() -> Iterator[tuple[str, Comparison]]:
-    size = wanted(4, "bytes", "code_size", "exact")
-    rate = wanted(5, "1/s", "rate", "rate")
-    yield (
-        "something differs",
-        compared(
-            Compared(wanted(1), SLOWER),
-            Compared(wanted(2), [(b, a) for a, b in SLOWER]),
-            Compared(size, [(100.0, 104.0)] * 18),
-            Compared(replace(rate, direction="higher"), SLOWER),
-            Compared(wanted(3), STILL),
-        ),
+def compared(series: Mapping[str, Sequence[tuple[float, float]]], **changes: Any) -> Try:
+    """A try whose experiment was measured first on one and then on the other; by metric, or workload, (A, B)."""
+    result = tried(**changes)
+    for at in range(max(map(len, series.values()), default=0)):
+        values = {name: each[at] for name, each in series.items() if at < len(each)}
+        runs = (MeasuredRun(OLD, {}, _points(values, 0)), MeasuredRun(NEW, {}, _points(values, 1)))
+        result = results.add(result, RoundOutcome(Round("e", (OLD, NEW)), RoundState.MEASURED, runs, elapsed_s=1.0))
+    return result
+
+
+def _points(values: Mapping[str, tuple[float, float]], side: int) -> tuple[PointValue, ...]:
+    return tuple(
+        replace(point("code_size", both[side], kind="exact"), unit="bytes")
+        if name == "size"
+        else replace(point("run_time", both[side]), key=SeriesKey("e", "run_time", {"workload": f"net.{name}"}))
+        for name, both in values.items()
     )
-    yield "one build, few rounds", compared(Compared(wanted(1), STILL[:4]), same=True, rounds=4)
-    yield (
-        "times, sizes and others, one of them wild",
-        compared(
-            *(Compared(wanted(at), STILL[:4]) for at in range(3)),
-            Compared(wanted(3, metric="compile_time"), WILD),
-            *(Compared(wanted(at, "bytes", "code_size"), [(100.0, 100.0)] * 4) for at in (4, 5)),
-            Compared(wanted(6, "", "value", "number"), [(10.0, 11.0), (11.0, 10.0), (10.0, 10.0)]),
-            Compared(wanted(7), [(0.0, 1.0)] * 3),
-        ),
-    )
-    yield "the budget was over", compared(Compared(wanted(1), SLOWER[:3]), over=["e"], rounds=3)
-    broken = compared(rounds=0, errors={"e": "on B, TVM 0.28.0: run: run.sh exited with code 3."})
-    yield "a build crashed", broken
+
+
+def comparisons() -> Iterator[tuple[str, Try]]:
+    faster = [(b, a) for a, b in SLOWER]
+    yield "something differs", compared({"1": SLOWER, "2": faster, "size": [(100.0, 104.0)] * 18, "3": STILL})
+    yield "few rounds", compared({"1": STILL[:4], "size": [(100.0, 100.0)] * 4})
+    yield "one is wild", compared({**{str(at): STILL[:5] for at in range(4)}, "wild": WILD, "zero": [(0.0, 1.0)] * 5})
+    yield "a build crashed", compared({}, errors={"e": "on TVM 0.28.0: run: run.sh exited with code 3."})
 
 
 GOOD, BAD = Suspect("0.10.0"), Suspect("0.22.0")
@@ -168,9 +155,9 @@ def tried(*runs: tuple[PointValue, ...], **changes: Any) -> Try:
     candidate = TriedTvm("git:main", "new", "0.28.dev0", "c" * 40)
     base = TriedTvm("pypi:0.26.0", "old", "0.26.0", note="the TVM of 20261120T000000Z")
     result = Try(STAMP, TryState.DONE, candidate, base, 0.01, "vm (AMD)", {"e": "f"})
-    artifact = Artifact("new", "wheel", "0.28.dev0", None, Path(), (), (), {}, {}, {})
     for values in runs:
-        result = add_run(result, "e", MeasuredRun(artifact, {}, values), 1.0)
+        run = MeasuredRun(NEW, {}, values)
+        result = results.add(result, RoundOutcome(Round("e", (NEW,)), RoundState.MEASURED, (run,), elapsed_s=1.0))
     return replace(result, **changes)
 
 
@@ -243,8 +230,7 @@ def signoffs() -> Iterator[tuple[str, str]]:
 
 def messages() -> Iterator[tuple[str, str]]:
     for name, done in comparisons():
-        yield f"compare: {name}", compare_text.format_table(done, every=name.startswith("one build"))
-    yield "compare: as Markdown", compare_text.format_markdown(dict(comparisons())["something differs"])
+        yield f"compare: {name}", try_text.format_table(done, every=True)
     for name, answer in BISECTIONS.items():
         yield f"bisect: {name}", bisect_text.summarize(answer)
     yield from ((f"reproduce: {name}", text) for name, text in reproductions())

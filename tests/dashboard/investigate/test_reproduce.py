@@ -22,8 +22,8 @@ from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, make_lab_for_tr
 from tvmdash import records_exchange
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.judge.repeated import CANNOT_TELL, DOES_NOT_HOLD, HOLDS, judge_repeated
 from tvmdash.machine import hardware
-from tvmdash.stats.comparison import CANNOT_TELL, DOES_NOT_HOLD, HOLDS, judge_repeated
 
 
 @pytest.fixture(scope="module")

@@ -17,10 +17,11 @@ from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import LockDeadline
 from dashboard.cli.arguments import CANNOT_TELL, OK_CODE, TVM_WORSE
 from dashboard.cli.investigate.try_tvm import choose_code
-from dashboard.investigate.rounds import MeasuredRun
+from dashboard.investigate.rounds import MeasuredRun, Round, RoundOutcome, RoundState
+from dashboard.investigate.tries import result as results
 from dashboard.investigate.tries.base import find_base_commit
 from dashboard.investigate.tries.judging import Worse, judge
-from dashboard.investigate.tries.result import add_run
+from dashboard.investigate.tries.tries import ROUNDS
 from dashboard.night import lock
 from dashboard.plan.artifact_names import ArtifactFinder
 from dashboard.plan.home_config import read_home_config
@@ -157,15 +158,19 @@ def test_it_waits_while_a_night_holds_the_home(lab: Lab) -> None:
     assert process.returncode == 130
 
 
-def test_what_cannot_be_measured_in_turn_is_left_out_and_named(lab: Lab) -> None:
+def test_what_cannot_be_measured_in_turn_is_measured_by_whole_runs_and_what_needs_no_tvm_is_named(lab: Lab) -> None:
     lab.home.experiment("other")
-    done = try_tvm(lab, *AGAINST, "--until", "2%", "--fail-over", "20%")
+    homes.write(lab.home.experiment("canary") / "fields.json", {"needs_tvm": False})
+    done = try_tvm(lab, *AGAINST, "--until", "2%")
     assert done.code == 0, done.output
-    assert list(kept(lab)[0]["left_out"]) == ["other"]
-    assert "other (does not declare" in done.output
-    alone = try_tvm(lab, *AGAINST, "--experiments", "other")
+    assert kept(lab)[0]["left_out"] == {"canary": "needs no TVM"}
+    assert "canary (needs no TVM)" in done.output
+    rounds = [item["rounds"] for item in kept(lab)[0]["series"] if item["experiment"] == "other"]
+    assert rounds
+    assert {len(each) for each in rounds} <= set(range(2, ROUNDS + 1))
+    alone = try_tvm(lab, *AGAINST, "--experiments", "canary")
     assert alone.code == 2
-    assert "Use `compare`" in alone.output
+    assert "Nothing to measure: canary needs no TVM" in alone.output
 
 
 def test_runs_of_a_config_that_was_changed_meanwhile_are_not_mixed_with_those_before(lab: Lab) -> None:
@@ -273,7 +278,8 @@ def result_of(*runs: tuple[PointValue, ...]) -> Try:
     result = Try("20261121T000000Z", TryState.DONE, *sides, 0.01, "vm (AMD)", {"e": "f"})
     artifact = Artifact("new", "wheel", "0.27.0", None, Path(), (), (), {}, {}, {})
     for values in runs:
-        result = add_run(result, "e", MeasuredRun(artifact, {}, values), 1.0)
+        run = MeasuredRun(artifact, {}, values)
+        result = results.add(result, RoundOutcome(Round("e", (artifact,)), RoundState.MEASURED, (run,), elapsed_s=1.0))
     return result
 
 

@@ -332,8 +332,8 @@ def test_a_receipt_of_a_variant_is_repeated_on_its_tvm_also_where_the_home_names
 
 
 def test_compare_takes_an_experiment_once(lab: labs.Lab) -> None:
-    done = lab.home.run(RELEASE, "pypi:0.27.0", "--rounds", "3", "--no-rebuild-tvm", verb="compare")
-    assert len(lab.runs()) == 6, done.output
+    done = lab.home.run(RELEASE, "pypi:0.27.0", "--rounds", "5", "--no-rebuild-tvm", verb="compare")
+    assert len(lab.runs()) == 10, done.output
 
 
 @pytest.mark.parametrize(

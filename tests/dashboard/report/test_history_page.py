@@ -1,4 +1,4 @@
-"""What `results --history` prints: which steps between TVMs are real, and what could not be judged."""
+"""What `results --history` prints: which steps between TVMs are told, and what could not be judged."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def nights(
 
 def named(course: version_history.BackfillCourse) -> list[bool]:
     """Which steps are called real."""
-    return [step is not None and step.real for step in course.steps]
+    return [step is not None and step.is_told for step in course.steps]
 
 
 def account(made: Home, stamp: str, **told: Any) -> None:
@@ -51,7 +51,7 @@ def account(made: Home, stamp: str, **told: Any) -> None:
     common.write_json(made.backfills / f"{stamp}.json", told)
 
 
-def test_a_real_step_is_named_though_the_rounds_differ_by_more(tmp_path: Path) -> None:
+def test_a_step_is_told_though_the_rounds_differ_by_more(tmp_path: Path) -> None:
     factors = {"0.9.0": 1.0, "0.10.0": 1.2, "0.10.0.post1": 1.2}
     made = backfilled(tmp_path, "relax_opt", nights(6, factors))
     found = version_history.read(made)
@@ -60,7 +60,7 @@ def test_a_real_step_is_named_though_the_rounds_differ_by_more(tmp_path: Path) -
     assert named(times) == [True, False]
     assert [step.effect if step else None for step in size.steps] == [0.0, 0.0]
     text = history(made)
-    assert "1 of 4 steps are real" in text
+    assert "1 of 4 steps are told" in text
     assert "| 0.9.0 | 0.10.0 |" in text
     assert "the same |" in text
 
@@ -68,9 +68,9 @@ def test_a_real_step_is_named_though_the_rounds_differ_by_more(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("experiment", "rounds", "said"),
     [
-        ("relax_opt", 6, ["None of 4 steps is real.", "| flat (", "a smaller change would not be seen here"]),
-        ("relax_opt", 1, ["No conclusion: none of the 4 steps was measured in three rounds or more.", "not judged"]),
-        ("canary", 6, ["## The control", "Of 4 steps there none are called real"]),
+        ("relax_opt", 6, ["No step is told, of 4.", "| flat (", "a smaller change would not be seen here"]),
+        ("relax_opt", 1, ["No conclusion: none of the 4 steps was measured in 5 rounds or more.", "not judged"]),
+        ("canary", 6, ["## The control", "Of 4 steps there none are told"]),
     ],
     ids=["flat", "one round", "the control"],
 )
@@ -87,7 +87,7 @@ def test_what_the_rounds_cannot_tell_is_not_called_flat(tmp_path: Path) -> None:
         for version in VERSIONS
     ]
     text = history(backfilled(tmp_path, "relax_opt", disturbed))
-    assert "| unclear (" in text
+    assert "| not judged |" in text
     assert "| flat" not in text
 
 
@@ -102,7 +102,7 @@ def test_a_round_that_lacks_a_tvm_does_not_shift_the_others(tmp_path: Path) -> N
     kept = nights(6, dict.fromkeys(VERSIONS, 1.0))
     found = version_history.read(backfilled(tmp_path, "relax_opt", [*kept[:1], *kept[2:]]))
     times = found.courses[0]
-    assert [step.rounds if step else 0 for step in times.steps] == [5, 5]
+    assert [step.pairs if step else 0 for step in times.steps] == [5, 5]
     assert named(times) == [False, False]
 
 

@@ -93,7 +93,7 @@ def test_the_page_says_what_moved_in_the_words_of_the_markdown_page(site: Site) 
     backfill(site, RELEASES, (1.0, 1.2, 1.2))
     page = versions_page(site)
     words = page.words
-    assert "1 of 2 steps are real." in words
+    assert "1 of 2 steps are told." in words
     assert "cnn mlp run time 0.9.0 0.10.0" in words
     assert re.search(r"✖\+(19|20)\.\d % \+\d", words)
     assert "2026-11-20 00:01 to 00:18 UTC" in words
@@ -120,7 +120,7 @@ def test_releases_stand_at_equal_distances_with_their_names(site: Site) -> None:
     first, second, third = spots(page)
     assert second - first == pytest.approx(third - second)
     assert page.texts["text"] == list(RELEASES)
-    assert "None of 2 steps is real." in page.words
+    assert "No step is told, of 2." in page.words
 
 
 def test_commits_stand_at_their_dates(site: Site) -> None:
@@ -152,7 +152,7 @@ def test_the_controls_that_the_config_names_speak_for_the_machine(site: Site, na
         common.write_json(config, {"active": True, "controls": controls})
         words = versions_page(site).words
         said = f"The control {name} runs the same machine code on every TVM"
-        assert (said in words, "Of 2 steps there none are called real" in words) == (is_control, is_control)
+        assert (said in words, "Of 2 steps there none are told" in words) == (is_control, is_control)
     config.unlink()
     assert ("the same machine code on every TVM" in versions_page(site).words) is (name == "canary")
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tvmdash.judge import RULES, Change, Evidence, Judgement, Pairs, judge
+from tvmdash.judge import RULES, Evidence, Pairs
+from tvmdash.judge.home import Change, Judgement, judge
 
 QUIET = (0.002, -0.003, 0.001, -0.002, 0.003, -0.001)
 """From each build to the next, where nothing moves."""

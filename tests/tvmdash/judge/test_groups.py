@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tests.tvmdash.judge.homes import draw_chain, draw_home, only, take
-from tvmdash.judge import RULES, Change, Evidence, KnownStep, judge
-from tvmdash.judge.home import Decision, Scope
+from tvmdash.judge import RULES, Evidence, KnownStep
+from tvmdash.judge.home import Change, Decision, Scope, judge
 
 NIGHTS = 14
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from tests.tvmdash.judge.homes import QUIET, RELEASE, Laboratory, chain, draw_home, only, series, take, tell
-from tvmdash.judge import RULES, judge
-from tvmdash.judge.home import Decision
+from tvmdash.judge import RULES
+from tvmdash.judge.home import Decision, judge
 
 
 def test_of_a_clear_night_little_is_measured_again() -> None:

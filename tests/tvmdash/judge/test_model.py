@@ -25,8 +25,8 @@ from tests.tvmdash.judge.homes import (
     series,
     take,
 )
-from tvmdash.judge import RULES, Evidence, judge
-from tvmdash.judge.home import Decision, interval
+from tvmdash.judge import RULES, Evidence
+from tvmdash.judge.home import Decision, interval, judge
 from tvmdash.judge.model import SeriesModel, locate
 from tvmdash.judge.noise import HomeNoise, SeriesNoise, learn
 

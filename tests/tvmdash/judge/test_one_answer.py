@@ -1,12 +1,15 @@
-"""The same pairs are the same answer, whoever asks: a night, who measured two builds in rounds, a signoff."""
+"""The same pairs are the same answer, whoever asks: a night, a try, a signoff; of pairs in turn and of rounds."""
 
 from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 
 import pytest
 
+from dashboard.investigate.tries.result import judge_series
+from tvmdash.contracts.tries import RunOfPairs, TriedSeries
 from tvmdash.judge import two
 from tvmdash.judge.evidence import Evidence, Pairs
 from tvmdash.judge.home import Decision, Judgement, interval, judge
@@ -72,10 +75,22 @@ def test_a_night_and_who_measured_two_builds_in_rounds_say_the_same(seed: int) -
         assert (difference.standing is Standing.SUSPECTED) is (change is not None and not is_told)
 
 
+def compare_rounds_of_two(home: dict[str, list[float]]) -> dict[str, Difference]:
+    return two.compare_rounds(
+        {
+            name: two.RoundSeries("e", {str(at): log for at, log in enumerate(logs)}, direction_of(name))
+            for name, logs in home.items()
+        }
+    )
+
+
+def make_tried(name: str) -> TriedSeries:
+    return TriedSeries(name, "e", "run_time", {}, direction_of(name))  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_a_signoff_says_it_too_by_pairs_and_by_rounds(seed: int) -> None:
     home = draw_home(seed)
-    found = compare_two(home)
     by_pairs, by_rounds = [], []
     for name, logs in home.items():
         pairs = two.make_pairs(logs)
@@ -84,7 +99,10 @@ def test_a_signoff_says_it_too_by_pairs_and_by_rounds(seed: int) -> None:
         compared.rounds["a", "b"] = [(1.0, math.exp(log)) for log in logs]
         by_pairs.append(paired)
         by_rounds.append(compared)
-    for said in (compare_ratios(by_pairs, "a", "b"), compare_rounds(by_rounds, "a", "b")):
+    for said, found in (
+        (compare_ratios(by_pairs, "a", "b"), compare_two(home)),
+        (compare_rounds(by_rounds, "a", "b"), compare_rounds_of_two(home)),
+    ):
         for name, difference in found.items():
             change = said[name]
             assert change.effect == pytest.approx(difference.effect, rel=1e-6)
@@ -93,6 +111,25 @@ def test_a_signoff_says_it_too_by_pairs_and_by_rounds(seed: int) -> None:
             for end, expected in ((change.low, difference.low), (change.high, difference.high)):
                 known = None if end is None else math.expm1(end)
                 assert known == (expected if expected is None else pytest.approx(expected, rel=1e-6, abs=1e-9))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_try_says_it_too_by_pairs_and_by_rounds(seed: int) -> None:
+    home = draw_home(seed)
+    by_pairs, by_rounds = [], []
+    for name, logs in home.items():
+        pairs = two.make_pairs(logs)
+        run = RunOfPairs(pairs.log, pairs.std, pairs.count)
+        by_pairs.append(replace(make_tried(name), runs=(run,)))
+        by_rounds.append(replace(make_tried(name), rounds=tuple((1.0, math.exp(log)) for log in logs)))
+    for series, found in ((by_pairs, compare_two(home)), (by_rounds, compare_rounds_of_two(home))):
+        for change, difference in zip(judge_series(series), found.values(), strict=True):
+            assert (change is not None) is difference.is_bounded
+            if change is not None:
+                assert (change.effect, change.low, change.high) == pytest.approx(
+                    (difference.effect, *difference.bounds), rel=1e-6, abs=1e-9
+                )
+                assert change.standing == difference.standing
 
 
 def test_the_homes_above_hold_every_decision() -> None:

@@ -7,8 +7,8 @@ import math
 import pytest
 
 from tests.tvmdash.judge.homes import QUIET, RELEASE, beside_release, chain, draw_home, only, series, take, tell
-from tvmdash.judge import RULES, KnownStep, judge
-from tvmdash.judge.home import Decision, Scope
+from tvmdash.judge import RULES, KnownStep
+from tvmdash.judge.home import Decision, Scope, judge
 
 TEN = math.log(1.10)
 SIX = math.log(1.06)

@@ -1,4 +1,4 @@
-"""What `backfill` measured: each series over the TVMs of the past, and which steps from one to the next are real."""
+"""What `backfill` measured: each series over the TVMs of the past, and which steps from one to the next are told."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from tvmdash.backfill import calls as backfill_calls
 from tvmdash.backfill.calls import Failed
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.judge import two
+from tvmdash.judge.rules import RULES
+from tvmdash.judge.two import Difference
 from tvmdash.records import Failure, PointValue
 from tvmdash.records.metrics import METRICS
 from tvmdash.series import naming
 from tvmdash.series.naming import key_of
 from tvmdash.series.store import Outline
-from tvmdash.stats.comparison import LEAST_ROUNDS, ComparedDifference, find_differences
 from tvmdash.stats.means import geometric_mean, geometric_mean_interval
 from tvmdash.verdict import Controls
 
@@ -34,23 +36,22 @@ _LEAST_TVMS = 2
 class BackfillCourse:
     """One series: its rounds on each TVM, and the steps between one TVM and the next (None: too few rounds).
 
-    short_name: without the experiment.
-    whole: the last TVM against the first. Real are steps beyond chance, the steps of all series considered.
+    short_name: without the experiment. whole: the last TVM against the first.
     """
 
     series: Outline
     rounds: dict[str, Rounds] = field(default_factory=dict)
     name: str = ""
     short_name: str = ""
-    steps: list[ComparedDifference | None] = field(default_factory=list)
-    whole: ComparedDifference | None = None
+    steps: list[Difference | None] = field(default_factory=list)
+    whole: Difference | None = None
 
     def level(self, version: str) -> BackfillLevel | None:
         """The value on one TVM; None where there is none above 0."""
         values = list(self.rounds.get(version, {}).values())
         if not values or min(values) <= 0:
             return None
-        interval = geometric_mean_interval(values) if len(values) >= LEAST_ROUNDS else (None, None)
+        interval = geometric_mean_interval(values) if len(values) >= RULES.fewest_pairs else (None, None)
         return BackfillLevel(geometric_mean(values), *interval)
 
 
@@ -70,7 +71,7 @@ class BackfillStep:
     course: BackfillCourse
     before: str
     after: str
-    found: ComparedDifference
+    found: Difference
 
 
 @dataclass
@@ -201,7 +202,7 @@ def _make_outline(point: PointValue) -> Outline:
 
 
 def _judge(history: BackfillHistory) -> None:
-    """Name the series, and say which steps are real, as `compare` does, all steps of all series considered."""
+    """Name the series, and say which steps are told, as `compare` does, all series considered."""
     courses = history.courses
     for course, name in zip(courses, naming.short_names([course.series for course in courses]), strict=True):
         course.name, course.short_name = f"{course.series.experiment} {name}", name
@@ -209,18 +210,28 @@ def _judge(history: BackfillHistory) -> None:
         history.rounds[course.series.experiment] = max(history.rounds.get(course.series.experiment, 0), *counts)
     if len(history.versions) < _LEAST_TVMS:
         return
-    pairs = history.pairs()
-    judged = iter(find_differences([_pair_rounds(course, *pair) for course in courses for pair in pairs]))
-    ends = find_differences([_pair_rounds(course, history.versions[0], history.versions[-1]) for course in courses])
-    for course, whole in zip(courses, ends, strict=True):
-        course.steps = [next(judged) for _ in pairs]
-        course.whole = whole
+    for pair in history.pairs():
+        for course, found in zip(courses, _compare(courses, *pair), strict=True):
+            course.steps.append(found)
+    for course, found in zip(courses, _compare(courses, history.versions[0], history.versions[-1]), strict=True):
+        course.whole = found
 
 
-def _pair_rounds(course: BackfillCourse, before: str, after: str) -> Sequence[tuple[float, float]]:
-    """The rounds that measured both."""
+def _compare(courses: Sequence[BackfillCourse], before: str, after: str) -> list[Difference | None]:
+    """By series, how one TVM differs from another; None where too few rounds measured both."""
+    series = {str(at): rounds for at, course in enumerate(courses) if (rounds := _pair_rounds(course, before, after))}
+    found = two.compare_rounds(series)
+    return [each if (each := found.get(str(at))) and each.is_bounded else None for at in range(len(courses))]
+
+
+def _pair_rounds(course: BackfillCourse, before: str, after: str) -> two.RoundSeries | None:
+    """The rounds that measured both; None where a value is not positive."""
     first, second = course.rounds.get(before, {}), course.rounds.get(after, {})
-    return [(first[name], second[name]) for name in first if name in second]
+    both = {name: (first[name], second[name]) for name in first if name in second}
+    if not both or min(map(min, both.values())) <= 0:
+        return None
+    logs = {name: math.log(new / old) for name, (old, new) in both.items()}
+    return two.RoundSeries(course.series.experiment, logs, course.series.direction)
 
 
 _COMMIT = re.compile("[0-9a-f]{40}")

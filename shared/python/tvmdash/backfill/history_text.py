@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from tvmdash.backfill.history import BackfillCourse, BackfillHistory, BackfillLevel, BackfillStep
 from tvmdash.common import parse_stamp
-from tvmdash.stats.comparison import NAMED_ROUNDS, ComparedDifference
+from tvmdash.judge.rules import RULES
+from tvmdash.judge.two import Difference
 from tvmdash.text import (
     add_in_brackets,
     estimate_in_parts,
@@ -26,7 +27,7 @@ _REASON = 200
 
 def format_command(home: str = "HOME") -> str:
     """What measures TVMs of the past."""
-    return f"python3 -m dashboard backfill {home} --artifacts pypi:0.25.0..0.27.0 --rounds {NAMED_ROUNDS}"
+    return f"python3 -m dashboard backfill {home} --artifacts pypi:0.25.0..0.27.0 --rounds {RULES.fewest_pairs}"
 
 
 def describe_method(compare: str) -> str:
@@ -34,12 +35,10 @@ def describe_method(compare: str) -> str:
     return (
         "A round measures each TVM once, from the oldest to the newest, the next round from the newest to the oldest."
         " Values are geometric means of the rounds with their 95 % interval."
-        f" A step from one TVM to the next is judged as {compare} judges: by the"
-        " ratios within the rounds, their median, and named only where it is beyond chance, all steps of all series"
-        " considered (permutations, 5 %)."
-        f" Of fewer than {NAMED_ROUNDS} rounds, only what differs by the same in each is named, as sizes do. The last"
-        f" column is flat where nothing moved and the interval is within ±{100 * FLAT:.0f} %, and unclear where it is"
-        " wider: then nobody can tell from these rounds."
+        f" A step from one TVM to the next is judged as {compare} judges: by the ratios within the rounds, and told"
+        f" from odds of {RULES.told:g} to 1 on, all series considered. Of fewer than {RULES.fewest_pairs} rounds, only"
+        " what differs by the same in each is told, as sizes do. The last column is flat where nothing moved and the"
+        f" interval is within ±{100 * FLAT:.0f} %, and unclear where it is wider: nobody can tell from these rounds."
     )
 
 
@@ -71,26 +70,28 @@ def compare_last_with_first(history: BackfillHistory) -> str:
 
 
 def format_verdict(history: BackfillHistory) -> Iterator[str]:
-    """How many steps are real, then what is known of the others; a sentence each."""
+    """How many steps are told, then what is known of the others; a sentence each."""
     judged = history.steps()
-    real = sum(step.found.real for step in judged)
+    real = sum(step.found.is_told for step in judged)
     possible = len(history.courses) * len(history.pairs())
     if not judged:
-        yield f"No conclusion: none of the {possible} steps was measured in three rounds or more."
+        yield f"No conclusion: none of the {possible} steps was measured in {RULES.fewest_pairs} rounds or more."
         return
-    yield f"{real} of {len(judged)} steps are real." if real else f"None of {len(judged)} steps is real."
+    yield f"{real} of {len(judged)} steps are told." if real else f"No step is told, of {len(judged)}."
     if possible > len(judged):
         yield f"{possible - len(judged)} more could not be judged because too few rounds measured both TVMs."
     for kind, units in (("times", False), ("sizes", True)):
-        quiet = [step.found for step in judged if not step.found.real and (step.course.series.unit == "bytes") == units]
+        quiet = [
+            step.found for step in judged if not step.found.is_told and (step.course.series.unit == "bytes") == units
+        ]
         if quiet:
             yield _format_flat(quiet, kind)
 
 
-def _format_flat(quiet: Sequence[ComparedDifference], kind: str) -> str:
+def _format_flat(quiet: Sequence[Difference], kind: str) -> str:
     if all(step.effect == 0 for step in quiet):
         return f"The other {len(quiet)} steps of {kind} are exactly 0."
-    widths = sorted(50 * (step.high - step.low) for step in quiet)
+    widths = sorted(50 * (high - low) for low, high in (step.bounds for step in quiet))
     half, most = three_digits(widths[len(widths) // 2]), three_digits(widths[-1])
     return (
         f"Of the other {len(quiet)} steps of {kind}, half are known to within ±{half} %, all to ±{most} %:"
@@ -102,13 +103,9 @@ def format_step(step: BackfillStep) -> list[str]:
     """A cell for each of STEP_COLUMNS."""
     levels = [step.course.level(version) for version in (step.before, step.after)]
     values = [format_quantity(level.value, step.course.series.unit) if level else "" for level in levels]
-    difference = step.found
-    bounds = (
-        "in every round"
-        if difference.low == difference.high
-        else f"{format_percent(difference.low)} to {format_percent(difference.high)}"
-    )
-    return [step.course.name, step.before, step.after, *values, format_percent(difference.effect), bounds]
+    low, high = step.found.bounds
+    bounds = "in every round" if low == high else f"{format_percent(low)} to {format_percent(high)}"
+    return [step.course.name, step.before, step.after, *values, format_percent(step.found.effect), bounds]
 
 
 def describe_control(history: BackfillHistory) -> str:
@@ -121,10 +118,10 @@ def describe_control(history: BackfillHistory) -> str:
     who = f"The control {names[0]} runs" if len(names) == 1 else f"The controls {format_list(names, 3)} run"
     sizes = sorted(abs(step.effect) for step in judged)
     half, most = three_digits(100 * sizes[len(sizes) // 2]), three_digits(100 * sizes[-1])
-    real = sum(step.real for step in judged)
+    real = sum(step.is_told for step in judged)
     return (
         f"{who} the same machine code on every TVM, so whatever moves there is the machine."
-        f" Of {len(judged)} steps there {real or 'none'} {'is' if real == 1 else 'are'} called real; half are larger"
+        f" Of {len(judged)} steps there {real or 'none'} {'is' if real == 1 else 'are'} told; half are larger"
         f" than {half} %, the largest is {most} %. A step of TVM's times that is not clearly larger than that may be"
         " the machine's as well."
     )
@@ -142,7 +139,7 @@ def split_level(level: BackfillLevel, unit: str) -> tuple[str, str]:
 
 
 def format_whole(course: BackfillCourse) -> str:
-    """The last TVM against the first, and whether anything on the way was real."""
+    """The last TVM against the first, and whether anything on the way was told."""
     return add_in_brackets(*split_whole(course))
 
 
@@ -151,14 +148,15 @@ def split_whole(course: BackfillCourse) -> tuple[str, str]:
     whole = course.whole
     if whole is None:
         return "not judged", ""
-    if whole.low == whole.high == 0:
+    low, high = whole.bounds
+    if low == high == 0:
         return "the same", ""
-    bounds = f"{format_percent(whole.low)} to {format_percent(whole.high)}" if whole.low != whole.high else ""
-    if any(step is not None and step.real for step in course.steps):
+    bounds = f"{format_percent(low)} to {format_percent(high)}" if low != high else ""
+    if any(step is not None and step.is_told for step in course.steps):
         return format_percent(whole.effect), bounds
-    if whole.low > 0 or whole.high < 0:
+    if low > 0 or high < 0:
         return f"perhaps {format_percent(whole.effect)}", bounds
-    return "flat" if max(-whole.low, whole.high) <= FLAT else "unclear", bounds
+    return "flat" if max(-low, high) <= FLAT else "unclear", bounds
 
 
 def list_failures(history: BackfillHistory) -> Iterator[tuple[str, str, str]]:

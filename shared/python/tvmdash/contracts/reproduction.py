@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tvmdash.stats.comparison import CANNOT_TELL, DOES_NOT_HOLD, HOLDS, Repeated
+from tvmdash.judge.repeated import CANNOT_TELL, DOES_NOT_HOLD, HOLDS, Repeated
 from tvmdash.structured import among
 
 SCHEMA_VERSION = 2

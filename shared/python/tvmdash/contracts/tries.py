@@ -1,4 +1,4 @@
-"""What `try` leaves, results/tries/<stamp>.json: what was measured in turn, and what that says of each series."""
+"""What `try` and `compare` leave, results/tries/<stamp>.json: what was measured of two TVMs, and what it says."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tvmdash.records.metrics import Kind
 from tvmdash.structured import Stamp
 
 SCHEMA_VERSION = 1
@@ -87,9 +88,10 @@ class TriedTvm:
 
 @dataclass(frozen=True)
 class TriedSeries:
-    """One series of times or rates: what each run's pairs gave, and what they say together.
+    """One series: what was measured of it, and what that says together.
 
-    change: null with fewer than five pairs.
+    runs: of a time that pairs of processes measured in turn, what each run gave. rounds: of any other number, that of
+    the base and that of the candidate in each run. change: null with fewer than five pairs or rounds.
     """
 
     id: str
@@ -102,6 +104,17 @@ class TriedSeries:
     runs: tuple[RunOfPairs, ...] = ()
     change: PooledChange | None = None
     unit: str = ""
+    rounds: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def pairs(self) -> int:
+        """How often both were measured."""
+        return sum(run.pairs for run in self.runs) + len(self.rounds)
+
+    @property
+    def has_ratio(self) -> bool:
+        """Whether its values can be divided."""
+        return bool(self.runs) or all(min(values) > 0 for values in self.rounds)
 
     def is_known(self, until: float) -> bool:
         """Whether its interval is as narrow as it should be."""
@@ -110,7 +123,7 @@ class TriedSeries:
 
 @dataclass(frozen=True)
 class TriedNumber:
-    """A number without noise, as a size: on the base and on the candidate. It varies where runs disagree about it."""
+    """A number without noise, as a size: on the base and the candidate. It varies where runs disagree about it."""
 
     id: str
     experiment: str
@@ -123,6 +136,8 @@ class TriedNumber:
     title: str = ""
     name: str = ""
     varies: bool = False
+    kind: Kind = "exact"
+    tolerance: float = 0.0
 
     @property
     def is_changed(self) -> bool:
@@ -144,8 +159,9 @@ class Try:
     """What came of it. until: how far the 95 % interval of every series was to reach at most, as a fraction.
 
     experiments: the fingerprint of the code and config of each that takes part. runs: how many each had. errors: why
-    one could not go on. left_out: why one cannot be measured in turn. alone: series that were measured on the candidate
-    only. measured_s: the time that measuring took, over all calls. requests: who asked for it, by the request's ID.
+    one could not go on. left_out: why one says nothing of these two TVMs. alone: series that were measured on the
+    candidate only. measured_s: the time that measuring took, over all calls. requests: who asked for it, by the
+    request's ID.
     """
 
     stamp: str
@@ -172,7 +188,8 @@ class TryRequest:
     candidate, base: as people name TVMs; without a base it is what suits the candidate. experiments: none of them means
     all. until: as a fraction. budget_s: for measuring. rebuild: get what is not at hand. fresh: what earlier calls
     measured does not count. goes_on: the stamp of the try that it goes on with. failed: why nothing could be measured;
-    it then waits until somebody resumes or cancels it.
+    it then waits until somebody resumes or cancels it. rounds: measure every series so often, however narrow its
+    interval is; 0: until all are narrow.
     """
 
     candidate: str
@@ -187,3 +204,4 @@ class TryRequest:
     fresh: bool = False
     goes_on: str = ""
     failed: str = ""
+    rounds: int = 0

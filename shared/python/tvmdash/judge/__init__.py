@@ -9,7 +9,6 @@ what has new code, and for each point. What the odds leave open is measured agai
 from __future__ import annotations
 
 from tvmdash.judge.evidence import Ask, Evidence, KnownStep, Pairs
-from tvmdash.judge.home import Change, Decision, Judgement, judge
 from tvmdash.judge.rules import RULES
 
-__all__ = ["RULES", "Ask", "Change", "Decision", "Evidence", "Judgement", "KnownStep", "Pairs", "judge"]
+__all__ = ["RULES", "Ask", "Evidence", "KnownStep", "Pairs"]

@@ -12,7 +12,7 @@ import numpy as np
 from tvmdash.judge.evidence import Ask, Evidence, KnownStep
 from tvmdash.judge.model import FoundStep, SeriesModel, Shift
 from tvmdash.judge.noise import HomeNoise, learn
-from tvmdash.judge.odds import factors_of_sizes
+from tvmdash.judge.odds import factors_of_sizes, log_of_none
 from tvmdash.judge.rules import RULES
 
 _BACK = 0.4
@@ -303,7 +303,7 @@ class _Night:
             known = [name for name in names if begin in cuts_of[name]]
             rows = {name: row for name in known if (row := self._shift_of(name, begin)) is not None}
             if len(rows) >= max(3, _SHARE * len(names)):
-                every.append(_find_common(rows, begin, prior, share))
+                every.append(_find_common(rows, begin, prior, share, self.noise.common))
         if not every:
             return None, []
         told = [each for each in every if each[0].odds >= RULES.log("told")]
@@ -330,10 +330,12 @@ class _Night:
         return ""
 
 
-def _find_common(rows: Mapping[str, Shift], begin: int, prior: float, share: float) -> tuple[FoundStep, list[str]]:
+def _find_common(
+    rows: Mapping[str, Shift], begin: int, prior: float, share: float, common: float
+) -> tuple[FoundStep, list[str]]:
     """The step that most likely a `share` of the series have in common, with its odds, and those that have it.
 
-    The clearest ones count for nothing: a few that moved by themselves are no step of all.
+    The clearest ones count for nothing: a few that moved by themselves are no step of all. common: as `HomeNoise` says.
     """
     shifts, errors, freedoms = (np.array(part) for part in zip(*rows.values(), strict=True))
     sizes = np.array([side * size for size in RULES.sizes_of_group for side in (1, -1)])
@@ -341,6 +343,8 @@ def _find_common(rows: Mapping[str, Shift], begin: int, prior: float, share: flo
     parts = np.sort(np.logaddexp(math.log1p(-share), math.log(share) + factors), axis=1)
     of_sizes = parts.sum(axis=1) - np.maximum(parts[:, -_ALONE:], 0.0).sum(axis=1)
     odds = float(np.logaddexp.reduce(of_sizes)) - math.log(len(sizes)) + math.log(prior)
+    if common:
+        odds -= log_of_none(of_sizes, sizes, math.sqrt(common))
     best = int(of_sizes.argmax())
     wide = np.hypot(errors, RULES.alike * sizes[best])
     moved = (factors[best] + math.log(share / (1 - share)) > 0) & (np.abs(shifts - sizes[best]) < _FAR * wide)
@@ -349,5 +353,5 @@ def _find_common(rows: Mapping[str, Shift], begin: int, prior: float, share: flo
     weights = 1 / errors[moved] ** 2
     shift = float((weights * shifts[moved]).sum() / weights.sum())
     spread = float((weights * (shifts[moved] - shift) ** 2).sum() / weights.sum()) / max(1, int(moved.sum()) - 1)
-    error = max(1 / math.sqrt(weights.sum()), math.sqrt(spread)) + RULES.night_sd / 3
+    error = math.hypot(max(1 / math.sqrt(weights.sum()), math.sqrt(spread)) + RULES.night_sd / 3, math.sqrt(common))
     return FoundStep(odds, shift, error, begin), [name for name, has in zip(rows, moved, strict=True) if has]

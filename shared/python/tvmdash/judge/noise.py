@@ -27,12 +27,14 @@ class SeriesNoise:
 class HomeNoise:
     """How a home's measurements scatter. factors: by night, how much wider pairs do than usual.
 
-    redrawn: the share of the luck of generated code that another layout draws anew.
+    redrawn: the share of the luck of generated code that another layout draws anew. common: the variance of what all
+    series have in common in a step by chance alone; none where both builds were measured at the same time.
     """
 
     series: Mapping[str, SeriesNoise]
     factors: Mapping[int, float]
     redrawn: float
+    common: float = 0.0
 
     def error(self, name: str, pairs: Pairs) -> float:
         """The variance of what pairs say, luck left out."""

@@ -42,6 +42,22 @@ def _logs_t(x: FloatArray, scale: FloatArray, freedoms: FloatArray) -> FloatArra
     return np.asarray(-np.log(scale) - (freedoms + 1) / 2 * np.log1p((x / scale) ** 2 / freedoms))
 
 
+def log_of_none(of_sizes: FloatArray, sizes: FloatArray, common: float) -> float:
+    """The logarithm of how likely no step makes what was seen, where chance moves all series together by `common`.
+
+    of_sizes: by size, the logarithm of how much likelier a step of it makes that than no movement at all.
+    """
+    order = np.argsort(sizes)
+    edges = (sizes[order][1:] + sizes[order][:-1]) / 2
+    below = np.array([0.0, *(0.5 * (1 + math.erf(edge / common / math.sqrt(2))) for edge in edges), 1.0])
+    weights = np.diff(below)
+    middle = int(np.searchsorted(sizes[order], 0.0))
+    still = weights[middle - 1 : middle + 1].sum() / 2  # nearest to 0 on either side: half of that is no movement
+    weights[middle - 1 : middle + 1] /= 2
+    terms = of_sizes[order] + np.log(np.maximum(weights, 1e-300))
+    return float(np.logaddexp.reduce([math.log(max(still, 1e-300)), *terms]))
+
+
 def add_logs(logs: Sequence[float]) -> float:
     """The logarithm of the sum."""
     top = max(logs)

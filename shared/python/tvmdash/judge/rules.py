@@ -95,6 +95,13 @@ class Rules:
     least_luck: float = _rule(0.0015, "No luck is smaller: few builds cannot exclude it.")
     redrawn: float = _rule(0.75, "The share of luck that another layout draws anew, before anything is known.")
     redrawn_freedom: float = _rule(8.0, "What that guess counts for.")
+    round_sd: float = _rule(
+        0.01, "What all series of a round of whole runs have in common by chance, before anything is known."
+    )
+    round_freedom: float = _rule(4.0, "What that guess counts for.")
+    odd_round: float = _rule(
+        4.5, "A round is held at so many median deviations from the median of rounds (three standard deviations)."
+    )
     fewest_pairs: int = _rule(5, "Of fewer pairs nothing is told and no interval is given.")
     round: int = _rule(5, "So many pairs are measured again at once.")
     most_rounds: int = _rule(8, "So often at most for one point a night.")

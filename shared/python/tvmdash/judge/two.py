@@ -9,12 +9,12 @@ import enum
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tvmdash.judge.evidence import Evidence, Pairs
 from tvmdash.judge.home import Decision, Judgement, Scope, interval, judge
 from tvmdash.judge.model import Shift
-from tvmdash.judge.noise import HomeNoise
+from tvmdash.judge.noise import HomeNoise, learn
 from tvmdash.judge.odds import log_factor
 from tvmdash.judge.rules import RULES
 
@@ -71,6 +71,23 @@ class Difference:
     within: float = math.inf
     visible: float = math.inf
 
+    @property
+    def is_told(self) -> bool:
+        """Whether B differs."""
+        return self.standing.is_told
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether there is an interval."""
+        return self.low is not None
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The interval of what has one."""
+        assert self.low is not None
+        assert self.high is not None
+        return self.low, self.high
+
 
 def make_evidence(
     experiment: str, pairs: Sequence[Pairs], direction: str, *, is_of_device: bool = False, is_control: bool = False
@@ -86,6 +103,64 @@ def make_pairs(logs: Sequence[float], night: int = 0) -> Pairs:
     """What one go measured of the two. logs: the natural logarithm of B / A, one for each pair of processes."""
     std = statistics.stdev(logs) if len(logs) > 1 else 0.0
     return Pairs(night, B, A, statistics.fmean(logs), std, len(logs))
+
+
+@dataclass(frozen=True)
+class RoundSeries:
+    """One series that whole runs of an experiment measured, first on one of the two, then on the other.
+
+    rounds: by the name of the round, the natural logarithm of B / A. What disturbed one of the runs is in all series
+    of that round, which pairs of processes in turn do not have.
+    """
+
+    experiment: str
+    rounds: Mapping[str, float]
+    direction: str
+
+
+def compare_rounds(series: Mapping[str, RoundSeries]) -> dict[str, Difference]:
+    """By name, how each series differs going by rounds, as `compare` says."""
+    held = {
+        name: dict(zip(each.rounds, _hold(list(each.rounds.values())), strict=True)) for name, each in series.items()
+    }
+    evidence = {
+        name: make_evidence(each.experiment, [make_pairs(list(held[name].values()))], each.direction)
+        for name, each in series.items()
+        if each.rounds
+    }
+    of_experiment: dict[str, list[Mapping[str, float]]] = {}
+    for name, each in evidence.items():
+        if _find_exact(each.pairs) is None:
+            of_experiment.setdefault(each.experiment, []).append(held[name])
+    common = max(map(_measure_common, of_experiment.values()), default=0.0)
+    noise = replace(learn(evidence), common=common)
+    return compare(evidence, noise)
+
+
+def _hold(logs: Sequence[float]) -> list[float]:
+    """The same with what lies far out held at the edge: a disturbed round is no evidence of its size."""
+    if len(logs) < RULES.fewest_pairs:
+        return list(logs)
+    middle = statistics.median(logs)
+    reach = RULES.odd_round * statistics.median(abs(log - middle) for log in logs)
+    return [min(middle + reach, max(middle - reach, log)) for log in logs]
+
+
+def _measure_common(rounds: Sequence[Mapping[str, float]]) -> float:
+    """The variance of what the mean over all rounds has in common with those of the experiment's other series."""
+    own = [{name: log - statistics.fmean(each.values()) for name, log in each.items()} for each in rounds]
+    together = [
+        [each[name] for each in own if name in each] for name in dict.fromkeys(name for each in own for name in each)
+    ]
+    count, series = len(together), statistics.fmean(map(len, together))
+    seen = 0.0
+    if count > 1 and series > 1:
+        total = sum(log**2 for logs in together for log in logs) / (series * (count - 1))
+        of_means = sum(statistics.fmean(logs) ** 2 for logs in together) / (count - 1)
+        seen = max(0.0, (series * of_means - total) / (series - 1))
+    freedom = count - 1 if series > 1 else 0
+    guess = RULES.round_sd**2 * RULES.round_freedom
+    return (seen * freedom + guess) / (freedom + RULES.round_freedom) / count
 
 
 def compare(series: Mapping[str, Evidence], noise: HomeNoise | None = None) -> dict[str, Difference]:

@@ -459,9 +459,9 @@ def _timed(record: Record, info: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _on_reference(info: Mapping[str, Any], metric: Metric) -> float | None:
-    """An exact number of the reference TVM, measured the same night."""
+    """The number of the reference TVM, measured the same night."""
     value = info.get("paired", {}).get("reference", {}).get(metric.name)
-    return float(value) if metric.kind in MAY_BE_EXACT and isinstance(value, (int, float)) else None
+    return float(value) if isinstance(value, (int, float)) else None
 
 
 def _compared(ratio: Mapping[str, Any]) -> dict[str, Any]:

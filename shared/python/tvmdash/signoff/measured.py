@@ -182,6 +182,8 @@ def _take_tries(reading: _SeriesReading, found: Sources) -> None:
                 for run in item.runs
             )
             target.ratios.extend(runs)
+            if item.rounds:
+                target.rounds.setdefault((names[1], names[0]), []).extend(item.rounds)
         for number in done.numbers:
             if not number.varies:
                 _find(reading, number, "exact").on_both.append(OnBoth(*names, number.candidate, number.base))

@@ -1,4 +1,4 @@
-"""Series without pairs: rounds of `compare`, else the values of the nights of A and of B, with an honest interval.
+"""Series without pairs: rounds of whole runs, else the values of the nights of A and of B, with an honest interval.
 
 Values of different nights differ by the machine as well. How much it moved between just these nights is told by the
 controls, whose programs never change; without one, nobody can tell it from TVM.
@@ -50,18 +50,16 @@ class _Asked:
 
 
 def compare_rounds(series: Sequence[MeasuredSeries], a: str, b: str) -> dict[str, SeriesChange]:
-    """By key, what `compare` found, all series at once: each round is a pair."""
-    evidence, rounds = {}, {}
+    """By key, what whole runs of the two found, all series at once."""
+    measured = {}
     for each in series:
         pairs = _list_rounds(each, a, b)
         if pairs and min(map(min, pairs)) > 0:
-            rounds[each.key] = len(pairs)
-            logs = [math.log(after / before) for before, after in pairs]
-            outline = each.outline
-            evidence[each.key] = two.make_evidence(each.experiment, [two.make_pairs(logs)], outline.direction)
+            logs = {str(at): math.log(after / before) for at, (before, after) in enumerate(pairs)}
+            measured[each.key] = two.RoundSeries(each.experiment, logs, each.outline.direction)
     return {
-        key: replace(SeriesChange.of(SignoffEvidence.COMPARED, difference), nights=rounds[key])
-        for key, difference in two.compare(evidence).items()
+        key: replace(SeriesChange.of(SignoffEvidence.COMPARED, difference), nights=len(measured[key].rounds))
+        for key, difference in two.compare_rounds(measured).items()
     }
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from tvmdash.contracts.tries import PooledChange, TriedNumber, TriedSeries, TriedTvm, Try, TryState
-from tvmdash.records.metrics import RUN_TIME, Way, is_worse, way
+from tvmdash.records.metrics import RUN_TIME, Way, is_worse, judge_exact_change, way
 from tvmdash.text import (
     elide,
     escape_markdown,
@@ -20,6 +20,8 @@ from tvmdash.text import (
 
 _NAME_COLUMNS = 70
 _MOST_NAMES = 3
+KNOWN = 0.5
+"""A change whose interval reaches farther is not known: its estimate would be read as one."""
 HEAD = ("series", "change", "95 %", "")
 _ENDS = {
     TryState.RUNNING: "Not finished. Run the same command again to continue.",
@@ -54,17 +56,17 @@ class Changed:
         return elide(self.name, _NAME_COLUMNS), self.size, self.interval, self.word
 
 
-def format_table(done: Try) -> str:
-    """The try for a terminal: what changed, and what could have been seen of the rest."""
-    rows = _list_rows(done)
+def format_table(done: Try, *, every: bool = False) -> str:
+    """The try for a terminal: what changed, or with `every` all of it, and what could have been seen of the rest."""
+    rows = _list_rows(done, every=every)
     widths = [max(len(row[at]) for row in rows) for at in range(len(HEAD))]
     table = [_format_line(row, widths) for row in rows] if len(rows) > 1 else []
     return "\n".join([*format_facts(done), "", *table, *format_verdict(done)])
 
 
-def format_markdown(done: Try) -> str:
+def format_markdown(done: Try, *, every: bool = False) -> str:
     """The same as Markdown, in which names and errors of the candidate's are text and nothing else."""
-    lines = ["| " + " | ".join(map(escape_markdown, row)) + " |" for row in _list_rows(done)]
+    lines = ["| " + " | ".join(map(escape_markdown, row)) + " |" for row in _list_rows(done, every=every)]
     lines.insert(1, "|---|---:|---:|---|")
     table = [*lines, ""] if len(lines) > 2 else []
     facts = (f"- {escape_markdown(line)}" for line in format_facts(done))
@@ -108,8 +110,7 @@ def format_facts(done: Try) -> Iterator[str]:
     """What was measured: the TVMs, how often, where, and what is missing."""
     yield f"Candidate: {_format_tvm(done.candidate)}"
     yield f"Base: {_format_tvm(done.base)}"
-    runs, took = count_runs(sum(done.runs.values())), format_duration(done.measured_s)
-    yield f"{runs}, {_count_pairs(done.series)} pairs of processes a series, on {done.machine}, measured in {took}."
+    yield f"{format_counts(done)}, on {done.machine}, measured in {format_duration(done.measured_s)}."
     yield from format_remarks(done)
 
 
@@ -123,9 +124,11 @@ def format_remarks(done: Try) -> Iterator[str]:
         yield f"{name} ended after {count_runs(done.runs.get(name, 0))}: {error}"
     if done.left_out:
         reasons = format_list([f"{name} ({why})" for name, why in done.left_out.items()], 5)
-        yield f"Omitted because they do not support measuring in turn: {reasons}. Use `compare` for these."
+        yield f"Omitted because they say nothing of these TVMs: {reasons}."
     if done.alone:
         yield f"Measured on the candidate only: {format_list(done.alone, 5)}."
+    if whole := [item.name for item in done.series if item.rounds]:
+        yield f"Compared by runs on one TVM and then the other, which tells less: {format_list(whole, _MOST_NAMES)}."
 
 
 def count_runs(count: int) -> str:
@@ -133,9 +136,22 @@ def count_runs(count: int) -> str:
     return f"{count} run{'' if count == 1 else 's'}"
 
 
-def _count_pairs(series: Sequence[TriedSeries]) -> str:
-    counts = sorted({sum(run.pairs for run in item.runs) for item in series}) or [0]
-    return f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
+def format_counts(done: Try) -> str:
+    """As in "3 runs, 12 to 18 pairs of processes a series"."""
+    pairs, rounds = (
+        {count for item in done.series if (count := size(item))}
+        for size in (lambda item: sum(run.pairs for run in item.runs), lambda item: len(item.rounds))
+    )
+    parts = [
+        f"{_format_range(counts)} {what} a series"
+        for counts, what in ((pairs, "pairs of processes"), (rounds, "rounds"))
+        if counts
+    ]
+    return ", ".join([count_runs(sum(done.runs.values())), *parts])
+
+
+def _format_range(counts: Collection[int]) -> str:
+    return f"{min(counts)} to {max(counts)}" if len(counts) > 1 else str(*counts)
 
 
 def _format_tvm(tvm: TriedTvm) -> str:
@@ -143,8 +159,20 @@ def _format_tvm(tvm: TriedTvm) -> str:
     return f"{tvm.asked}, TVM {tvm.version}{commit}{f' ({tvm.note})' if tvm.note else ''}"
 
 
-def _list_rows(done: Try) -> list[tuple[str, ...]]:
-    return [HEAD, *(item.cells for item in list_changes(done))]
+def _list_rows(done: Try, *, every: bool) -> list[tuple[str, ...]]:
+    rest = [item for item in done.series if item.change and not item.change.real] if every else []
+    return [HEAD, *(item.cells for item in list_changes(done)), *(_describe_calm(item).cells for item in rest)]
+
+
+def _describe_calm(item: TriedSeries) -> Changed:
+    """One of which no change is told: its estimate stands there where it is known to half of itself or better."""
+    assert item.change is not None
+    is_known = max(-item.change.low, item.change.high) <= KNOWN
+    size, interval = format_percent(item.change.effect), format_percent_range(item.change.low, item.change.high)
+    word = {"suspected": "possibly worse", "undecided": "undecided"}.get(item.change.standing, "")
+    return Changed(
+        item.name, size if is_known else "", interval if is_known else "", word if is_known else "not known", "changed"
+    )
 
 
 def _describe_series(item: TriedSeries) -> Changed:
@@ -165,7 +193,7 @@ def _name_way(item: TriedSeries) -> str:
 
 def _describe_number(number: TriedNumber) -> Changed:
     values = f"{format_exact(number.base, '')} to {format_exact(number.candidate, number.unit)}"
-    word = way(is_worse(number.candidate - number.base, number.direction))
+    word = way(judge_exact_change(number, number.base, number.candidate))
     return Changed(number.name, values, "exact", word, word)
 
 
@@ -179,15 +207,33 @@ def format_verdict(done: Try) -> list[str]:
     """How much changed, and what could have been seen of the rest."""
     judged = [(item, _Known(item.name, item.change)) for item in done.series if item.change]
     if not judged:
-        return ["No conclusion: no series has five pairs of processes."]
+        few = ["No conclusion: no series was measured five times."] if done.series or not done.numbers else []
+        return [*few, *_format_numbers(done)]
     real = sum(known.change.real for _, known in judged)
-    lines = [f"{real} of {len(judged)} series changed." if real else f"None of {len(judged)} series changed."]
-    calm = [(item, known) for item, known in judged if not known.change.real]
+    lines = [
+        f"{real} of {len(judged)} series changed."
+        if real
+        else f"None of {len(judged)} series is known to have changed."
+    ]
+    lines += _format_suspected([item for item, _ in judged])
+    calm = [(item, known) for item, known in judged if not known.change.real and known.change.standing != "suspected"]
     lines += _format_calm(
         [known for item, known in calm if item.is_known(done.until)],
         [known for item, known in calm if not item.is_known(done.until)],
     )
-    return [*lines, *_format_numbers(done)]
+    unjudged = sum(not item.change for item in done.series)
+    lacking = [f"Not judged: {unjudged}, with fewer than five measurements or values not above 0."] if unjudged else []
+    return [*lines, *lacking, *_format_numbers(done)]
+
+
+def _format_suspected(series: Sequence[TriedSeries]) -> Iterator[str]:
+    """What is likely worse, but not sure enough to be told."""
+    found = [item for item in series if item.change and item.change.standing == "suspected"]
+    if found:
+        shown = [
+            f"{elide(item.name, _NAME_COLUMNS)} {format_percent(item.change.effect)}" for item in found if item.change
+        ]
+        yield f"Possibly worse: {format_list(shown, _MOST_NAMES)}."
 
 
 def _format_calm(narrow: Sequence[_Known], wide: Sequence[_Known]) -> Iterator[str]:
@@ -208,9 +254,12 @@ def _get_reach(known: _Known) -> tuple[float, float]:
 
 
 def _format_numbers(done: Try) -> Iterator[str]:
+    changed = sum(number.is_changed for number in done.numbers)
+    if changed:
+        yield f"Sizes and counts: {changed} of {len(done.numbers)} changed."
     equal = sum(not number.is_changed and not number.varies for number in done.numbers)
     varying = sum(number.varies for number in done.numbers)
-    if equal:
+    if equal and not changed:
         yield f"Sizes and counts: {equal} of {len(done.numbers)} are the same on both."
     if varying:
         yield f"Sizes and counts that differ from run to run: {varying}."

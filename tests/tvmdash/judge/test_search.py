@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from tvmdash.stats.bisection import Search, Step, Verdict, least_measurements
+from tvmdash.judge.search import Search, Step, Verdict, least_measurements
 
 FIVE_PERCENT = math.log(1.05)
 

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from tvmdash.judge import RULES, two
+
 LEAST_EACH, MOST_EACH, MOST_OF_ALL = 3, 24, 200
 """Measurements of one commit: before they may count as clear, and before another one tells more (`most_each`)."""
 CLEAR = math.log(99.0)
@@ -26,10 +28,8 @@ ODD_BUILD = 0.02
 """How many builds are expected to be odd: neither of the one speed nor of the other."""
 ENDS_LEAST, ENDS_MOST = 12, 240
 """Measurements of the bad end against the good one before the search: at least, and before the step is given up."""
-ENDS_CLEAR = 5.0
-"""Standard errors that the step must be away from 0; more exact, the search knows well what it looks for."""
-LEAST_STEP, LEAST_NOISE = 0.004, 1e-4
-"""A step below twice a build's own noise cannot be searched for. Sizes in bytes have no noise at all."""
+LEAST_NOISE = 1e-4
+"""Sizes in bytes have no noise at all."""
 
 
 @dataclass(frozen=True)
@@ -83,14 +83,14 @@ def _noise(groups: Sequence[Sequence[float]]) -> float:
 
 
 def ends_are_clear(ends: Sequence[float]) -> bool | None:
-    """Whether the step can be searched for; None while more measurements of the bad end should say."""
+    """Whether the ends differ by what can be searched for; None while more measurements of the bad end should say."""
     if len(ends) < ENDS_LEAST:
         return None
-    step = make_step(ends)
-    error = step.noise / math.sqrt(len(ends))
-    if abs(step.size) >= max(LEAST_STEP, ENDS_CLEAR * error):
+    series = two.RoundSeries("", {str(at): log for at, log in enumerate(ends)}, "lower")
+    found = two.compare_rounds({"": series})[""]
+    if found.is_told:
         return True
-    is_nothing = abs(step.size) + 3 * error < LEAST_STEP
+    is_nothing = abs(found.effect) + found.within < RULES.least
     return False if is_nothing or len(ends) >= ENDS_MOST else None
 
 

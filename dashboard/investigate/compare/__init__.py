@@ -1,1 +1,0 @@
-"""`compare`: two TVMs measured in turn."""
