@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,15 @@ class Memory:
         steps = dict(self.steps)
         for key, step in more.items():
             steps[key] = (*steps.get(key, ()), step)[-KEPT_STEPS:]
+        return replace(self, steps=steps)
+
+    def without_ends(self, nights: Mapping[str, int], stamps: Sequence[str]) -> Memory:
+        """The same without the ends that some series had at these nights."""
+        steps = dict(self.steps)
+        for key, night in nights.items():
+            steps[key] = tuple(
+                step for step in steps.get(key, ()) if (step.kind, step.stamp) != (RECOVERED, stamps[night])
+            )
         return replace(self, steps=steps)
 
     def in_file(self) -> _SavedMemory:

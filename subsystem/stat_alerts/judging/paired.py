@@ -14,7 +14,7 @@ from tvmdash.detect.cause import PAIRED, Cause, of_tvm
 from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.detect.series import Decision, Measured, SeriesState
 from tvmdash.devices import CPU, device_of
-from tvmdash.incidents.ledger import CHANGE, Ledger
+from tvmdash.incidents.ledger import CHANGE, DETECTOR, Ledger
 from tvmdash.judge import RULES, Evidence, KnownStep, Pairs
 from tvmdash.judge.home import Change, Judgement, interval, judge
 from tvmdash.judge.home import Decision as Said
@@ -50,7 +50,8 @@ class Beside:
     found: its likeliest step. builds: of tonight's side of it. cut, after: the first night of the new builds, the last
     before. visible: the step that would be shown in nine of ten cases, None where none would. is_young: no
     other build is known. is_apart: nothing joins the last builds with those before. is_known: tonight's build, or one
-    that ran the same, was measured before. prior: the log odds of a step of one series at one build.
+    that ran the same, was measured before. prior: the log odds of a step of one series at one build. start: of what is
+    reopened, the first night of its level.
     """
 
     model: SeriesModel
@@ -66,6 +67,7 @@ class Beside:
     is_young: bool = False
     is_apart: bool = False
     is_known: bool = False
+    start: int | None = None
 
     @property
     def is_told(self) -> bool:
@@ -135,14 +137,15 @@ def judge_rows(
     table: Table, night: int, rows: Iterable[int], memory: Memory, ledger: Ledger, ask: AskPairs | None = None
 ) -> dict[int, Beside]:
     """By row, all of one machine; nothing of rows without a ratio tonight. What is open is measured again by `ask`."""
-    open_of = _open_incidents(ledger)
-    given = {str(row): _read_row(table, row, night, memory, open_of) for row in rows}
+    open_of, ended = _open_incidents(ledger), _ended_incidents(ledger)
+    given = {str(row): _read_row(table, row, night, memory, open_of, ended) for row in rows}
     known = {name: row for name, row in given.items() if row is not None}
     if not known:
         return {}
     asking = _Asking(table, night, known, ask) if ask else None
     judgement = judge({name: row.evidence for name, row in known.items()}, asking)
-    changes = {name: change for change in judgement.changes for name in change.series}
+    in_order = sorted(judgement.changes, key=lambda change: change.decision is Said.REOPENED)
+    changes = {name: change for change in in_order for name in change.series}
     return {int(name): _beside(row, judgement, name, changes.get(name)) for name, row in known.items()}
 
 
@@ -162,7 +165,15 @@ def _beside(row: _Row, judgement: Judgement, name: str, change: Change | None) -
     new = [build for build in row.first if places[build] >= found.begin]
     cut = min(row.first[build] for build in row.first if places[build] == found.begin)
     before = [last for build, last in row.last.items() if places[build] < found.begin and last < cut]
-    return replace(made, builds=len(new), cut=cut, after=max(before, default=max(0, cut - 1)))
+    opened = {step.begin for step in model.evidence.steps if step.incident and step.incident == made.incident}
+    start = min((row.first[build] for build in row.first if places[build] in opened), default=None)
+    return replace(
+        made,
+        builds=len(new),
+        cut=cut,
+        after=max(before, default=max(0, cut - 1)),
+        start=start if made.said is Said.REOPENED else None,
+    )
 
 
 def _open_incidents(ledger: Ledger) -> Mapping[str, str]:
@@ -176,7 +187,25 @@ def _open_incidents(ledger: Ledger) -> Mapping[str, str]:
     }
 
 
-def _read_row(table: Table, row: int, night: int, memory: Memory, open_of: Mapping[str, str]) -> _Row | None:
+def _ended_incidents(ledger: Ledger) -> Mapping[tuple[str, str], str]:
+    """By series and night since which it is back, the incident that the detector called ended for it."""
+    return {
+        (moved.series, moved.recovered): incident.id
+        for incident in ledger.incidents.values()
+        if incident.kind == CHANGE and incident.changes[-1].who == DETECTOR
+        for moved in incident.moved
+        if moved.worse and moved.recovered and not moved.is_exact
+    }
+
+
+def _read_row(
+    table: Table,
+    row: int,
+    night: int,
+    memory: Memory,
+    open_of: Mapping[str, str],
+    ended: Mapping[tuple[str, str], str],
+) -> _Row | None:
     """What is known of a row by a night; None where it was not measured in turn on it."""
     measured = table.in_turn(row, night)
     if not measured or measured[-1].night != night:
@@ -205,7 +234,7 @@ def _read_row(table: Table, row: int, night: int, memory: Memory, open_of: Mappi
         SIGNS[series.direction],
         is_of_device=device_of(series.labels) != CPU,
         has_returned=_has_returned(measured[-1].artifact, own[tonight], measured),
-        steps=tuple(_known_steps(table, series.key, places, measured, memory, open_of)),
+        steps=tuple(_known_steps(table, series.key, places, measured, memory, open_of, ended)),
     )
     firsts, lasts = ({build: nights[at] for build, nights in own.items()} for at in (0, -1))
     return _Row(evidence, firsts, lasts, measured[-1].pairs.base)
@@ -224,6 +253,7 @@ def _known_steps(
     measured: Sequence[InTurn],
     memory: Memory,
     open_of: Mapping[str, str],
+    ended: Mapping[tuple[str, str], str],
 ) -> Iterator[KnownStep]:
     """The steps that were told of a series, or that people knew of; the newest alert is that of its open incident."""
     steps = [step for step in memory.steps.get(key, ()) if step.kind in {ALERT, RECOVERED, BREAK}]
@@ -233,7 +263,13 @@ def _known_steps(
         since = table.index_of(step.stamp)
         build = next((each.build for each in measured if each.night >= since), None)
         if build is not None:
-            yield KnownStep(places[build], step.size, open_of[key] if step is of_incident else "")
+            is_end = step.kind == RECOVERED
+            yield KnownStep(
+                places[build],
+                step.size,
+                open_of[key] if step is of_incident else "",
+                ended.get((key, step.stamp), "") if is_end else "",
+            )
 
 
 def _stand(row: _Row, model: SeriesModel) -> ReferenceStanding | None:
@@ -257,6 +293,7 @@ def decision_of(beside: Beside, state: SeriesState, night: int) -> Decision:
         return Decision("quiet", Reason(ReasonKind.ONE_BUILD), night, state)
     z = found.shift / found.error if found.error else math.copysign(30.0, found.shift)
     moved = beside.is_told or beside.said is Said.FIXED
+    start = beside.cut if moved else beside.start
     reason = Reason(ReasonKind.WITHIN_ODDS, value=math.exp(min(found.odds, 50.0)), needed=RULES.told)
     if moved:
         reason = Reason(ReasonKind.SHIFTED if beside.is_told else ReasonKind.BACK)
@@ -271,7 +308,7 @@ def decision_of(beside: Beside, state: SeriesState, night: int) -> Decision:
         "alert" if beside.is_told else "quiet",
         reason,
         night,
-        replace(state, start=beside.cut) if moved else state,
+        state if start is None else replace(state, start=start),
         cut=beside.cut if beside.is_told else None,
         after=beside.after if beside.is_told else None,
         effect=effect if shown else None,

@@ -72,11 +72,28 @@ def taken_back(table: Table, judged: Judged, ledger: Ledger) -> tuple[Memory, li
             back_of.setdefault(said.incident, {})[key] = since
             exactly[said.incident] = exactly.get(said.incident, 0) + is_same
             steps[key] = Step(table.stamps[since], said.found.shift, RECOVERED)
-    events: list[Event] = []
+    events = list(_reopened(table, judged, ledger))
     for name, back in back_of.items():
         incident = ledger.incidents[name]
         events += recovered(table, judged.night, incident, back, rows, exactly=exactly[name])
-    return judged.memory.with_steps(steps), events
+    ended = {table.rows[row].key: said.cut for row, said in judged.beside.items() if said.said is Decision.REOPENED}
+    return judged.memory.without_ends(ended, table.stamps).with_steps(steps), events
+
+
+def _reopened(table: Table, judged: Judged, ledger: Ledger) -> Iterator[Event]:
+    """What tells that series were called back and are not, as was measured since: their incident goes on."""
+    series_of: dict[str, list[str]] = {}
+    for row, said in judged.beside.items():
+        if said.said is Decision.REOPENED:
+            series_of.setdefault(said.incident, []).append(table.rows[row].key)
+    at = iso_of(table.stamps[judged.night])
+    for name, series in series_of.items():
+        incident = ledger.incidents[name]
+        yield Event.of(at, DETECTOR, ledgers.RECOVERED, name, Recovered(tuple(sorted(series)), ""))
+        if not incident.is_open:
+            before = next(change.state for change in reversed(incident.changes) if change.state in ledgers.OPEN_STATES)
+            words = f"not back after all: {len(series)} of {len(incident.moved)} series still are where it moved them"
+            yield ledgers.changed(name, before, at=at, who=DETECTOR, words=words)
 
 
 def _back_since(table: Table, row: int, night: int, incident: Incident, moved: Moved, memory: Memory) -> int | None:

@@ -6,6 +6,7 @@ import datetime
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from files.incremental import IncrementalSite, fingerprint, mark
 from markup.escaping import clean
@@ -17,9 +18,11 @@ from views.context import SiteContext
 from tvmdash.backfill import history as version_history
 from tvmdash.backfill import history_text as words
 from tvmdash.backfill.history import BackfillCourse, BackfillHistory, BackfillStep
-from tvmdash.judge.two import Difference
 from tvmdash.records.metrics import is_worse, way
 from tvmdash.text import elide
+
+if TYPE_CHECKING:
+    from tvmdash.judge.two import Difference
 
 PAGE = "versions.html"
 MOST_COLUMNS = 6

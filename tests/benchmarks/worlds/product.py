@@ -19,6 +19,7 @@ from tvmdash.judge.home import Change, Decision, Judgement, judge
 
 _WORDS = {
     Decision.TOLD: "told", Decision.BETTER: "better", Decision.FIXED: "fixed", Decision.SUSPECTED: "suspect",
+    Decision.REOPENED: "told",
 }  # fmt: skip
 
 
@@ -39,6 +40,7 @@ class Product:
     def __init__(self) -> None:
         self.steps: dict[str, list[KnownStep]] = {}
         self.open: dict[str, _Incident] = {}
+        self.closed: dict[str, _Incident] = {}
         self.places: dict[str, int] = {}
         self.own: set[str] = set()
         self.nights: dict[str, int] = {}
@@ -104,7 +106,7 @@ class Product:
         for (decision, incident), changes in joined.items():
             for change in changes:
                 self._keep(change, incident)
-            if decision != Decision.TOLD or incident in news:
+            if decision not in {Decision.TOLD, Decision.REOPENED} or incident in news:
                 worst = max(changes, key=lambda change: abs(change.found.shift))
                 names = tuple(dict.fromkeys(name for change in changes for name in change.series))
                 scope = worst.scope.value if len(names) > 1 else "point"
@@ -133,6 +135,9 @@ class Product:
     def _keep(self, change: Change, incident: str) -> None:
         if change.decision == Decision.SUSPECTED:
             return
+        if change.decision == Decision.REOPENED:
+            self._reopen(change)
+            return
         for name in change.series:
             steps = self.steps.setdefault(name, [])
             size = change.of(name).shift
@@ -141,9 +146,18 @@ class Product:
                 if incident in self.open:
                     self.open[incident].series.discard(name)
             if all(step.begin != change.found.begin for step in steps):
-                steps.append(KnownStep(change.found.begin, size, incident if change.decision == Decision.TOLD else ""))
+                is_told, is_end = (change.decision == which for which in (Decision.TOLD, Decision.FIXED))
+                names = incident if is_told else "", incident if is_end else ""
+                steps.append(KnownStep(change.found.begin, size, *names))
         if incident in self.open and not self.open[incident].series:
-            del self.open[incident]
+            self.closed[incident] = self.open.pop(incident)
+
+    def _reopen(self, change: Change) -> None:
+        (name,) = change.series
+        self.open.setdefault(change.incident, self.closed.get(change.incident)).series.add(name)  # type: ignore[union-attr, arg-type]
+        steps = [step for step in self.steps[name] if step.begin != change.found.begin]
+        last = max((step for step in steps if step.size > 0), key=lambda step: step.begin)
+        self.steps[name] = [replace(step, incident=change.incident) if step is last else step for step in steps]
 
 
 class Relinking(Product):

@@ -512,6 +512,20 @@ def test_a_regression_that_is_taken_back_is_fixed_the_same_night(tmp_path: Path)
     assert [verdict.level for verdict in said[10:]] == [Level.STEADY] * 2
 
 
+def test_a_regression_that_was_called_fixed_by_mistake_goes_on_under_its_id(tmp_path: Path) -> None:
+    """One night measured the tenth build as fast as before; the nights after it measure the same build as slow."""
+    nights = Nights(16, artifacts=[f"build{min(night, 9)}" for night in range(16)])
+    home = nights.slower("dqn", 0, 1.08, 4, 9).slower("dqn", 0, 1.01, 9).slower("dqn", 0, 1.07, 10).fill(tmp_path)
+    said = verdicts(home, 16)
+    (incident,) = [one for one in opened(home) if one.is_worse]
+    assert said[9].fixed == (incident.id,)
+    assert [change.state for change in incident.changes][:3] == ["new", "fixed", "new"]
+    assert incident.changes[2].words == "not back after all: 1 of 1 series still are where it moved them"
+    assert incident.is_open
+    assert said[15].level is Level.REGRESSION
+    assert {verdict.new for verdict in said[5:]} == {()}
+
+
 def test_an_older_version_measured_once_is_no_new_regression(tmp_path: Path) -> None:
     """Night 7 measures the wheel of night 1 again, under another key: faster than its neighbours, and no news."""
     order = [1, 2, 3, 4, 5, 6, 7, 2, 8, 9]

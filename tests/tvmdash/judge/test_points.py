@@ -225,3 +225,16 @@ def test_the_same_evidence_is_judged_the_same_each_time() -> None:
     assert one.changes == other.changes
     assert one.found == other.found
     assert one.noise == other.noise
+
+
+def test_an_end_that_did_not_last_opens_the_incident_again_and_one_that_did_does_not() -> None:
+    steps = [KnownStep(2, 0.05), KnownStep(4, -0.05, ends="i1")]
+    levels = {"lasts": (0.0, 0.05, 0.0, -0.05, 0.0, 0.0), "was luck": (0.0, 0.05, 0.0, 0.0, 0.0, 0.0)}
+    home = {
+        name: chain([log + quiet for log, quiet in zip(logs, QUIET, strict=True)], count=15, steps=steps)
+        for name, logs in levels.items()
+    }
+    changes = judge(home).changes
+    assert [(change.series, change.decision, change.incident) for change in changes] == [
+        (("was luck",), Decision.REOPENED, "i1")
+    ]

@@ -9,16 +9,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvmdash import common, records
 from tvmdash.backfill import calls as backfill_calls
 from tvmdash.backfill.calls import Failed
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.judge import two
-from tvmdash.judge.rules import RULES
-from tvmdash.judge.two import Difference
+from tvmdash.judge import RULES
 from tvmdash.records import Failure, PointValue
 from tvmdash.records.metrics import METRICS
 from tvmdash.series import naming
@@ -26,6 +24,9 @@ from tvmdash.series.naming import key_of
 from tvmdash.series.store import Outline
 from tvmdash.stats.means import geometric_mean, geometric_mean_interval
 from tvmdash.verdict import Controls
+
+if TYPE_CHECKING:
+    from tvmdash.judge.two import Difference, RoundSeries
 
 Rounds = dict[str, float]
 """A value by its round: the n-th measurement of each TVM with the same code and config."""
@@ -219,19 +220,23 @@ def _judge(history: BackfillHistory) -> None:
 
 def _compare(courses: Sequence[BackfillCourse], before: str, after: str) -> list[Difference | None]:
     """By series, how one TVM differs from another; None where too few rounds measured both."""
+    from tvmdash.judge import two  # who forks has no numpy loaded
+
     series = {str(at): rounds for at, course in enumerate(courses) if (rounds := _pair_rounds(course, before, after))}
     found = two.compare_rounds(series)
     return [each if (each := found.get(str(at))) and each.is_bounded else None for at in range(len(courses))]
 
 
-def _pair_rounds(course: BackfillCourse, before: str, after: str) -> two.RoundSeries | None:
+def _pair_rounds(course: BackfillCourse, before: str, after: str) -> RoundSeries | None:
     """The rounds that measured both; None where a value is not positive."""
+    from tvmdash.judge.two import RoundSeries
+
     first, second = course.rounds.get(before, {}), course.rounds.get(after, {})
     both = {name: (first[name], second[name]) for name in first if name in second}
     if not both or min(map(min, both.values())) <= 0:
         return None
     logs = {name: math.log(new / old) for name, (old, new) in both.items()}
-    return two.RoundSeries(course.series.experiment, logs, course.series.direction)
+    return RoundSeries(course.series.experiment, logs, course.series.direction)
 
 
 _COMMIT = re.compile("[0-9a-f]{40}")

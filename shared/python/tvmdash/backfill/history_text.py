@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from tvmdash.backfill.history import BackfillCourse, BackfillHistory, BackfillLevel, BackfillStep
 from tvmdash.common import parse_stamp
-from tvmdash.judge.rules import RULES
-from tvmdash.judge.two import Difference
+from tvmdash.judge import RULES
 from tvmdash.text import (
     add_in_brackets,
     estimate_in_parts,
@@ -17,6 +17,9 @@ from tvmdash.text import (
     format_quantity,
     three_digits,
 )
+
+if TYPE_CHECKING:
+    from tvmdash.judge.two import Difference
 
 FLAT = 0.1
 """A series is called flat where the last TVM is known to lie this near to the first, as a share."""

@@ -106,7 +106,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class Recovered:
-    """These series are back since that night."""
+    """These series are back since that night or, where it is empty, are not back after all."""
 
     series: tuple[str, ...]
     since: str

@@ -307,7 +307,7 @@ def _apply_event(incident: Incident, event: Event) -> Incident:
     if event.event == RECOVERED:
         back = event.read(Recovered)
         moved = (
-            replace(series, recovered=back.since) if series.series in back.series else series
+            replace(series, recovered=back.since or None) if series.series in back.series else series
             for series in incident.moved
         )
         return replace(incident, moved=tuple(moved))

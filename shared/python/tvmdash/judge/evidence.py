@@ -31,12 +31,14 @@ class Pairs:
 class KnownStep:
     """A step that was told: from the build at `begin` on, by `size` (a natural logarithm).
 
-    incident: empty of one that is open no more, because it was for the better, accepted, or taken back.
+    incident: empty of one that is open no more, because it was for the better, accepted, or taken back. ends: the
+    incident that this step took back.
     """
 
     begin: int
     size: float
     incident: str = ""
+    ends: str = ""
 
 
 @dataclass(frozen=True)

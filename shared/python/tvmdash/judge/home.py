@@ -26,11 +26,15 @@ _SHARE = 0.6
 
 
 class Decision(enum.StrEnum):
-    """told: worse. better. fixed: an open step is taken back. suspected: likely worse, not sure enough to be told."""
+    """told: worse. better. fixed: an open step is taken back. suspected: likely worse, not sure enough to be told.
+
+    reopened: a step that was called the end of another is none, as was measured since.
+    """
 
     TOLD = "told"
     BETTER = "better"
     FIXED = "fixed"
+    REOPENED = "reopened"
     SUSPECTED = "suspected"
 
 
@@ -112,11 +116,13 @@ class _Night:
 
     def judge(self) -> Judgement:
         self._join()
-        changes = [*self._returned(), *self._groups()]
+        reopened = list(self._reopened())
+        changes = [*reopened, *self._returned(), *self._groups()]
         self.found = {name: model.best(self.prior) for name, model in self.models.items()}
         self._measure()
         for name, found in self.found.items():
-            if found is not None and not self.models[name].evidence.is_control:
+            is_reopened = any(name in change.series for change in reopened)  # enough is said of it tonight
+            if found is not None and not self.models[name].evidence.is_control and not is_reopened:
                 changes += self._of_point(name, found)
         apart = frozenset(
             name
@@ -146,6 +152,24 @@ class _Night:
                 if step.incident and each.has_returned and each.place < step.begin:
                     found = FoundStep(math.inf, -step.size, 0.0, step.begin, -step.size)
                     yield Change(Decision.FIXED, (name,), found, incident=step.incident)
+
+    def _reopened(self) -> Iterator[Change]:
+        """Ends of incidents that did not last: the series is measured where it was before them."""
+        for name, model in self.models.items():
+            for end in model.evidence.steps:
+                left = [step for step in model.evidence.steps if step is not end]
+                opened = [step for step in left if step.begin < end.begin and step.size * end.size < 0]
+                without = SeriesModel(name, replace(model.evidence, steps=left), self.noise) if end.ends else None
+                if without is None or not opened or not without.denies(end):
+                    continue
+                shift = without.shift(end.begin)
+                assert shift is not None
+                found = FoundStep(-math.inf, shift.log, shift.error, end.begin, end.size)
+                yield Change(Decision.REOPENED, (name,), found, incident=end.ends)
+                last = max(opened, key=lambda step: step.begin)
+                steps = [replace(step, incident=end.ends) if step is last else step for step in left]
+                self.models[name] = SeriesModel(name, replace(model.evidence, steps=steps), self.noise, model.again)
+                break
 
     # points
     def _of_point(self, name: str, found: FoundStep) -> Iterator[Change]:

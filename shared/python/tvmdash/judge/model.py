@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tvmdash.judge.evidence import Evidence, Pairs
+from tvmdash.judge.evidence import Evidence, KnownStep, Pairs
 from tvmdash.judge.noise import HomeNoise
 from tvmdash.judge.odds import add_logs, log_factor
 from tvmdash.judge.rules import RULES
@@ -167,7 +167,7 @@ class SeriesModel:
             odds, centre = log_factor(shift, error, RULES.slabs, 0.0, freedom) + prior + self._log_share(begin), 0.0
             for step in self.evidence.steps:
                 if step.incident and step.begin < begin:
-                    slab = max(0.004, 0.25 * abs(step.size))
+                    slab = max(RULES.least_slab, RULES.alike * abs(step.size))
                     back = log_factor(shift, error, (slab,), -step.size, freedom) + RULES.log("back_again")
                     if back > odds:
                         odds, centre = back, step.size
@@ -176,6 +176,17 @@ class SeriesModel:
             return None
         best = max(found, key=lambda each: (each.shift / each.error) ** 2 / 2 + self._log_share(each.begin))
         return replace(best, odds=add_logs([each.odds for each in found]))
+
+    def denies(self, step: KnownStep) -> bool:
+        """Whether a step that is none of the known ones is excluded: nothing is far likelier than its size."""
+        measured = self.shift(step.begin) if step.begin in self.cuts() else None
+        if measured is None:
+            return False
+        slab = max(RULES.least_slab, RULES.alike * abs(step.size))
+        none, some = (
+            log_factor(measured.log, measured.error, (slab,), centre, measured.freedom) for centre in (0.0, step.size)
+        )
+        return none - some > RULES.log("told")
 
     def _log_share(self, begin: int) -> float:
         """How much more often than at any build a step begins at this one, going by its generated code."""

@@ -62,6 +62,7 @@ class Rules:
     share_of_group: float = _rule(0.75, "Of the points of a home or an experiment that moves, so many move.")
     share_of_code: float = _rule(0.5, "Of the points whose code a build changed, so many move together.")
     alike: float = _rule(0.2, "The points of one step differ by this share of it.")
+    least_slab: float = _rule(0.004, "A step that is taken back is taken back to within this, or its share of alike.")
     freedom: float = _rule(6.0, "Degrees of freedom of errors of which nothing else is known.")
     kurtosis_of_luck: float = _rule(6.0, "Excess kurtosis of a build's luck: that of Student's t with 5 degrees.")
     least_freedom: float = _rule(
