@@ -106,8 +106,8 @@ def in_threads(home: Home, job: JobResult, night: Night, website: str) -> str:
         return ""
     address = f"{website.rstrip('/')}/{in_slack.page}"
     more = f" {link(address, in_slack.page.removesuffix('.html'))}" if website and in_slack.page else ""
-    first = in_slack.headline or in_slack.words.strip()
-    return f"{escape(first, _VALUE)}{more}\n{escape(in_slack.details, _VALUE)}".rstrip()
+    first, details = (in_slack.headline, in_slack.details) if in_slack.headline else (in_slack.words.strip(), "")
+    return f"{escape(first, _VALUE)}{more}\n{escape(details, _VALUE)}".rstrip()
 
 
 def _title(job: JobResult) -> str:

@@ -95,11 +95,16 @@ def test_news_that_were_told_in_slack_stand_in_place_of_the_report_and_their_wor
     home: SlackHome,
 ) -> None:
     home.configure(website_url="https://bench.example")
-    for name, said in (("own", {"words": "one\ntwo"}), ("parts", {"headline": "three", "details": "four"})):
+    for name, said in (
+        ("own", {"words": "one\ntwo"}),
+        ("parts", {"headline": "three", "details": "four"}),
+        ("quiet", {"words": "five", "details": "five"}),
+    ):
         report(home, name, "the report")
         page = {"night": slack_homes.STAMP, "page": "alerts.html"}
         write(home.home.output(name) / "in_slack.json", {**page, **said})
-    text = home.run(NAME, slack_homes.night(job("own"), job("parts"))).text
+    text = home.run(NAME, slack_homes.night(job("own"), job("parts"), job("quiet"))).text
     assert "one\ntwo alerts (https://bench.example/alerts.html)" in text
     assert "three alerts (https://bench.example/alerts.html)\nfour" in text
+    assert text.count("five") == 1, "where nothing was told in threads, the words are the details"
     assert "the report" not in text
