@@ -277,9 +277,9 @@ class NightVerdict:
     new, improved, changed: with those that series joined tonight. fixed: those whose last series went back tonight.
     appeared: series that have their first value; vanished: those that are not expected from tonight on.
 
-    Of `expected` series `seen` have a value; `blind` of these could not have shown a change of MATTERS, `unchanged` ran
-    the same code as when they were measured last. retired: series without a value that somebody took out; muted: those
-    of which nothing is told until a day that somebody named.
+    Of `expected` series `seen` have a value; `blind` of these, controls left out, could not have shown a change of
+    MATTERS, `unchanged` ran the same code as when they were measured last. retired: series without a value that
+    somebody took out; muted: those of which nothing is told until a day that somebody named.
     """
 
     night: Stamp

@@ -277,7 +277,8 @@ def _stand(row: _Row, model: SeriesModel) -> ReferenceStanding | None:
     if row.reference == tonight:
         return ReferenceStanding(0.0, 0.0, 0.0, differs=False, is_itself=True)
     shift = model.difference(tonight, row.reference)
-    if shift is None:
+    pairs = sum(each.count for each in model.pairs if tonight in {each.build, each.base})
+    if shift is None or pairs < RULES.fewest_pairs:
         return None
     odds = log_factor(shift.log, shift.error, RULES.slabs, 0.0, shift.freedom) + RULES.log("differs_from_reference")
     large = abs(math.expm1(shift.log)) >= RULES.least

@@ -137,11 +137,11 @@ def recovered(
     measured = incident.cause is not None and incident.cause.evidence in {MEASURED_AGAIN, PAIRED}
     same = None if measured else table.same(table.rows[row].experiment, [max(0, since - 1), since])
     what = "artifact" if same is not None and same.recorded else "TVM"
-    stamp, version = table.stamps[since], table.version(row, since)
+    day, version = iso_of(table.stamps[since])[:10], table.version(row, since)
     reason = (
-        f"went back in the night {stamp} on the same {what}, {version}: it was not TVM's"
+        f"went back in the night {day} on the same {what}, {version}: it was not TVM's"
         if same
-        else f"back where it was since the night {stamp}, TVM {version or 'unknown'}"
+        else f"back where it was since the night {day}, TVM {version or 'unknown'}"
     )
     if exactly:
         reason += f"; {exactly} of {len(back)} series run exactly the code of before"

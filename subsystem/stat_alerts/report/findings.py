@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 import numpy as np
-from judging.judge import Judged
+from judging.judge import Judged, Options
 from judging.table import Table
 
 from report.standings import SeriesStanding
@@ -46,6 +46,8 @@ class Findings:
     """By incident."""
     muted: int = 0
     """Series of which somebody wants nothing told."""
+    controls: Mapping[Standing, int] = field(default_factory=dict)
+    """Those of `counts` that say nothing of TVM."""
 
     @property
     def has_improved(self) -> bool:
@@ -65,9 +67,17 @@ class Findings:
     def seen(self) -> int:
         return self.expected - self.counts[Standing.MISSING]
 
+    def of_tvm(self, *standings: Standing) -> int:
+        """How many stand so, without the controls."""
+        return sum(self.counts[each] - self.controls.get(each, 0) for each in standings)
+
+    @property
+    def seen_of_tvm(self) -> int:
+        return self.of_tvm(*self.counts) - self.of_tvm(Standing.GONE, Standing.MISSING)
+
     @property
     def blind(self) -> int:
-        return self.counts[Standing.BLIND] + self.counts[Standing.YOUNG]
+        return self.of_tvm(Standing.BLIND, Standing.YOUNG)
 
 
 def find(
@@ -77,6 +87,7 @@ def find(
     ledger: Ledger,
     stands: Mapping[int, SeriesStanding],
     beside: BesideReference | None,
+    options: Options,
 ) -> Findings:
     """The findings on the night; `stands` says by row how each series stands."""
     stamp = table.stamps[judged.night]
@@ -87,6 +98,7 @@ def find(
     known = {incident.id for incident in new}
     muted = _find_muted(table, ledger, stands, iso_of(stamp))
     changed = [part for part in news if not part.is_worse and _has_changed(part)]
+    controls = [stand.kind for row, stand in stands.items() if options.is_control(table.rows[row])]
     over_machines = compare(table, stands, list({part.id: part for part in (*open_ones, *news)}.values()))
     return Findings(
         new=new,
@@ -101,6 +113,7 @@ def find(
         fixed=[incident for incident in reported if _is_fixed(incident, iso_of(stamp))],
         machines={item.incident: item for item in over_machines},
         muted=len(muted),
+        controls=Counter(controls if len(controls) < len(stands) else ()),
     )
 
 

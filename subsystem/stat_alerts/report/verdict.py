@@ -55,7 +55,7 @@ def conclude(
     exact = exact_on_both(home, table, judged.night)
     stands |= see_exact(stands, exact)
     compared = compare(table, judged, exact)
-    findings_of_night = findings.find(tonight, table, judged, ledger, stands, compared)
+    findings_of_night = findings.find(tonight, table, judged, ledger, stands, compared, options)
     level = _level(findings_of_night)
     verdict = NightVerdict(
         tonight.stamp,
@@ -109,7 +109,7 @@ def _level(findings: Findings) -> Level:
         (Level.SUSPECT, any(suspect.worse is not False for suspect in findings.suspects)),
         (Level.CHANGED, bool(findings.changed) or findings.is_new_beside),
         (Level.INCOMPLETE, bool(findings.missing)),
-        (Level.BLIND, 2 * findings.blind > findings.seen),
+        (Level.BLIND, 2 * findings.blind > findings.seen_of_tvm),
         (Level.IMPROVED, findings.has_improved),
     )
     return next((level for level, holds in rows if holds), Level.STEADY)

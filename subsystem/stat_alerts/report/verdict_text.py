@@ -46,7 +46,9 @@ def lead(level: Level, findings: Findings) -> str:
     if level in (Level.INCOMPLETE, Level.BLIND):
         return f"{describe_beside(beside)}; {_lower(_MAIN[level](findings))}"
     return (
-        f"{describe_beside(beside)}; {_improvement(findings)}" if level == Level.IMPROVED else describe_beside(beside)
+        f"{describe_beside(beside)}; {_lower(_improvement(findings))}"
+        if level == Level.IMPROVED
+        else describe_beside(beside)
     )
 
 
@@ -111,7 +113,7 @@ def _besides(level: Level, findings: Findings) -> list[str]:
     shown = level in (Level.STEADY, Level.INCOMPLETE)  # these begin with it
     clauses = [incident_headline(incident) for incident in findings.machine[:1]] if not shown else []
     if findings.has_improved and level in (Level.CHANGED, Level.BLIND):
-        clauses.append(_improvement(findings))
+        clauses.append(_lower(_improvement(findings)))
     if findings.missing and level != Level.INCOMPLETE:
         clauses.append(_absences(findings))
     if findings.blind and level != Level.BLIND:
@@ -168,9 +170,10 @@ def _size_over(incident: Incident, over: OverMachines) -> str:
 
 
 def _changes(findings: Findings) -> str:
-    """The largest; a headline of several series says by itself that they changed."""
-    text = _worst(findings.changed, findings)
-    return f"Changed: {text}" if len(max(findings.changed, key=_size).moved) == 1 else text[:1].upper() + text[1:]
+    """The largest; a headline of several series says by itself that they changed, and a name keeps its first letter."""
+    text, moved = _worst(findings.changed, findings), max(findings.changed, key=_size).moved
+    is_name = any(series.workload and text.startswith(series.workload[:8]) for series in moved)
+    return f"Changed: {text}" if len(moved) == 1 else text if is_name else text[:1].upper() + text[1:]
 
 
 def _size(incident: Incident) -> float:
@@ -243,10 +246,10 @@ def _steady(findings: Findings) -> str:
 
 
 def _blind(findings: Findings) -> str:
-    young, noisy = findings.counts[Standing.YOUNG], findings.counts[Standing.BLIND]
+    young, noisy, seen = findings.of_tvm(Standing.YOUNG), findings.of_tvm(Standing.BLIND), findings.seen_of_tvm
     if young >= noisy:
-        return f"Too early to tell: {young} of {findings.seen} series have too few nights to be judged"
-    return f"Too noisy to tell: {noisy} of {findings.seen} series could not have shown a change of {_MATTERS}"
+        return f"Too early to tell: {young} of {seen} series have too few nights to be judged"
+    return f"Too noisy to tell: {noisy} of {seen} series could not have shown a change of {_MATTERS}"
 
 
 _MATTERS = f"{100 * MATTERS:.0f} %"

@@ -112,7 +112,7 @@ def lines(confirmation: Confirmation) -> Iterator[str]:
 
 _SAID = {
     OutcomeKind.REPRODUCED: "the difference between the artifacts was reproduced in {names}",
-    OutcomeKind.OUTLIER: "the difference was not reproduced in {names}: the first measurement was an outlier",
+    OutcomeKind.OUTLIER: "no difference remained in {names}",
     OutcomeKind.MACHINE: "caused by the machine, not TVM, in {names}: {because}",
     OutcomeKind.UNCLEAR: "still unclear in {names}",
     OutcomeKind.MODES: "no more than single builds differ without any change in {names}",

@@ -11,6 +11,7 @@ from dashboard.plan.job import CodeFolders
 from dashboard.plan.plan import make_plan
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.judge import RULES
 
 
 def test_its_night_is_small_and_ends_in_a_page(tmp_path: Path) -> None:
@@ -19,6 +20,8 @@ def test_its_night_is_small_and_ends_in_a_page(tmp_path: Path) -> None:
     assert not plan.rejected
     assert {job.name for job in plan.experiments} == {"canary", "pass_comparison", "relax_opt"}
     assert {job.config["size"] for job in plan.experiments} == {"smoke"}
+    pairs = {job.config["pairs"] for job in plan.experiments if job.name != "canary"}
+    assert min(pairs) >= RULES.fewest_pairs, "of fewer the first page says nothing about TVM"
     assert "website" in {job.name for job in plan.subsystems}
 
 

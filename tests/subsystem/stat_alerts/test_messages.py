@@ -88,6 +88,24 @@ HEADLINES: Mapping[str, tuple[Level, Mapping[str, Any]]] = {
         Level.CHANGED,
         {"changed": [incident(*[exact(5, 6, series=name, workload="mlp", worse=None) for name in "ab"])]},
     ),
+    "changes of two metrics, and back": (
+        Level.CHANGED,
+        {
+            "changed": [
+                incident(
+                    *[
+                        exact(5, 6, series=name, metric=name, workload="mlp", worse=None)
+                        for name in ("code_size", "planned_memory")
+                    ]
+                )
+            ],
+            "fixed": [SLOWER],
+        },
+    ),
+    "changes of unknown metrics": (
+        Level.CHANGED,
+        {"changed": [incident(*[exact(5, 6, series=name, metric=name, workload="mlp", worse=None) for name in "ab"])]},
+    ),
     "a change and an improvement": (
         Level.CHANGED,
         {"changed": [incident(exact(5, 6, worse=None))], "better": [FASTER]},

@@ -116,6 +116,26 @@ def test_the_first_night_says_which_series_differ_from_the_reference_and_by_how_
     assert not opened(home)
 
 
+def test_of_fewer_than_five_pairs_nothing_is_said_beside_the_reference(tmp_path: Path) -> None:
+    home = Nights(2, artifacts=[NEW, NEW], pairs=[2, 3]).slower("mlp", 0, 0.9, 0).fill(tmp_path)
+    first, second = verdicts(home, 2)
+    assert (first.level, second.level) == (Level.BLIND, Level.STEADY)
+    assert first.beside is None
+    assert second.beside is not None
+    assert [each.name for each in second.beside.differences] == ["relax_opt mlp run time (opt_level 0)"]
+
+
+def test_a_young_canary_says_nothing_of_how_well_tvm_was_seen(tmp_path: Path) -> None:
+    home, canary = Nights(2).fill(tmp_path), Truth(nights=2)
+    for night in range(2):
+        records = [canary.record(f"chain{at}", 0, night, np.ones(2)) for at in range(12)]
+        value = {"schema_version": 1, "timestamp": stamp_of(night), "tvm_hash": f"build{night}", "records": records}
+        home.write_data("canary", night, value)
+    home.ingest()
+    _, second = verdicts(home, 2)
+    assert (second.level, second.seen, second.blind) == (Level.STEADY, 56, 0)
+
+
 def exact_beside(root: Path, **reference: float) -> AlertHome:
     """A home of two nights, whose records say what two processes gave, and what the reference gave."""
     home = Nights(2).fill(root)

@@ -87,7 +87,7 @@ def _format_metrics(moved: Sequence[Moved]) -> str:
 def _format_exact(moved: Sequence[Moved]) -> str:
     """Numbers in their units: which, and how far the one went that went the furthest."""
     metrics = _metrics(moved)
-    named = all(series.is_exact for series in moved) and len(metrics) == 1 and metrics <= _METRICS
+    named = all(series.is_exact for series in moved) and len(metrics) <= 2 and metrics <= _METRICS
     which = f"{_format_metrics(moved)} of {_name_workloads(moved)}" if named else _name_workloads(moved)
     return f"{which} {_format_ways(moved)}{_format_most(moved)}"
 
