@@ -211,8 +211,8 @@ def format_percents(effects: Sequence[float], *, sign: bool = False) -> str:
 
 
 def _format_rounded_percent(effect: float) -> str:
-    percent = 100 * effect
-    digits = 0 if abs(percent) >= 99.5 else 1 if abs(percent) >= 0.995 else 2
+    percent = max(100 * effect, -99.9) if effect > -1 else 100 * effect  # -100 % is nothing left
+    digits = 0 if percent >= 99.5 or percent <= -100 else 1 if abs(percent) >= 0.995 else 2
     return format_signed(percent, f".{digits}f") if round(percent, digits) else "0"
 
 

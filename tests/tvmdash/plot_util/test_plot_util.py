@@ -325,7 +325,17 @@ def test_numbers_have_three_digits(value: float, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("effect", "text"),
-    [(0.0, "0 %"), (-1e-16, "0 %"), (0.0025, "+0.25 %"), (-0.031, "−3.1 %"), (1.04, "+104 %"), (0.9949, "+99.5 %")],
+    [
+        (0.0, "0 %"),
+        (-1e-16, "0 %"),
+        (0.0025, "+0.25 %"),
+        (-0.031, "−3.1 %"),
+        (1.04, "+104 %"),
+        (0.9949, "+99.5 %"),
+        (-0.9973, "−99.7 %"),
+        (-0.99999, "−99.9 %"),
+        (-1.0, "−100 %"),
+    ],
 )
 def test_a_change_has_fewer_digits_the_larger_it_is(effect: float, text: str) -> None:
     assert words.format_percent(effect) == text

@@ -93,9 +93,9 @@ export function interval(low, high, unit) {
  */
 export function change(ratio) {
   if (ratio === null || ratio === undefined || !Number.isFinite(ratio) || ratio <= 0) return "\u2013";
-  const percent = (ratio - 1) * 100;
+  const percent = Math.max((ratio - 1) * 100, -99.9);
   const size = Math.abs(percent);
-  const text = size.toFixed(size >= 99.5 ? 0 : size >= 0.995 ? 1 : 2);
+  const text = size.toFixed(percent >= 99.5 ? 0 : size >= 0.995 ? 1 : 2);
   if (Number(text) === 0) return "0 %";
   return `${percent < 0 ? "\u2212" : "+"}${text} %`;
 }
