@@ -52,6 +52,7 @@ class Running:
     pid: int
     server: socket.socket
     returncode: int | None = None
+    stdout: BinaryIO | None = None
 
     def poll(self) -> int | None:
         """The exit code; None while it runs."""
@@ -100,11 +101,16 @@ class Warm:
 
     def begin(self, order: Order, output: BinaryIO, *, passed: int | None = None) -> Running:
         """The program, begun, with the file of number `passed` open as well; the next begins when it has ended."""
-        server = self._server = self._server or self._start()
+        server = self.start()
         message = json.dumps([*astuple(order), passed]).encode()
         socket.send_fds(server, [message], [output.fileno(), *([] if passed is None else [passed])])
         (pid,) = json.loads(server.recv(_MOST_BYTES))
         return Running(list(order.arguments), pid, server)
+
+    def start(self) -> socket.socket:
+        """Start it where it has not been; where it hears orders."""
+        self._server = self._server or self._start()
+        return self._server
 
     def _start(self) -> socket.socket:
         from dashboard.process import orphans  # here: what is started so is to import what it is asked to
@@ -199,6 +205,7 @@ def _become(order: Order, output: int, base: Sequence[str]) -> None:
     os.close(output)
     os.environ.clear()
     os.environ.update(order.environment)
+    tempfile.tempdir = None  # found by the variables of whoever asked first
     own = [part for part in order.environment.get("PYTHONPATH", "").split(os.pathsep) if part]
     first, *rest = order.arguments
     if first == "-m":
@@ -232,14 +239,19 @@ def main() -> None:
     number, *modules = sys.argv[1:]
     for module in modules:
         importlib.import_module(module)
-    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    base = [part for part in sys.path if part not in (*given, str(Path(__file__).parent))]
     gc.collect()
     gc.freeze()
-    server = socket.socket(fileno=int(number))
+    serve(socket.socket(fileno=int(number)))
+
+
+def serve(server: socket.socket) -> NoReturn:
+    """Fork for each order that comes, until none will; the fork ends as its program does."""
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    base = [part for part in sys.path if part not in (*given, str(Path(__file__).parent))]
     served = _serve(server)
-    if served:
-        _end_as(_become, *served, base)
+    if not served:
+        os._exit(0)
+    _end_as(_become, *served, base)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 import pytest
 
 from dashboard.cli.main import COMMANDS
+from tests.dashboard import warm_tools
 from tests.warm import Order, Warm
 from tvmdash.dashboard_info import Home
 from tvmdash.files import lock as file_lock
@@ -39,27 +40,28 @@ WORK = {
 DEADLINE_S = 180.0
 _GET_TVM = frozenset(("check", "doctor", "plan", "run"))
 _AT_CLOCK = Path(__file__).parent / "at_clock.py"
+_WARM_TOOLS = Path(warm_tools.__file__)
 _WITHOUT_CODE = frozenset(("mute", "rebuild", "rename", "retire", "status", "unmute", "unretire", "watch"))
-_WARM = Warm(
-    [
-        "cattrs",
-        "jsonschema_rs",
-        "dashboard.archive.archive",
-        "dashboard.authoring.smoke",
-        "dashboard.cli.main",
-        "dashboard.investigate.bisect.bisect",
-        "dashboard.investigate.remeasure.remeasure",
-        "dashboard.investigate.reproduce.reproduce",
-        "dashboard.investigate.tries.tries",
-        "dashboard.night.heartbeat",
-        "dashboard.night.night",
-        "packaging.utils",
-        "pynvml",
-        *COMMANDS,
-        "tests.dashboard.read_once",
-    ],
-    [REPO, REPO / "shared" / "python"],
-)
+_MODULES = [
+    "cattrs",
+    "jsonschema_rs",
+    "dashboard.archive.archive",
+    "dashboard.authoring.smoke",
+    "dashboard.cli.main",
+    "dashboard.investigate.bisect.bisect",
+    "dashboard.investigate.remeasure.remeasure",
+    "dashboard.investigate.reproduce.reproduce",
+    "dashboard.investigate.tries.tries",
+    "dashboard.night.heartbeat",
+    "dashboard.night.night",
+    "packaging.utils",
+    "pynvml",
+    *COMMANDS,
+    "tests.dashboard.read_once",
+]
+_PATH = [REPO, REPO / "shared" / "python"]
+_WARM = Warm(_MODULES, _PATH)
+_WARM_ONLINE = Warm([*_MODULES, *warm_tools.MODULES, "tests.dashboard.warm_tools"], _PATH)
 
 
 def says(stage: str, message: str = "done", *, success: bool = True) -> str:
@@ -158,9 +160,10 @@ class HomeForTests:
         """The same with these variables as well."""
         return _run(self._words(verb, *_unbuilt(verb), *options), env=env)
 
-    def run_online(self, env: dict[str, str], *options: str, verb: str = "run") -> Finished:
-        """The same where TVM may be looked up and got."""
-        return _run(self._words(verb, *options), env=env)
+    def run_online(self, env: dict[str, str], *options: str, verb: str = "run", warm: bool = True) -> Finished:
+        """The same where TVM may be looked up and got; warm: by tools of which /proc shows nothing."""
+        program = [str(_WARM_TOOLS)] if warm else ["-m", "dashboard"]
+        return _run(self._words(verb, *options), program, env, _WARM_ONLINE if warm else _WARM)
 
     def run_cold(self, env: dict[str, str], *options: str, verb: str = "run") -> Finished:
         """The same in a Python of its own: for variables that Python or the loader reads when it starts."""
@@ -223,12 +226,15 @@ def call(*words: str) -> Finished:
 
 
 def _run(
-    words: list[str], program: Sequence[str] = ("-m", "dashboard"), env: Mapping[str, str] = MappingProxyType({})
+    words: list[str],
+    program: Sequence[str] = ("-m", "dashboard"),
+    env: Mapping[str, str] = MappingProxyType({}),
+    warm: Warm = _WARM,
 ) -> Finished:
     begun, order = time.monotonic(), Order([*program, *words], {**environment(), **env}, "/")
     with tempfile.TemporaryFile() as file:
         try:
-            code = _WARM.run(order, file, timeout_s=DEADLINE_S)
+            code = warm.run(order, file, timeout_s=DEADLINE_S)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"{words[0]} did not end:\n{_read_again(file)}") from None
         return Finished(code, _read_again(file), time.monotonic() - begun)

@@ -120,8 +120,8 @@ def state_of(kept: Path) -> str:
 class Kept:
     """The raw data that an experiment's run stage left once, of one state of its folder, its config and TVM.
 
-    With another config or TVM it is measured; --slow measures them all. Data of other code are a red test: measuring all
-    of them on every run cost 50 CPU seconds, and nobody was told.
+    With another config or TVM it is measured; --slow measures them all. Data of other code are a red test:
+    measuring all of them on every run cost 50 CPU seconds, and nobody was told.
     """
 
     def __init__(self, tried: Tried) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +22,8 @@ RUN = homes.good("run", 'cp "${TVMDASH_REFERENCE:-/dev/null}" "$TVMDASH_HOME/../
 
 def go(home: HomeForTests, variables: dict[str, str], code: int = 0) -> tuple[str, str, str]:
     """A night that may get TVM; the version that it measured, that of the reference, its notes."""
-    environment = {**homes.environment(), **variables}
-    done = subprocess.run(home.command("run"), env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stdout + done.stderr
+    done = home.run_online(variables)
+    assert done.code == code, done.output
     night = home.last()
     tvm, against = ("", "") if not night["artifacts"] else (night["artifacts"][0]["version"].removeprefix("0.26."), "")
     if night["references"]:
@@ -75,8 +72,7 @@ def test_seven_nights_on_a_page_of_nightly_wheels(tmp_path: Path) -> None:
     assert "0.26.dev205 (cccc3333) against TVM 0.26.dev203" in status
     for gone in (tmp_path / "shelf", home.path):
         shutil.rmtree(gone)
-    argv = [sys.executable, "-m", "dashboard", "restore", str(tmp_path / "backup"), str(home.path)]
-    subprocess.run(argv, env=homes.environment(), check=True)
+    assert homes.call("restore", str(tmp_path / "backup"), str(home.path)).code == 0
     restored = {path.name.split("-")[6] for path in home.home.references.iterdir()}
     assert restored == {"0.26.dev201", "0.26.dev202", "0.26.dev203", "0.26.dev205"}
 
@@ -133,13 +129,13 @@ def test_secrets_of_an_index_address_are_in_no_log_page_message_or_list_of_proce
     add_nightly(page, 201, commit="aaaa1111")
     with page_server.serve(page, PASSWORD, TOKEN) as server:
         home = make_home_on(server, tmp_path, tvms={"other": f"wheel:mlc-ai-nightly-cpu,{server.address}@0.26.dev199"})
-        told = [home.run_online(variables, verb=verb).output for verb in ("plan", "check")]
+        told = [home.run_online(variables, verb=verb, warm=False).output for verb in ("plan", "check")]
         assert "0.26.dev201, to be downloaded" in told[0]
-        done = home.run_online(variables)
+        done = home.run_online(variables, warm=False)
         assert done.code == 1, "the other TVM is not offered"
         assert "0.26.dev199 is not available for Python" in done.output
         assert server.asked
-    away = home.run_online({**variables, "PIP_RETRIES": "0"})
+    away = home.run_online({**variables, "PIP_RETRIES": "0"}, warm=False)
     assert "Could not look up latest of wheel:mlc-ai-nightly-cpu,http://[hidden]@127.0.0.1" in away.output
     told += [done.output, away.output, *(home.run(verb=verb).output for verb in ("status", "plan", "check", "doctor"))]
     assert not server.seen_in, "no list of processes"
@@ -158,7 +154,7 @@ def test_a_server_that_sends_a_byte_a_second_costs_the_nights_tvm_alone(tmp_path
     with page_server.serve(page, PASSWORD, TOKEN) as server:
         home = make_home_on(server, tmp_path, artifact_timeout_s=3)
         server.dripping, server.watched = slow, tmp_path / "tmp"
-        done = home.run_online(variables)
+        done = home.run_online(variables, warm=False)
         server.dripping = ""
         assert done.code == 1
         assert home.states("canary")["run"] == "ok"
@@ -167,11 +163,11 @@ def test_a_server_that_sends_a_byte_a_second_costs_the_nights_tvm_alone(tmp_path
         assert "did not end within " in note
         assert "or allow more time (artifact_timeout_s)." in note
         home.configure(artifact_timeout_s=600)
-        assert home.run_online(variables).code == 0
+        assert home.run_online(variables, warm=False).code == 0
         add_nightly(page, 202)
         home.configure(artifact_timeout_s=3, measure_last_tvm="always")
         server.dripping = slow
-        assert home.run_online(variables).code == 0
+        assert home.run_online(variables, warm=False).code == 0
         assert home.states("x")["run"] == "ok"
         assert home.last()["artifacts"][0]["version"] == "0.26.dev201"
         assert not server.seen_in, "nor is a secret in a log that is still written to"
