@@ -21,6 +21,7 @@ from tests.tvmdash.stages_here import run_here
 from tvmdash import records
 from tvmdash.experiment.paired import pairs
 from tvmdash.measure.capture import Sample, Trial, read_trials
+from tvmdash.measure.under_load import was_watched
 from tvmdash.records import NightData
 from tvmdash.traces import connect
 
@@ -52,7 +53,8 @@ class Toy(Experiment):
             call = compiler.call
         data = list(range(work))
         return Prepared(timer=python_timer(lambda: call(data)), compile_ms=1.5, code_size_bytes=work,
-                        details={"module_hash": str(work)}, program=program)
+                        details={"module_hash": str(work)}, program=program,
+                        after=compiler.watch if point.name == "on a card" else None)
 
 if __name__ == "__main__":
     sys.exit(Toy().main())
@@ -94,6 +96,27 @@ def prepare(name):
     if WORK.get(name) == "hangs":
         time.sleep(3600)
     return WORK.get(name, 20000)
+
+class Card:
+    energy = 0
+
+    def read_energy_mj(self):
+        Card.energy += 1
+        return Card.energy
+
+    def read_throttles(self):
+        return {{"heat": True}}
+
+    def is_divided(self):
+        return False
+
+    def list_strangers(self):
+        return []
+
+def watch():
+    from tvmdash.measure import under_load
+    under_load.LEAST_S, under_load.BATCH_S = 0.05, 0.001
+    return {{"seen": 1, **under_load.watch_card(Card(), lambda: None, lambda: None)}}
 
 def program(name):
     if WORK.get("has_no_program"):
@@ -226,6 +249,18 @@ def test_samples_of_the_two_sides_alternate_and_the_trace_tells_them_apart(tmp_p
     assert {row[3] for row in rows} == {
         min(began for began, side in order if side == name) for name in (pairs.TONIGHT, pairs.REFERENCE)
     }
+
+
+def test_a_card_is_watched_in_the_first_pair_only_and_the_record_has_what_was_seen(tmp_path: Path) -> None:
+    toy = Toy(tmp_path, names=["on a card"], pairs=3, max_pairs=3)
+    toy.run({}, {})
+    trials = list(read_trials(toy.raw))
+    assert [trial.facts["seen"] for trial in trials] == [1] * 6
+    assert {trial.process["pair"] for trial in trials if was_watched(trial.facts)} == {0}
+    (record,) = toy.analyze().records
+    info = record.additional_info
+    assert (info["energy"] > 0, info["paired"]["reference"]["energy"] > 0) == (True, True)
+    assert "throttled" in info["doubt_kinds"]
 
 
 def test_without_a_reference_the_night_is_measured_as_ever(tmp_path: Path) -> None:

@@ -14,11 +14,13 @@ from tvmdash.experiment.rounds import (
     PROCESSES,
     Precision,
     count_samples_of_next,
+    find_seconds_of_next,
     is_affordable,
     is_pair_wanted,
     is_wanted,
 )
 from tvmdash.measure.capture import Sample, Trial
+from tvmdash.measure.under_load import ENERGY, LEAST_S, UNKNOWN
 from tvmdash.stats.paired import combine_pairs
 from tvmdash.stats.reduction import reduce_processes
 
@@ -27,6 +29,12 @@ def trial(times_ms: list[float], *, prepare_ms: float = 0.0, error: str | None =
     samples = tuple(Sample(round(ms * 1e6), 1) for ms in times_ms)
     facts = {"content": ran} if ran else {}
     return Trial({}, 0, round((sum(times_ms) + prepare_ms) * 1e6), error, facts, samples, {})
+
+
+def test_the_next_process_is_not_expected_to_watch_its_card_again() -> None:
+    watched = [Trial({}, 0, 1, None, {name: value}, (), {}) for name, value in ((ENERGY, 3.5), (UNKNOWN, "MIG"))]
+    assert find_seconds_of_next(40.0, [*watched, *watched, trial([1.0])]) == 40.0 - 4 * LEAST_S
+    assert find_seconds_of_next(40.0, [trial([1.0])]) == 40.0
 
 
 def test_a_point_is_wanted_until_it_is_known_well_enough_or_failed() -> None:

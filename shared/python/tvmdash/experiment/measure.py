@@ -26,6 +26,7 @@ from tvmdash.measure import content
 from tvmdash.measure.capture import Capture, Sample
 from tvmdash.measure.content import Code, FileHashes
 from tvmdash.measure.phases import TIMING, phase
+from tvmdash.measure.under_load import watching
 from tvmdash.records import description
 from tvmdash.records.metrics import OWN
 from tvmdash.trial_util import Timing, time_workload
@@ -184,7 +185,7 @@ def _measure_trial(
             operators = prepared.profile() if prepared.profile and profile else ()
         found: dict[str, Any] = {}
         if prepared.after:
-            with phase("after"):
+            with phase("after"), watching(is_wanted=profile):
                 found.update(prepared.after())
     # Whatever an engine cannot do is a result about this point; the others go on.
     except Exception as error:  # noqa: BLE001

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tvmdash.measure import content
 from tvmdash.measure.capture import Trial
+from tvmdash.measure.under_load import LEAST_S, was_watched
 from tvmdash.stats.paired import PairedRatio
 from tvmdash.stats.reduction import Reduced, reduce_processes
 from tvmdash.trial_util import MIN_SAMPLES
@@ -120,6 +121,11 @@ def is_affordable(
     cheaper = [name for name, cost_s in took_s.items() if cost_s < took_s[group] and name not in finished]
     needed_s = sum(took_s[name] * max(0, least - times[name]) for name in cheaper)
     return took_s[group] + needed_s <= left_s
+
+
+def find_seconds_of_next(took_s: float, trials: Sequence[Trial]) -> float:
+    """How long a group's next process is expected to take, from its last: cards are watched in a point's first only."""
+    return took_s - LEAST_S * sum(was_watched(trial.facts) for trial in trials)
 
 
 def count_samples_of_next(trials: Sequence[Trial], repeat: int) -> int:

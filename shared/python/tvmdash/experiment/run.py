@@ -29,7 +29,13 @@ from tvmdash.experiment.paired.reference import read_reference
 from tvmdash.experiment.per_operator import is_asked
 from tvmdash.experiment.points import PointGroup, group_points, key, name_values, plan_points
 from tvmdash.experiment.processes import Processes
-from tvmdash.experiment.rounds import count_samples_of_next, is_affordable, is_pair_wanted, is_wanted
+from tvmdash.experiment.rounds import (
+    count_samples_of_next,
+    find_seconds_of_next,
+    is_affordable,
+    is_pair_wanted,
+    is_wanted,
+)
 from tvmdash.measure.capture import Trial, read_trials
 from tvmdash.stats.paired import PairedRatio
 
@@ -40,8 +46,8 @@ PLAN_FILE, ENDED_FILE = "plan.json", "ended.json"
 class _Run(Generic[Config]):
     """A run under way: what each point has so far, and how each group's last process ended where not well.
 
-    lone: the points that the reference could not measure. took_s, times: of each group's processes, the last one's
-    seconds and how many there were.
+    lone: the points that the reference could not measure. took_s, times: of each group's processes, the seconds
+    that the next one is expected to take and how many there were.
     """
 
     experiment: Measurable[Config]
@@ -113,31 +119,31 @@ class _Run(Generic[Config]):
         """One process, or a pair of them; how many trials of tonight's it began."""
         points = {key(name_values(self.experiment.axes, point)): point for point in group.points}
         beside = frozenset(key(job.point) for job in jobs if self.is_paired(group, points[key(job.point)]))
-        begun = time.monotonic()
+        begun, of_reference = time.monotonic(), list[Trial]()
         if beside:
             order = _draw(group.name, number, "turns")
             folder, reason, other = self.processes.measure_pair(group, jobs, beside, number, order)
-            self._take_reference(other, beside)
+            of_reference = list(read_trials(other))
+            self._take_reference(of_reference, beside)
         else:
             folder, reason = self.processes.measure(group, jobs)
-        self.took_s[group.name] = time.monotonic() - begun
-        self.times[group.name] += 1
+        took_s = time.monotonic() - begun
         trials = list(read_trials(folder))
+        self.took_s[group.name] = find_seconds_of_next(took_s, [*trials, *of_reference])
+        self.times[group.name] += 1
         for trial in trials:
             self.trials.setdefault(key(trial.point), []).append(trial)
         if reason:
             self.ended[group.name] = reason
         return len(trials)
 
-    def _take_reference(self, folder: Path, beside: AbstractSet[str]) -> None:
+    def _take_reference(self, trials: Sequence[Trial], beside: AbstractSet[str]) -> None:
         """What the reference measured; what it failed at, or did not come to, is not asked of it again."""
-        begun = set()
-        for trial in read_trials(folder):
-            begun.add(key(trial.point))
+        for trial in trials:
             self.of_reference.setdefault(key(trial.point), []).append(trial)
             if trial.error:
                 self.lone[key(trial.point)] = trial.error
-        if not begun:
+        if not trials:
             self.lone |= dict.fromkeys(beside, "its process ended before it measured anything")
 
 

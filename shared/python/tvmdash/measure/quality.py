@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tvmdash.measure.under_load import THROTTLED
+from tvmdash.measure.under_load import THROTTLED, was_watched
 from tvmdash.stats.reduction import Reduced
 
 UNSTABLE_SHARE = 0.10
@@ -124,7 +124,7 @@ def _judge_machine(facts: Sequence[Mapping[str, Any]]) -> Iterator[Doubt]:
 
 
 def _judge_device(facts: Sequence[Mapping[str, Any]]) -> Iterator[Doubt]:
-    found = [fact.get(THROTTLED, {}) for fact in facts]
+    found = [fact.get(THROTTLED, {}) for fact in facts if was_watched(fact)]
     for reason in dict.fromkeys(reason for shares in found for reason in shares):
         share = statistics.median(shares.get(reason, 0.0) for shares in found)
         if share >= THROTTLED_SHARE:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,6 +17,7 @@ ENERGY, UNKNOWN, THROTTLED = "energy", "energy_unknown", "throttled"
 LEAST_S, BATCH_S = 2.0, 0.02
 FEWEST_STEPS = 8
 """A counter that moves less often in that time is too coarse; its steps are seen to a batch of calls."""
+_is_wanted = ContextVar("is_wanted", default=True)
 
 
 class WatchedCard(Protocol):
@@ -36,7 +39,9 @@ class LoadReading:
 
 
 def watch_card(card: WatchedCard, call: Callable[[], object], wait: Callable[[], object]) -> dict[str, Any]:
-    """The facts; `wait` returns when the card has done all calls."""
+    """The facts; `wait` returns when the card has done all calls. None where that is not wanted."""
+    if not _is_wanted.get():
+        return {}
     readings = _read_under_load(card, call, wait)
     known = [reading.throttles for reading in readings if reading.throttles is not None]
     shares = {name: sum(each[name] for each in known) / len(known) for name in (known[0] if known else ())}
@@ -47,6 +52,21 @@ def watch_card(card: WatchedCard, call: Callable[[], object], wait: Callable[[],
     except DashboardError as error:
         energy = {UNKNOWN: str(error)}
     return {**energy, **({THROTTLED: throttled} if throttled else {})}
+
+
+@contextlib.contextmanager
+def watching(*, is_wanted: bool) -> Iterator[None]:
+    """Whether cards are watched inside: that takes longer than all samples, so only one process of a point does it."""
+    token = _is_wanted.set(is_wanted)
+    try:
+        yield
+    finally:
+        _is_wanted.reset(token)
+
+
+def was_watched(facts: Mapping[str, Any]) -> bool:
+    """Whether the trial with these facts watched its card."""
+    return ENERGY in facts or UNKNOWN in facts
 
 
 def _read_under_load(card: WatchedCard, call: Callable[[], object], wait: Callable[[], object]) -> list[LoadReading]:
