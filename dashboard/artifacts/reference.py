@@ -2,7 +2,8 @@
 
 A nightly wheel counts as a build: the night before is what it is to be told from.
 
-A wheel's reference stays the same as long as the wheel's version does, and a build's as long as no commit comes.
+A wheel's reference stays the same as long as the wheel's version does, and a build's as long as no commit comes. While
+a regression is open, what was measured before it goes first: a bad build as the reference would hide it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ _BUILT_ALIKE = ("remote", "options", "toolchain", "source", "python", "machine")
 class TonightsBuild:
     """One of tonight's TVMs, got for `spec`; `others`: what else is got tonight. `nights`: earlier ones, newest first.
 
-    The reference is looked for in `folder`, and in the package index where `rebuild` allows the network.
+    The reference is looked for in `folder`, and in the package index where `rebuild` allows the network. bad_since: the
+    first night of the oldest open regression; empty where none is open.
     """
 
     artifact: Artifact
@@ -43,6 +45,20 @@ class TonightsBuild:
     log_folder: Path
     rebuild: bool
     timeout_s: float
+    bad_since: str = ""
+
+    @property
+    def good_first(self) -> list[Night]:
+        """The nights, those before the open regression first."""
+        return sorted(self.nights, key=lambda night: bool(self.bad_since) and night.stamp >= self.bad_since)
+
+    def put_good_first(self, versions: Sequence[str]) -> list[str]:
+        """The versions, those last that were measured since the regression began and not before."""
+        bad, good = set[str](), set[str]()
+        for night in self.nights:
+            is_bad = bool(self.bad_since) and night.stamp >= self.bad_since
+            (bad if is_bad else good).update(str(entry.get("version")) for entry in night.artifacts)
+        return sorted(versions, key=lambda version: version in bad - good)
 
 
 @dataclass(frozen=True)
@@ -64,7 +80,7 @@ def find(tonight: TonightsBuild) -> FoundReference:
 def _find_build(tonight: TonightsBuild) -> FoundReference:
     """Nothing is built for it, so one that was removed is passed over."""
     there = {artifact.key: artifact for artifact in artifact_store.artifacts_in(tonight.folder)}
-    for key in list_builds_before(tonight.artifact, tonight.spec, tonight.others, tonight.nights):
+    for key in list_builds_before(tonight.artifact, tonight.spec, tonight.others, tonight.good_first):
         if key in there and runs_here(there[key]):
             with contextlib.suppress(ArtifactError):  # it was removed just now
                 return FoundReference(take(there[key].path))
@@ -157,7 +173,7 @@ def _find_without_index(
 def _provide_first(versions: Sequence[str], tonight: TonightsBuild, deadline: LockDeadline) -> FoundReference:
     """The first of these releases that can be had and is healthy."""
     faults: dict[str, ArtifactError] = {}
-    for version in versions[:MOST_TRIES]:
+    for version in tonight.put_good_first(versions)[:MOST_TRIES]:
         try:
             provided = provide(
                 replace(tonight.spec, branch=version),

@@ -20,6 +20,7 @@ from dashboard.plan.devices import list_kinds
 from dashboard.plan.job import Job
 from dashboard.plan.night_plan import wanted_by
 from dashboard.plan.reference import NIGHTS_BACK, TvmsTonight, list_paired
+from tvmdash.incidents.file import find_open_regression
 
 _log = logging.getLogger("night")
 
@@ -61,7 +62,9 @@ class TvmSupply:
         earlier = [night for night in nights if night.stamp < self._context.stamp]
         self._journal.change(artifacts=since.describe_artifacts(have, earlier, self._config.artifacts))
         progress.report("getting the reference")
-        self._provide_references(jobs, TvmsTonight(self._config, have, lack, earlier, self._logs, self.rebuild))
+        bad_since = find_open_regression(self._context.home)
+        tonight = TvmsTonight(self._config, have, lack, earlier, self._logs, self.rebuild, bad_since=bad_since)
+        self._provide_references(jobs, tonight)
         self._provide_runtimes(jobs, progress)
         self._name_references(jobs)
         progress.report("")

@@ -105,7 +105,8 @@ class References:
 class TvmsTonight:
     """The TVMs that a night has got, and those that it could not get, with the reason. `nights`: newest first.
 
-    refused: references that could not be had, which are not tried for another TVM again.
+    refused: references that could not be had, which are not tried for another TVM again. bad_since: as in
+    `TonightsBuild`.
     """
 
     config: HomeConfig
@@ -115,6 +116,7 @@ class TvmsTonight:
     logs: Path
     rebuild: bool
     refused: dict[ArtifactSpec, str] = field(default_factory=dict)
+    bad_since: str = ""
 
     def provide_references(self, wanted: Sequence[ArtifactSpec], leases: ExitStack) -> References:
         """What each of the TVMs `wanted` is measured against; nobody removes it before `leases` are released."""
@@ -153,6 +155,7 @@ class TvmsTonight:
             log_folder=self.logs,
             rebuild=self.rebuild,
             timeout_s=self.config.getting_s(tvm),
+            bad_since=self.bad_since,
         )
 
     def _provide(self, named: ArtifactSpec) -> FoundReference:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,22 @@ def test_without_an_index_the_newest_release_at_hand_is_the_reference_and_that_i
     )
 
 
+def test_a_release_that_was_measured_since_a_regression_is_open_is_taken_last(
+    shelf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(monkeypatch, NOWHERE)
+    labs.put_artifact(shelf, "0.28.0")
+    before, since = (
+        Night(stamp, COMPLETE, artifacts=({"provider": "wheel", "version": version},))
+        for stamp, version in (("20260101T000000Z", "0.26.0"), ("20260102T000000Z", "0.27.0"))
+    )
+    for bad_since, expected in (("", "0.27.0"), (since.stamp, "0.26.0")):
+        found = reference.find(replace(tonight(shelf, "0.28.0", [since, before]), bad_since=bad_since))
+        assert found.provided
+        with found.provided as provided:
+            assert provided.artifact.version == expected
+
+
 # Builds from source
 
 
@@ -156,6 +173,15 @@ def test_a_build_of_another_branch_that_is_measured_as_well_is_no_build_before()
     assert list(reference.list_builds_before(build("3"), spec("main"), [spec("next")], nights)) == ["git-2", "git-1"]
     assert list(reference.list_builds_before(build("8"), spec("next"), [spec("main")], nights)) == ["git-9"]
     assert list(reference.list_builds_before(build("8"), spec("new"), [spec("main"), spec("next")], nights)) == []
+
+
+def test_the_last_build_before_an_open_regression_stays_the_reference(shelf: Path) -> None:
+    good, bad, worse = build("1"), build("2"), build("3")
+    nights = [replace(night_on((bad, "main")), stamp="20260102T000000Z"), night_on((good, "main"))]
+    found = replace(tonight(shelf, nights=nights), artifact=worse, spec=spec("main"))
+    for bad_since, expected in (("", [bad.key, good.key]), ("20260102T000000Z", [good.key, bad.key])):
+        asked = replace(found, bad_since=bad_since)
+        assert list(reference.list_builds_before(worse, asked.spec, [], asked.good_first)) == expected
 
 
 @pytest.mark.parametrize("fact", ["remote", "options", "toolchain", "python", "machine"])

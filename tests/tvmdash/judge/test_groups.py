@@ -76,7 +76,6 @@ def test_points_with_new_code_that_move_together_are_told_together() -> None:
     assert set(change.series) == {f"p{number:02}" for number in range(6)}
 
 
-@pytest.mark.xfail(reason="a group is searched once: the opposite one is left to single points", strict=True)
 def test_one_build_may_make_some_points_worse_and_others_better() -> None:
     changes = judge(home_of([0.06] * 8 + [-0.06] * 8, seed=9)).changes
     said: dict[str, set[str]] = {}

@@ -9,9 +9,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tvmdash import common, structured
+from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.files import lines
-from tvmdash.incidents.ledger import Event, check
+from tvmdash.incidents.ledger import CHANGE, LEDGER_FILE, SUBSYSTEM, Event, check, fold
 
 _log = logging.getLogger("incidents")
 
@@ -48,3 +49,9 @@ def append(path: Path, events: Sequence[Event]) -> None:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     lines.append(path, map(asdict, events))
+
+
+def find_open_regression(home: Home) -> str:
+    """The first night of the oldest regression of times that is open in the home; empty where none is."""
+    incidents = fold(read(home.output(SUBSYSTEM) / LEDGER_FILE)).open()
+    return min((each.begin for each in incidents if each.kind == CHANGE and not each.is_exact), default="")

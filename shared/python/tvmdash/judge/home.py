@@ -15,15 +15,6 @@ from tvmdash.judge.noise import HomeNoise, learn
 from tvmdash.judge.odds import factors_of_sizes, log_of_none
 from tvmdash.judge.rules import RULES
 
-_BACK = 0.4
-"""A step that leaves less than this share of an open one is its end."""
-_ALONE = 2
-"""So many of the clearest series of a group say nothing of the others."""
-_FAR = 3.0
-"""A series so many standard errors from the step of all has one of its own."""
-_SHARE = 0.6
-"""So many of a group have to be known."""
-
 
 class Decision(enum.StrEnum):
     """told: worse. better. fixed: an open step is taken back. suspected: likely worse, not sure enough to be told.
@@ -191,7 +182,7 @@ class _Night:
             step.incident: abs(found.shift + step.size)
             for step in each.steps
             if step.incident and step.begin < found.begin and step.size * found.shift < 0
-            if abs(found.shift + step.size) < max(_BACK * abs(step.size), 2 * found.error)
+            if abs(found.shift + step.size) < max(RULES.back * abs(step.size), 2 * found.error)
         }
         return min(left, key=left.__getitem__, default="")
 
@@ -207,7 +198,7 @@ class _Night:
         rounds: dict[str, int] = {}
         while self.ask is not None:
             unsure = {
-                name: found.odds - 2.0 * rounds.get(name, 0)
+                name: found.odds - RULES.patience * rounds.get(name, 0)
                 for name, found in self.found.items()
                 if found is not None
                 and not self.models[name].evidence.is_control
@@ -227,11 +218,11 @@ class _Night:
 
     def _is_open(self, name: str, found: FoundStep, rounds: int) -> bool:
         """Whether another look may decide it; what would be told has one at least, pairs enough, and odds to spare."""
-        if abs(found.shift) < 0.7 * RULES.least:
+        if abs(found.shift) < RULES.worth * RULES.least:
             return False
         told = RULES.log("told")
         few = not rounds or self.models[name].count_pairs(found.begin) < RULES.fewest_pairs
-        return RULES.log("worth_measuring") < found.odds < told + 1.5 or (found.odds >= told and few)
+        return RULES.log("worth_measuring") < found.odds < told + RULES.spare or (found.odds >= told and few)
 
     def _again(self, name: str, begin: int, number: int) -> bool:
         """Measure the series' newest build in turn with one before the step."""
@@ -248,29 +239,39 @@ class _Night:
 
     # groups
     def _groups(self) -> Iterator[Change]:
-        """Steps that many series share; the series of one are known to have it from here on."""
+        """Steps that many series share; the series of one are known to have it from here on.
+
+        One build may move some of a group up and others down, so that what is left is searched again.
+        """
         for scope, names, prior in self._list_groups():
             share = RULES.share_of_code if scope == Scope.CODE else RULES.share_of_group
+            left = names
+            while (change := self._search_group(scope, left, prior, share)) is not None:
+                yield change
+                left = [name for name in left if name not in change.series]
+
+    def _search_group(self, scope: Scope, names: Sequence[str], prior: float, share: float) -> Change | None:
+        """The step that these share, after measuring again while it is open; None where none is told."""
+        found, members = self._best_of_group(names, prior, share)
+        tried: set[str] = set()
+        while found is not None and self._is_group_open(found) and self.ask is not None:
+            more = [name for name in names if name not in tried][: RULES.round]
+            measured = [self._again(name, found.begin, len(tried)) for name in more]
+            if not any(measured):
+                break
+            tried |= set(more)
             found, members = self._best_of_group(names, prior, share)
-            tried: set[str] = set()
-            while found is not None and self._is_group_open(found) and self.ask is not None:
-                more = [name for name in names if name not in tried][: RULES.round]
-                measured = [self._again(name, found.begin, len(tried)) for name in more]
-                if not any(measured):
-                    break
-                tried |= set(more)
-                found, members = self._best_of_group(names, prior, share)
-            if found is None or found.odds < RULES.log("told") or len(members) <= _ALONE:
-                continue
-            closed = self._closed_by_group(members, found)
-            decision = Decision.FIXED if closed else Decision.TOLD if found.shift > 0 else Decision.BETTER
-            own = {name: self._own_part(name, found) for name in members}
-            yield Change(decision, tuple(members), found, scope, closed, own)
-            for name in members:
-                model = self.models[name]
-                steps = (*model.evidence.steps, KnownStep(found.begin, own[name].shift))
-                evidence = replace(model.evidence, steps=steps)
-                self.models[name] = SeriesModel(name, evidence, self.noise, model.again)
+        if found is None or found.odds < RULES.log("told") or len(members) <= RULES.clearest:
+            return None
+        closed = self._closed_by_group(members, found)
+        decision = Decision.FIXED if closed else Decision.TOLD if found.shift > 0 else Decision.BETTER
+        own = {name: self._own_part(name, found) for name in members}
+        for name in members:
+            model = self.models[name]
+            steps = (*model.evidence.steps, KnownStep(found.begin, own[name].shift))
+            evidence = replace(model.evidence, steps=steps)
+            self.models[name] = SeriesModel(name, evidence, self.noise, model.again)
+        return Change(decision, tuple(members), found, scope, closed, own)
 
     def _own_part(self, name: str, found: FoundStep) -> FoundStep:
         """What is known of one series: the step of all, which its own differs from, and its own pairs."""
@@ -286,7 +287,7 @@ class _Night:
 
     @staticmethod
     def _is_group_open(found: FoundStep) -> bool:
-        is_large = abs(found.shift) >= RULES.least_of_group * _SHARE
+        is_large = abs(found.shift) >= RULES.least_of_group * RULES.known
         return is_large and RULES.log("worth_measuring") < found.odds < RULES.log("told")
 
     def _list_groups(self) -> Iterator[tuple[Scope, list[str], float]]:
@@ -301,7 +302,7 @@ class _Night:
             share = RULES.step_of_experiments / len(experiments)
             groups += [(Scope.EXPERIMENT, names, share) for names in experiments.values()]
         changed = [name for name in every if self._has_new_code(name)]
-        if len(changed) < _SHARE * len(every):
+        if len(changed) < RULES.known * len(every):
             groups.append((Scope.CODE, changed, RULES.step_of_code))
         return ((scope, names, prior) for scope, names, prior in groups if len(names) >= 3)
 
@@ -326,7 +327,7 @@ class _Night:
         for begin in sorted(set().union(*cuts_of.values()))[-RULES.builds :]:
             known = [name for name in names if begin in cuts_of[name]]
             rows = {name: row for name in known if (row := self._shift_of(name, begin)) is not None}
-            if len(rows) >= max(3, _SHARE * len(names)):
+            if len(rows) >= max(3, RULES.known * len(names)):
                 every.append(_find_common(rows, begin, prior, share, self.noise.common))
         if not every:
             return None, []
@@ -348,8 +349,8 @@ class _Night:
         for incident, own in sizes.items():
             known = [size for size in own if not math.isnan(size)]
             size = float(np.mean(known)) if known else 0.0
-            near = abs(found.shift + size) < max(_BACK * abs(size), 2.5 * found.error)
-            if len(known) >= _SHARE * len(own) and near and size * found.shift < 0:
+            near = abs(found.shift + size) < max(RULES.back * abs(size), 2.5 * found.error)
+            if len(known) >= RULES.known * len(own) and near and size * found.shift < 0:
                 return incident
         return ""
 
@@ -365,13 +366,13 @@ def _find_common(
     sizes = np.array([side * size for size in RULES.sizes_of_group for side in (1, -1)])
     factors = factors_of_sizes(shifts, errors, freedoms, sizes)
     parts = np.sort(np.logaddexp(math.log1p(-share), math.log(share) + factors), axis=1)
-    of_sizes = parts.sum(axis=1) - np.maximum(parts[:, -_ALONE:], 0.0).sum(axis=1)
+    of_sizes = parts.sum(axis=1) - np.maximum(parts[:, -RULES.clearest :], 0.0).sum(axis=1)
     odds = float(np.logaddexp.reduce(of_sizes)) - math.log(len(sizes)) + math.log(prior)
     if common:
         odds -= log_of_none(of_sizes, sizes, math.sqrt(common))
     best = int(of_sizes.argmax())
     wide = np.hypot(errors, RULES.alike * sizes[best])
-    moved = (factors[best] + math.log(share / (1 - share)) > 0) & (np.abs(shifts - sizes[best]) < _FAR * wide)
+    moved = (factors[best] + math.log(share / (1 - share)) > 0) & (np.abs(shifts - sizes[best]) < RULES.far * wide)
     if not moved.any():
         return FoundStep(odds, 0.0, math.inf, begin), []
     weights = 1 / errors[moved] ** 2

@@ -16,11 +16,6 @@ from tvmdash.judge.odds import add_logs, log_factor
 from tvmdash.judge.rules import RULES
 
 FloatArray = npt.NDArray[np.float64]
-_KNOWN_STEP = 0.3
-"""A step that was told is of any size: what is known of it is what was measured."""
-
-_NINE_OF_TEN = 1.28
-"""So many standard errors farther out nine of ten are beyond a limit."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +92,7 @@ class SeriesModel:
             covariance += loads @ loads.T
         for step in self.evidence.steps:
             column = self._column(step.begin)
-            covariance += np.outer(column, column) * _KNOWN_STEP**2
+            covariance += np.outer(column, column) * RULES.known_step**2
         return np.asarray(covariance)
 
     def _loads(self, keys: Sequence[object]) -> FloatArray:
@@ -255,7 +250,7 @@ class SeriesModel:
             middle = (low + high) / 2
             odds = log_factor(middle, measured.error, RULES.slabs, 0.0, measured.freedom) + prior + share
             low, high = (middle, high) if odds < RULES.log("suspected") else (low, middle)
-        return math.expm1(max(high, math.log1p(RULES.least)) + _NINE_OF_TEN * measured.error)
+        return math.expm1(max(high, math.log1p(RULES.least)) + RULES.nine_of_ten * measured.error)
 
 
 def locate(pairs: Sequence[Pairs], anchor: str) -> dict[str, float]:

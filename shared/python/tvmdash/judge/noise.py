@@ -82,7 +82,10 @@ def _factors(evidence: Mapping[str, Evidence]) -> dict[int, float]:
             by_night.setdefault(night, []).append(log - usual)
     nights = {night: float(np.median(logs)) * len(logs) / (len(logs) + 4) for night, logs in by_night.items()}
     middle = float(np.median(list(nights.values()))) if nights else 0.0
-    return {night: math.exp(min(1.5, max(-0.7, (log - middle) / 2))) for night, log in nights.items()}
+    return {
+        night: math.exp(min(RULES.most_factor, max(RULES.least_factor, (log - middle) / 2)))
+        for night, log in nights.items()
+    }
 
 
 def _pair_variances(evidence: Mapping[str, Evidence], factors: Mapping[int, float], prior: float) -> dict[str, float]:
@@ -164,19 +167,13 @@ def _jumps(each: Evidence, pair: float, factors: Mapping[int, float]) -> Iterato
             yield _Jump(after.log - before.log, after.error + before.error, *facts)
 
 
-_CROWD = 12
-"""Where so many series jump at one build, those that are striking are luck as well: few of so many have a step."""
-_MANY = 6
-"""So many series that jump at one build show how luck scatters there; fewer may be those that a step moved."""
-
-
 def _centred(jumps: Mapping[str, Sequence[_Jump]]) -> dict[str, list[_Jump]]:
     """The jumps to each build without what all series with new code, or all others, did there: that is no luck."""
     together: dict[tuple[int, bool], list[float]] = {}
     for own in jumps.values():
         for jump in own:
             together.setdefault((jump.place, jump.same_code), []).append(jump.log)
-    middle = {at: float(np.median(logs)) if len(logs) >= _MANY else 0.0 for at, logs in together.items()}
+    middle = {at: float(np.median(logs)) if len(logs) >= RULES.many else 0.0 for at, logs in together.items()}
     return {
         name: [replace(jump, log=jump.log - middle[jump.place, jump.same_code]) for jump in own]
         for name, own in jumps.items()
@@ -193,7 +190,7 @@ def _luck(
     """
     every = [jump for own in jumps.values() for jump in own]
     together = Counter(jump.place for jump in every)
-    every = [jump for jump in every if together[jump.place] >= _CROWD or not jump.is_striking(guess**2)]
+    every = [jump for jump in every if together[jump.place] >= RULES.crowd or not jump.is_striking(guess**2)]
     home = guess**2
     prior = guess**2 * RULES.luck_freedom + seen * seen_weight
     for _ in range(4):

@@ -62,6 +62,23 @@ class Rules:
     share_of_group: float = _rule(0.75, "Of the points of a home or an experiment that moves, so many move.")
     share_of_code: float = _rule(0.5, "Of the points whose code a build changed, so many move together.")
     alike: float = _rule(0.2, "The points of one step differ by this share of it.")
+    back: float = _rule(0.4, "A step that leaves less than this share of an open one is its end.")
+    clearest: int = _rule(2, "So many of the clearest series of a group say nothing of the others.")
+    far: float = _rule(3.0, "A series so many standard errors from the step of all has one of its own.")
+    known: float = _rule(0.6, "Of a group, so many have to be known, or to have a step, for it to be one of all.")
+    known_step: float = _rule(0.3, "A step that was told is of any size: what is known of it is what was measured.")
+    nine_of_ten: float = _rule(1.28, "So many standard errors farther out nine of ten are beyond a limit.")
+    worth: float = _rule(0.7, "Less than this share of the least step is not measured again.")
+    patience: float = _rule(2.0, "Each time that a point was measured again others come first by this (log odds).")
+    spare: float = _rule(1.5, "What would be told is measured again until it is told by this to spare (log odds).")
+    crowd: int = _rule(
+        12, "Where so many series jump at one build, the striking jumps are luck as well: few of so many have a step."
+    )
+    many: int = _rule(
+        6, "So many series that jump at one build show how luck scatters there; fewer may be those that a step moved."
+    )
+    most_factor: float = _rule(1.5, "A night's pairs scatter wider than usual by this at most (logarithm).")
+    least_factor: float = _rule(-0.7, "And narrower by this.")
     least_slab: float = _rule(0.004, "A step that is taken back is taken back to within this, or its share of alike.")
     freedom: float = _rule(6.0, "Degrees of freedom of errors of which nothing else is known.")
     kurtosis_of_luck: float = _rule(6.0, "Excess kurtosis of a build's luck: that of Student's t with 5 degrees.")
