@@ -13,7 +13,7 @@ from tvmdash import records
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.records import PointValue
-from tvmdash.records.metrics import Direction, Kind
+from tvmdash.records.metrics import RATIOS, Direction, Kind
 from tvmdash.series import naming
 from tvmdash.text import format_list
 
@@ -63,6 +63,13 @@ class WantedSeries:
             if value.key.metric == self.metric and point_of(value.key.labels) == self.point:
                 return value.value
         return None
+
+    def logs_in(self, values: Iterable[PointValue]) -> tuple[float, ...]:
+        """The logarithms of its ratios to another TVM among these, one for each pair of processes."""
+        for value in values:
+            if RATIOS.get(value.key.metric) == self.metric and point_of(value.key.labels) == self.point:
+                return value.logs
+        return ()
 
 
 def find(home: Home, experiment: str, text: str) -> WantedSeries:

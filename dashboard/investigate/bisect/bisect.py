@@ -13,7 +13,7 @@ from dashboard.artifacts.artifact import Artifact
 from dashboard.investigate.bisect.journal import BisectJournal, facts_of, path_of
 from dashboard.investigate.candidate import Candidate
 from dashboard.investigate.request import MeasuringRequest
-from dashboard.investigate.rounds import MeasuringError, Round, RoundOutcome, RoundState
+from dashboard.investigate.rounds import MeasuringError, Round, RoundOutcome, RoundState, Tvm
 from dashboard.investigate.series_selection import WantedSeries, find
 from dashboard.investigate.session import MeasuringSession, open_session
 from dashboard.investigate.tvm_range import list_between
@@ -22,6 +22,7 @@ from tvmdash import common, structured
 from tvmdash.contracts.bisection import SCHEMA_VERSION, Bisection, BisectionState
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.records.metrics import RATIOS
 
 if TYPE_CHECKING:
     from tvmdash.judge.search import Search
@@ -50,13 +51,17 @@ def bisect(
         candidates = list_between(good, bad, session.finder)
         path = path_of(home, series, good, bad)
         journal = BisectJournal.open(path, facts_of(fingerprint, series, good, bad), fresh=fresh)
-        result = _Bisection(session, series, candidates, journal, good, bad, error).search()
+        job = session.workspace.find_job(series.experiment)
+        is_in_turn = job is not None and job.alone is None and series.metric in RATIOS.values()
+        result = _Bisection(session, series, candidates, journal, good, bad, error, is_in_turn).search()
     common.write_json(path.with_suffix(".json"), {"schema_version": SCHEMA_VERSION, **structured.to_json(result)})
     return result, path.with_suffix(".json")
 
 
 @dataclass
 class _Bisection:
+    """A search at work. is_in_turn: pairs of processes measure the series."""
+
     session: MeasuringSession
     series: WantedSeries
     candidates: list[Candidate]
@@ -64,6 +69,7 @@ class _Bisection:
     good: Artifact
     bad: Artifact
     error: float
+    is_in_turn: bool
 
     def search(self) -> Bisection:
         """To the end, or to that of the budget."""
@@ -114,8 +120,7 @@ class _Bisection:
     def _measure(self, candidate: Candidate) -> None:
         """Measure the good end and the candidate, and note what came of it."""
         is_end, count = candidate is self.candidates[-1], len(self.journal.pairs.get(candidate.id, ()))
-        tvms = self.good, self.bad if is_end else candidate.spec
-        outcome = self.session.measure(Round(self.series.experiment, tvms, (self.series.point,), count))
+        outcome = self.session.measure(self._make_round(self.bad if is_end else candidate.spec, count))
         if outcome.built_s:
             self.journal.build(candidate.id, outcome.built_s)
         if outcome.state is RoundState.UNBUILT:
@@ -123,7 +128,7 @@ class _Bisection:
             _log.info("could not build %s: %s", candidate.text, outcome.error)
             return
         try:
-            good, here = self._values_of(outcome)
+            pairs = self._pairs_of(outcome)
         except MeasuringError as error:
             if is_end:
                 raise MeasuringError(error.state, f"could not measure --good and --bad in turn: {error}") from error
@@ -132,8 +137,27 @@ class _Bisection:
             if outcome.is_final or outcome.is_measured:
                 self._give_up(candidate, error)
             return
-        self.journal.pair(candidate.id, good, here, outcome.elapsed_s)
-        _log.info("%s: pair %d, %+.2f %%", candidate.text, count + 1, 100 * (here / good - 1))
+        for good, here in pairs:
+            self.journal.pair(candidate.id, good, here, outcome.elapsed_s / len(pairs))
+            count += 1
+            _log.info("%s: pair %d, %+.2f %%", candidate.text, count, 100 * (here / good - 1))
+
+    def _make_round(self, tvm: Tvm, count: int) -> Round:
+        """The next measurement of a TVM: by pairs of processes in turn with the good end, else one run of each."""
+        experiment, points = self.series.experiment, (self.series.point,)
+        if self.is_in_turn:
+            return Round(experiment, (tvm,), points, count, beside=self.good)
+        return Round(experiment, (self.good, tvm), points, count)
+
+    def _pairs_of(self, outcome: RoundOutcome) -> list[tuple[float, float]]:
+        """The values on the good end and here, of one run the first being 1; MeasuringError where there are none."""
+        if len(outcome.round.tvms) > 1 or not outcome.is_measured:
+            good, here = self._values_of(outcome)
+            return [(good, here)]
+        logs = self.series.logs_in(outcome.runs[0].values)
+        if not logs:
+            raise MeasuringError(RoundState.FAILED, f"analyze: no pair of {self.series.name} was measured")
+        return [(1.0, math.exp(log)) for log in logs]
 
     def _give_up(self, candidate: Candidate, error: MeasuringError) -> None:
         """A commit that cannot be measured says nothing; a good end that cannot any more ends the search."""

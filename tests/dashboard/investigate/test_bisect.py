@@ -19,7 +19,7 @@ from dashboard.investigate.tvm_range import list_between
 from dashboard.plan.artifact_names import ArtifactFinder
 from dashboard.plan.home_config import read_home_config
 from tests.dashboard import homes, standin
-from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, past, put_artifact
+from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, measure_in_turn, past, put_artifact
 from tests.tvmdash.incidents.test_incidents import opened
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import command as incidents
@@ -74,6 +74,24 @@ def test_the_release_that_made_it_slower_is_found_and_told_to_its_incident(lab: 
     assert [suspect.id for suspect in answer.suspects] == ["0.17.0"]
     assert "Bisected" in done.output
     assert sorted(lab.home.home.data(NAME).iterdir()) == before, "nothing is published"
+
+
+def test_what_supports_it_is_measured_in_turn_with_the_good_end_and_each_pair_counts(tmp_path: Path) -> None:
+    lab = make_lab(tmp_path / "lab")
+    shelf = [put_artifact(lab.home.root / "shelf", version) for version in VERSIONS]
+    slow = {one.key: {"mlp": 1 + SLOW} for one in shelf if int(one.version.split(".")[1]) >= 17}
+    lab.change(slow=slow, foreign=True)
+    measure_in_turn(lab, 4)
+    past(lab, 1, shelf[-1])
+    done = bisect(lab, *ENDS, series="$.mlp")
+    assert done.code == 0, done.output
+    result = kept(lab.home)
+    assert (result["state"], [one["id"] for one in result["suspects"]]) == ("found", ["0.17.0"])
+    assert result["low"] < SLOW < result["high"]
+    pairs = [line for line in lines(lab.home) if line["event"] == "pair"]
+    assert {line["good"] for line in pairs} == {1.0}
+    on_good = [run for run in lab.runs() if run["build"] == shelf[0].key]
+    assert len(pairs) == len(on_good) == len(lab.runs()) - len(on_good)
 
 
 def test_a_release_that_crashes_is_walked_round_and_named_where_it_matters(lab: Lab) -> None:

@@ -158,7 +158,7 @@ class PointValue:
     `code` is the hash of the compiled module that was timed, or of the `functions` that an exact number is the sum of;
     `content` that of all that ran while it was timed, where they are known. alike: of an exact number, how many
     processes gave this very value, 1 where it is declared exact; 0 where they differ, None where that is not known.
-    reference: what it is on the reference TVM the same night.
+    reference: what it is on the reference TVM the same night. logs: of a ratio, the natural logarithm of each pair's.
     """
 
     key: SeriesKey
@@ -176,6 +176,7 @@ class PointValue:
     tolerance: float = 0.0
     content: str | None = None
     reference: float | None = None
+    logs: tuple[float, ...] = ()
     functions: Mapping[str, FunctionNumber] = field(default_factory=dict)
 
 
@@ -468,7 +469,8 @@ def _compared(ratio: Mapping[str, Any]) -> dict[str, Any]:
     """std: of the logarithms, from one pair of processes to the next; samples: how many pairs there were."""
     logs = [float(value) for value in ratio["log_ratios"]]
     std = statistics.stdev(logs) if len(logs) > 1 else None
-    return {"std": std, "low": _number(ratio.get("low")), "high": _number(ratio.get("high")), "samples": len(logs)}
+    bounds = {name: _number(ratio.get(name)) for name in ("low", "high")}
+    return {"std": std, **bounds, "samples": len(logs), "logs": tuple(logs)}
 
 
 def _machine(environment: common.Json, name: str = "") -> str:
