@@ -153,7 +153,8 @@ def _others(lines: Sequence[Line], threaded: frozenset[str]) -> str:
 def _counts(done: Done, is_open: Sequence[str]) -> str:
     """How many incidents are new, changed, open, and which of them have threads."""
     counts = [f"{len(done.new)} new incident{'' if len(done.new) == 1 else 's'}"] if done.new else []
-    counts += [f"{len(done.changed)} changed"] if done.changed else []
+    followed = done.changed - done.new
+    counts += [f"{len(followed)} changed"] if followed else []
     without = [name for name in is_open if name not in done.threaded]
     if is_open and not without:
         counts.append(f"{len(is_open)} open")

@@ -175,6 +175,13 @@ def test_a_rerun_and_the_nights_after_say_nothing_more(home: Home) -> None:
     assert home.state.channel()[0].edits == 0
 
 
+def test_a_new_incident_that_was_confirmed_the_same_night_is_counted_once(home: Home) -> None:
+    home.opens(10)
+    home.changes(10, "confirmed", words="measured again")
+    home.tell(10)
+    assert numbers_and_rest(home.brief()) == (["1", "1"], ""), "new, open"
+
+
 def test_each_change_of_state_is_one_reply_and_the_first_message_shows_the_last(home: Home) -> None:
     home.opens(10)
     home.tell(10)
