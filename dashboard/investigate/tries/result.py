@@ -67,7 +67,7 @@ def _list_ratios(values: Iterable[PointValue]) -> Iterator[TriedSeries]:
 def _list_in_turn(values: Iterable[PointValue]) -> Iterator[TriedSeries | TriedNumber]:
     """What else a run in turn says of both TVMs, where there is no ratio of pairs of it."""
     for value in values:
-        if value.reference is not None and value.key.metric not in RATIOS.values():
+        if value.reference is not None and value.key.metric not in RATIOS.values() and _may_be_worse(value):
             yield _make_both(value, value.reference)
 
 
@@ -75,8 +75,13 @@ def _list_in_rounds(base: MeasuredRun, candidate: MeasuredRun) -> Iterator[Tried
     """All that two runs after one another say of both TVMs."""
     values = {value.key.id: value for value in base.values}
     for value in candidate.values:
-        if value.key.id in values and value.kind != "ratio":
+        if value.key.id in values and value.kind != "ratio" and _may_be_worse(value):
             yield _make_both(value, values[value.key.id].value)
+
+
+def _may_be_worse(value: PointValue) -> bool:
+    """Whether some value of it would be: an error is within the tolerance of its data type, or its point has failed."""
+    return math.isfinite(value.tolerance)
 
 
 def _make_both(value: PointValue, base: float) -> TriedSeries | TriedNumber:

@@ -299,6 +299,13 @@ def test_sizes_of_both_are_compared_to_the_byte_and_what_varies_is_not_called_ch
     assert not result_of((*TIMED, size_of(2100.0, None))).numbers
 
 
+def test_an_error_that_no_tolerance_bounds_is_no_number_of_a_try(tmp_path: Path) -> None:
+    error = point_of("largest_error", 1e-6, kind="accuracy", tolerance=float("inf"), reference=2e-6)
+    result = result_of((*TIMED, error))
+    results.write(tmp_path / "try.json", result)
+    assert not result.numbers
+
+
 def test_a_size_that_grew_by_more_than_is_allowed_is_worse_and_a_time_that_the_base_lacks_is_named() -> None:
     grown = result_of((*TIMED, size_of(2100.0, 2000.0)))
     assert [judge(grown, most) for most in (0.04, 0.06)] == [Worse.YES, Worse.NO]

@@ -128,7 +128,7 @@ def format_remarks(done: Try) -> Iterator[str]:
     if done.alone:
         yield f"Measured on the candidate only: {format_list(done.alone, 5)}."
     if whole := [item.name for item in done.series if item.rounds]:
-        yield f"Compared by runs on one TVM and then the other, which tells less: {format_list(whole, _MOST_NAMES)}."
+        yield f"Compared by one number a run, which tells less: {format_list(whole, _MOST_NAMES)}."
 
 
 def count_runs(count: int) -> str:
