@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.tvmdash.judge.homes import QUIET, chain, draw_home, draw_pairs, series, take
+from tests.tvmdash.judge.homes import QUIET, RELEASE, chain, draw_home, draw_pairs, series, take, tell
 from tvmdash.judge import RULES, Evidence, KnownStep
 from tvmdash.judge.noise import learn
 
@@ -144,3 +144,28 @@ def test_controls_teach_nothing_of_tvms_luck() -> None:
     wild = lucky_home(0.05, points=30, seed=9)
     controls = {f"c{name}": replace(each, is_control=True) for name, each in wild.items()}
     assert learn({**home, **controls}).series["p00"].code == pytest.approx(learn(home).series["p00"].code, rel=0.01)
+
+
+def card(*, step: float = 0.0, seed: int = 5) -> dict[str, Evidence]:
+    """Programs on a card as an H100 had them: launches scatter a hundred times as far as long kernels do."""
+    rng = np.random.default_rng(seed)
+    home = {}
+    for number, sd in enumerate([0.0014, 0.0014, 0.17, 0.17]):
+        levels = [0.0] * 5 + [step * (number == 0)]
+        pairs = [draw_pairs(rng, at, RELEASE, level, sd=sd, count=6) for at, level in enumerate(levels)]
+        home[f"p{number}"] = series(pairs, is_of_device=True)
+    return home
+
+
+def test_calm_programs_are_not_thought_to_scatter_like_restless_ones_of_the_same_card() -> None:
+    home = card()
+    home["new"] = series([take(0, RELEASE, 0.0, count=2, std=0.0001)], is_of_device=True)
+    scatter = {name: math.sqrt(own.pair) for name, own in learn(home).series.items()}
+    assert scatter["p0"] < 0.003
+    assert scatter["p2"] > 0.05
+    assert scatter["new"] > 0.03, "two pairs that are alike say little"
+
+
+def test_a_small_step_of_a_calm_program_is_told_beside_restless_ones() -> None:
+    assert tell(card(step=0.048)) == {("p0",): "told"}
+    assert tell(card()) == {}

@@ -100,8 +100,19 @@ def _pair_variances(evidence: Mapping[str, Evidence], factors: Mapping[int, floa
     total, freedom = (sum(part[at] for part in own.values()) for at in (0, 1))
     home = (total + prior * RULES.pair_freedom) / (freedom + RULES.pair_freedom)
     return {
-        name: (value + home * RULES.pair_freedom) / (count + RULES.pair_freedom) for name, (value, count) in own.items()
+        name: min((value + home * RULES.pair_freedom) / (count + RULES.pair_freedom), _find_most(value, count))
+        for name, (value, count) in own.items()
     }
+
+
+def _find_most(squares: float, freedom: float) -> float:
+    """The largest variance that a sum of squares with these degrees of freedom leaves possible, by RULES.beyond_own.
+
+    Source: Wilson & Hilferty 1931.
+    """
+    part = 2 / (9 * freedom) if freedom else math.inf
+    least = 1 - part - RULES.beyond_own * math.sqrt(part)
+    return squares / freedom / least**3 if least > 0 else math.inf
 
 
 @dataclass(frozen=True)
