@@ -1,0 +1,80 @@
+"""Random kills of the commands that measure two TVMs: what was measured to its end is there, and counts."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.dashboard import homes
+from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, past, put_artifact
+
+pytestmark = pytest.mark.slow
+KILLS = 12
+VERSIONS = [f"0.{minor}.0" for minor in range(10, 23)]
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    """A lab with 13 releases and one night; from 0.17.0 on one workload is 8 % slower."""
+    made = make_lab(tmp_path / "lab")
+    shelf = [put_artifact(made.home.root / "shelf", version) for version in VERSIONS]
+    slow = {one.key: {"mlp": 1.08} for one in shelf if int(one.version.split(".")[1]) >= 17}
+    made.change(slow=slow)
+    past(made, 1, shelf[-1])
+    return made
+
+
+def count_rounds(lab: Lab) -> int:
+    """How many rounds the newest try of the home has."""
+    paths = sorted((lab.home.path / "results" / "tries").glob("*.json"))
+    runs: dict[str, int] = homes.read(paths[-1])["runs"] if paths else {}
+    return sum(runs.values())
+
+
+def count_pairs(lab: Lab) -> int:
+    """How many pairs the journal of the home's bisection has."""
+    paths = sorted((lab.home.path / "results" / "bisections").glob("*.jsonl"))
+    lines = paths[-1].read_text().splitlines() if paths else []
+    return sum('"pair"' in line and json.loads(line)["event"] == "pair" for line in lines if line.endswith("}"))
+
+
+COMMANDS: dict[str, tuple[tuple[str, ...], Any]] = {
+    "compare": (("pypi:0.16.0", "pypi:0.17.0", "--rounds", "60"), count_rounds),
+    "try": (("pypi:0.17.0", "--against", "pypi:0.16.0", "--experiments", NAME), count_rounds),
+    "bisect": ((NAME, "mlp", "--good", "pypi:0.10.0", "--bad", "pypi:0.22.0"), count_pairs),
+}
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_no_kill_loses_a_finished_round_or_leaves_a_process(lab: Lab, verb: str) -> None:
+    words, count = COMMANDS[verb]
+    rng, kept, killed = random.Random(7), 0, 0
+    for _ in range(KILLS):
+        process = lab.home.start(*words, "--no-rebuild-tvm", verb=verb)
+        try:
+            process.wait(rng.uniform(0.4, 4.0))
+        except subprocess.TimeoutExpired:
+            process.send_signal(rng.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM)))
+            process.wait(30)
+            killed += 1
+        assert process.stdout is not None
+        process.stdout.close()
+        deadline = time.monotonic() + 30
+        while lab.home.processes() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert not lab.home.processes()
+        now = count(lab)
+        assert now >= kept, "what was kept is kept"
+        kept = now
+    assert killed
+    assert kept >= len(lab.runs()) // 2 - killed, "a kill costs the round that it ends"
+    done = lab.home.run(*words, "--no-rebuild-tvm", verb=verb)
+    assert done.code == 0, done.output
+    assert count(lab) >= kept
