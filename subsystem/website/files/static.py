@@ -5,6 +5,7 @@ So pages work from disk, where a browser loads no module, and ask a server for f
 
 from __future__ import annotations
 
+import functools
 import posixpath
 import re
 import shutil
@@ -30,11 +31,11 @@ class Module:
     name: str
     text: str
 
-    @property
+    @functools.cached_property
     def imports(self) -> set[str]:
         return {self._name(match[2]) for match in _IMPORT.finditer(self.text)}
 
-    @property
+    @functools.cached_property
     def imports_later(self) -> set[str]:
         return {self._name(match[1]) for match in _IMPORT_LATER.finditer(self.text)}
 

@@ -9,7 +9,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -250,12 +250,16 @@ class Page(html.parser.HTMLParser):
 
     @classmethod
     def read(cls, path: Path) -> Page:
-        page = cls(path)
-        html.parser.HTMLParser.__init__(page, convert_charrefs=True)
-        page.feed(path.read_text(encoding="utf-8"))
-        page.close()
-        assert page._open == [], f"{path}: not closed: {page._open}"
-        return page
+        try:
+            return replace(_parse(path.read_text(encoding="utf-8")), path=path)
+        except AssertionError as error:
+            raise AssertionError(f"{path}: {error}") from None
+
+    def parse(self, text: str) -> None:
+        html.parser.HTMLParser.__init__(self, convert_charrefs=True)
+        self.feed(text)
+        self.close()
+        assert self._open == [], f"not closed: {self._open}"
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
@@ -267,7 +271,7 @@ class Page(html.parser.HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         self._part(tag)
-        assert self._open.pop() == tag, f"{self.path}:{self.getpos()}"
+        assert self._open.pop() == tag, self.getpos()
 
     def _part(self, tag: str) -> None:
         """What stands in different cells and paragraphs is not one word."""
@@ -304,6 +308,14 @@ class Page(html.parser.HTMLParser):
     def references(self) -> Iterator[str]:
         for _, attributes in self.tags:
             yield from (str(attributes[name]) for name in ("href", "src") if name in attributes)
+
+
+@functools.lru_cache(4096)
+def _parse(text: str) -> Page:
+    """A page as parsed; most pages of a site are read again and again as they were."""
+    page = Page(Path())
+    page.parse(text)
+    return page
 
 
 def assert_whole(site: Site) -> None:
