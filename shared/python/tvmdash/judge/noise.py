@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -92,11 +93,12 @@ def _pair_variances(evidence: Mapping[str, Evidence], factors: Mapping[int, floa
     own = {}
     for name, each in evidence.items():
         parts = [
-            (min(pairs.std**2 / factors.get(pairs.night, 1.0) ** 2, RULES.most_pair_sd**2), pairs.count - 1)
-            for pairs in each.pairs
-            if pairs.count > 1
+            (pairs.std / factors.get(pairs.night, 1.0), pairs.count - 1) for pairs in each.pairs if pairs.count > 1
         ]
-        own[name] = sum(variance * freedom for variance, freedom in parts), sum(freedom for _, freedom in parts)
+        usual = statistics.median_low([std for std, _ in parts]) if parts else 0.0
+        most = max(RULES.most_pair_sd**2, RULES.odd_night * usual**2)
+        squares = sum(min(std**2, most) * freedom for std, freedom in parts)
+        own[name] = squares, sum(freedom for _, freedom in parts)
     total, freedom = (sum(part[at] for part in own.values()) for at in (0, 1))
     home = (total + prior * RULES.pair_freedom) / (freedom + RULES.pair_freedom)
     return {

@@ -98,7 +98,9 @@ class Rules:
         "At most what the series' own pairs allow, 99 to 1 (standard normal deviations): on an H100 they scatter by "
         "0.14 % at 120 µs and by 17 % at 6 µs.",
     )
-    most_pair_sd: float = _rule(0.08, "A night whose pairs scatter more is odd and says nothing of other nights.")
+    most_pair_sd: float = _rule(
+        0.08, "A night whose pairs scatter more, and more than the series' usually do, says nothing of other nights."
+    )
     odd_night: float = _rule(3.0, "Where a night's pairs scatter by so many times the usual variance, theirs counts.")
     night_sd: float = _rule(0.001, "What a night's ratio differs by beyond its pairs.")
     code_luck: float = _rule(
