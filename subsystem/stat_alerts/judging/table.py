@@ -29,6 +29,8 @@ REACH = 300
 """Nights of history that a night is judged with."""
 SCALE_NIGHTS, CHAINED_SCALE_NIGHTS = 60, 3
 """A level is the median of so many nights; of few, where places wander with the errors that add up."""
+_NIGHTS_OF_ORDER = 60
+"""Commits older than that were measured in their order."""
 GONE_NIGHTS = 30
 """A series without a value for so many nights has ended."""
 
@@ -117,6 +119,7 @@ class Table:
     pairs. chained: paired rows whose errors add up from night to
     night. code, content: numbers for the generated code that was timed and for all that ran with it, 0 where unknown;
     alike: -1 where unknown. stamps: all nights of the home, from its first. versions, builds: by experiment and stamp.
+    committed: of artifacts that are builds of commits, when.
     """
 
     stamps: tuple[str, ...]
@@ -130,6 +133,7 @@ class Table:
     alike: IntArray
     versions: Mapping[str, Mapping[str, str]]
     builds: Mapping[str, Mapping[str, Build]] = field(default_factory=dict)
+    committed: Mapping[str, str] = field(default_factory=dict)
     unjudged: FloatArray | None = None
     ratios: Ratios = field(default_factory=lambda: Ratios(*(np.empty((0, 0)) for _ in range(3))))
     again: Mapping[str, Sequence[Again]] = field(default_factory=dict)
@@ -210,15 +214,19 @@ class Table:
         ]
 
     def order_builds(self, row: int, first: Mapping[str, int], night: int) -> list[str]:
-        """The row's builds in the order of TVM's history: by version where each says its place, else as they came.
+        """The row's builds in the order of TVM's history: by commit or version where they say it, else as they came.
 
-        first: by build, the first night that measured it.
+        first: by build, the first night that measured it. Builds that came before all that say theirs go before them.
         """
-        versions = {build: self.version(row, at) for build, at in first.items()}
-        keys = {build: _place_of(version) for build, version in versions.items()}
-        if any(key is None for key in keys.values()):
-            return sorted(first, key=lambda build: first[build])
-        return sorted(first, key=lambda build: (keys[build], first[build]))
+        committed: dict[str, Any] = {build: self.committed.get(self.artifact(row, at)) for build, at in first.items()}
+        versions: dict[str, Any] = {build: _place_of(self.version(row, at)) for build, at in first.items()}
+        for keys in (committed, versions):
+            known = [first[build] for build, key in keys.items() if key is not None]
+            if known and all(first[build] < min(known) for build, key in keys.items() if key is None):
+                as_they_came = sorted(first, key=lambda build: first[build])
+                old = [build for build in as_they_came if keys[build] is None]
+                return old + sorted(as_they_came[len(old) :], key=lambda build: keys[build])
+        return sorted(first, key=lambda build: first[build])
 
     def is_unchanged(self, row: int, night: int) -> bool:
         """Whether the row's point ran what it ran when it was measured last, byte for byte."""
@@ -315,8 +323,19 @@ def read_table(home: Home, tonight: str, reach: int | None, again: Iterable[Pair
     for name in names:
         with store.open_for_reading(home.store_file, home.data(name), name) as opened:
             series += opened.series(name, since=since)
-    table = replace(make_table(series, stamps, offset, versions, home.machine()), builds=builds)
+    table = make_table(series, stamps, offset, versions, home.machine())
+    table = replace(table, builds=builds, committed=_read_committed(home))
     return _free_of_machine(replace(table, again=_by_series(again, stamps)))
+
+
+def _read_committed(home: Home) -> dict[str, str]:
+    """By the key of an artifact that is a build of a commit, when that was made, as the last nights recorded it."""
+    return {
+        str(entry["key"]): str(entry["facts"]["committed_utc"])
+        for night in home.last_nights(_NIGHTS_OF_ORDER, jobs=False)
+        for entry in night.artifacts
+        if "key" in entry and "committed_utc" in (entry.get("facts") or {})
+    }
 
 
 def _by_series(again: Iterable[PairsOfNight], stamps: Sequence[str]) -> dict[str, list[Again]]:

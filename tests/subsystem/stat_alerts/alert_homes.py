@@ -122,9 +122,10 @@ def _stat_alerts() -> ModuleType:
 
 @dataclass(frozen=True)
 class AlertHome:
-    """A home below `root`."""
+    """A home below `root`. taken: by night, the artifacts that its record says it took."""
 
     root: Path
+    taken: dict[int, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
 
     @property
     def home(self) -> Home:

@@ -32,7 +32,7 @@ FEW = {"workloads": ("mlp", "dqn"), "nights": 40}
 def judged(home: AlertHome, night: int, *jobs: JobResult, **config: Any) -> NightVerdict:
     """The verdict on a night, the subsystem's work done in this process."""
     stamp = stamp_of(night)
-    tonight = Night(stamp, "running", jobs=jobs)
+    tonight = Night(stamp, "running", jobs=jobs, artifacts=home.taken.get(night, ()))
     home.home.nights.mkdir(parents=True, exist_ok=True)
     common.write_json(home.home.night_file(stamp), tonight.to_json())
     folder = home.home.config("subsystem", "stat_alerts")

@@ -558,6 +558,21 @@ def test_an_older_version_measured_once_is_no_new_regression(tmp_path: Path) -> 
     assert incident.is_open
 
 
+def test_an_older_commit_measured_once_is_no_new_regression(tmp_path: Path) -> None:
+    """Night 7 measures the commit of night 1 anew, as after a reset of the branch: its date says where it belongs."""
+    order = [1, 2, 3, 4, 5, 6, 7, 2, 8, 9]
+    artifacts = [f"git-{number}" + ("b" if at == 7 else "") for at, number in enumerate(order)]
+    nights = Nights(10, artifacts=artifacts).slower("mlp", 3, 1.08, 4, 7).slower("mlp", 3, 1.08, 8)
+    home = nights.fill(tmp_path)
+    for at, (key, number) in enumerate(zip(artifacts, order, strict=True)):
+        taken = {"key": key, "provider": "git", "facts": {"committed_utc": f"202605{number:02}T000000Z"}}
+        home.taken[at] = (taken,)
+    said = verdicts(home, 10)
+    assert [verdict.night for verdict in said if verdict.new] == [stamp_of(4)]
+    (incident,) = opened(home)
+    assert incident.is_open
+
+
 def test_what_moves_all_points_a_little_is_one_incident_that_no_point_shows_alone(tmp_path: Path) -> None:
     nights = Nights(9, scatter=0.008)
     for workload in WORKLOADS:
