@@ -128,7 +128,10 @@ def _level_before(table: Table, hit: _Hit) -> float:
     state = hit.fleet.before.series.get(table.rows[hit.row].key, SeriesState())
     first = max(state.start, hit.cut - 60, table.offset)
     values = finite(table.values[hit.row, first - table.offset : hit.cut - table.offset])
-    return float(np.median(values)) if len(values) else math.nan
+    if not len(values):  # another step ended where this one begins
+        own = finite(table.values[hit.row, hit.cut - table.offset :])
+        return float(np.median(own)) / (1 + (hit.decision.effect or 0.0))
+    return float(np.median(values))
 
 
 def _opened(table: Table, at: str, members: Sequence[_Hit], moved: tuple[Moved, ...], night: int) -> Event:

@@ -234,7 +234,7 @@ def _read_row(
         SIGNS[series.direction],
         is_of_device=device_of(series.labels) != CPU,
         has_returned=_has_returned(measured[-1].artifact, own[tonight], measured),
-        steps=tuple(_known_steps(table, series.key, places, measured, memory, open_of, ended)),
+        steps=tuple(_known_steps(table, series.key, (places, own), measured, memory, open_of, ended)),
     )
     firsts, lasts = ({build: nights[at] for build, nights in own.items()} for at in (0, -1))
     return _Row(evidence, firsts, lasts, measured[-1].pairs.base)
@@ -249,27 +249,39 @@ def _has_returned(artifact: str, nights: Sequence[int], measured: Sequence[InTur
 def _known_steps(
     table: Table,
     key: str,
-    places: Mapping[str, int],
+    builds: tuple[Mapping[str, int], Mapping[str, Sequence[int]]],
     measured: Sequence[InTurn],
     memory: Memory,
     open_of: Mapping[str, str],
     ended: Mapping[tuple[str, str], str],
 ) -> Iterator[KnownStep]:
-    """The steps that were told of a series, or that people knew of; the newest alert is that of its open incident."""
-    steps = [step for step in memory.steps.get(key, ()) if step.kind in {ALERT, RECOVERED, BREAK}]
-    worse = [step for step in steps if step.kind == ALERT]
-    of_incident = worse[-1] if worse and key in open_of else None
-    for step in steps:
+    """The steps that were told of a series, or that people knew of; the newest alert is that of its open incident.
+
+    builds: the place of each, and its nights. What took a step back is the end of that, so that what is left of it, or
+    came with its end, is a step of its own. ended: see `_ended_incidents`.
+    """
+    places, nights = builds
+    known: list[KnownStep] = []
+    alerts: list[int] = []
+    for step in memory.steps.get(key, ()):
         since = table.index_of(step.stamp)
         build = next((each.build for each in measured if each.night >= since), None)
-        if build is not None:
-            is_end = step.kind == RECOVERED
-            yield KnownStep(
-                places[build],
-                step.size,
-                open_of[key] if step is of_incident else "",
-                ended.get((key, step.stamp), "") if is_end else "",
-            )
+        if build is None or step.kind not in {ALERT, RECOVERED, BREAK}:
+            continue
+        is_over = [at for at, each in enumerate(known) if each.until is None and each.size * step.size < 0]
+        if step.kind != RECOVERED or not is_over:
+            alerts += [len(known)] if step.kind == ALERT else []
+            known.append(KnownStep(places[build], step.size))
+            continue
+        begin = known[is_over[-1]].begin
+        later = [place for name, place in places.items() if place > begin and nights[name][0] >= since]
+        if later:
+            closed = replace(known[is_over[-1]], until=min(later), ended=ended.get((key, step.stamp), ""))
+            known[is_over[-1]] = closed
+    still = [at for at in alerts if known[at].until is None]
+    if key in open_of and still:
+        known[still[-1]] = replace(known[still[-1]], incident=open_of[key])
+    yield from known
 
 
 def _stand(row: _Row, model: SeriesModel) -> ReferenceStanding | None:

@@ -48,6 +48,8 @@ class Findings:
     """Series of which somebody wants nothing told."""
     controls: Mapping[Standing, int] = field(default_factory=dict)
     """Those of `counts` that say nothing of TVM."""
+    in_turn: Mapping[Standing, int] = field(default_factory=Counter)
+    """Those of `counts` that pairs of processes speak for, which is from the first night on."""
 
     @property
     def has_improved(self) -> bool:
@@ -79,6 +81,19 @@ class Findings:
     def blind(self) -> int:
         return self.of_tvm(Standing.BLIND, Standing.YOUNG)
 
+    @property
+    def decisive(self) -> tuple[int, int, int]:
+        """How many series are young, how many noisy, of how many: of those measured in turn, where there are any."""
+        if self.in_turn:
+            return self.in_turn[Standing.YOUNG], self.in_turn[Standing.BLIND], sum(self.in_turn.values())
+        return self.of_tvm(Standing.YOUNG), self.of_tvm(Standing.BLIND), self.seen_of_tvm
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether most of what decides could not have shown anything."""
+        young, noisy, seen = self.decisive
+        return 2 * (young + noisy) > seen
+
 
 def find(
     tonight: Night,
@@ -99,6 +114,7 @@ def find(
     muted = _find_muted(table, ledger, stands, iso_of(stamp))
     changed = [part for part in news if not part.is_worse and _has_changed(part)]
     controls = [stand.kind for row, stand in stands.items() if options.is_control(table.rows[row])]
+    of_tvm = [stand for row, stand in stands.items() if not options.is_control(table.rows[row])]
     over_machines = compare(table, stands, list({part.id: part for part in (*open_ones, *news)}.values()))
     return Findings(
         new=new,
@@ -113,6 +129,7 @@ def find(
         fixed=[incident for incident in reported if _is_fixed(incident, iso_of(stamp))],
         machines={item.incident: item for item in over_machines},
         muted=len(muted),
+        in_turn=Counter(stand.kind for stand in of_tvm if stand.paired),
         controls=Counter(controls if len(controls) < len(stands) else ()),
     )
 

@@ -109,7 +109,7 @@ def _level(findings: Findings) -> Level:
         (Level.SUSPECT, any(suspect.worse is not False for suspect in findings.suspects)),
         (Level.CHANGED, bool(findings.changed) or findings.is_new_beside),
         (Level.INCOMPLETE, bool(findings.missing)),
-        (Level.BLIND, 2 * findings.blind > findings.seen_of_tvm),
+        (Level.BLIND, findings.is_blind),
         (Level.IMPROVED, findings.has_improved),
     )
     return next((level for level, holds in rows if holds), Level.STEADY)

@@ -18,7 +18,6 @@ from tvmdash.verdict import (
     Level,
     Missing,
     OverMachines,
-    Standing,
     Suspect,
 )
 
@@ -246,7 +245,7 @@ def _steady(findings: Findings) -> str:
 
 
 def _blind(findings: Findings) -> str:
-    young, noisy, seen = findings.of_tvm(Standing.YOUNG), findings.of_tvm(Standing.BLIND), findings.seen_of_tvm
+    young, noisy, seen = findings.decisive
     if young >= noisy:
         return f"Too early to tell: {young} of {seen} series have too few nights to be judged"
     return f"Too noisy to tell: {noisy} of {seen} series could not have shown a change of {_MATTERS}"

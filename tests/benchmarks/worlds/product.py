@@ -142,22 +142,23 @@ class Product:
             steps = self.steps.setdefault(name, [])
             size = change.of(name).shift
             if change.decision == Decision.FIXED:
-                steps[:] = [replace(step, incident="") if step.incident == incident else step for step in steps]
+                closed = {"incident": "", "until": change.found.begin, "ended": incident}
+                steps[:] = [replace(step, **closed) if step.incident == incident else step for step in steps]
                 if incident in self.open:
                     self.open[incident].series.discard(name)
+                continue
             if all(step.begin != change.found.begin for step in steps):
-                is_told, is_end = (change.decision == which for which in (Decision.TOLD, Decision.FIXED))
-                names = incident if is_told else "", incident if is_end else ""
-                steps.append(KnownStep(change.found.begin, size, *names))
+                steps.append(KnownStep(change.found.begin, size, incident if change.decision == Decision.TOLD else ""))
         if incident in self.open and not self.open[incident].series:
             self.closed[incident] = self.open.pop(incident)
 
     def _reopen(self, change: Change) -> None:
         (name,) = change.series
         self.open.setdefault(change.incident, self.closed.get(change.incident)).series.add(name)  # type: ignore[union-attr, arg-type]
-        steps = [step for step in self.steps[name] if step.begin != change.found.begin]
-        last = max((step for step in steps if step.size > 0), key=lambda step: step.begin)
-        self.steps[name] = [replace(step, incident=change.incident) if step is last else step for step in steps]
+        opened = {"incident": change.incident, "until": None, "ended": ""}
+        self.steps[name] = [
+            replace(step, **opened) if step.ended == change.incident else step for step in self.steps[name]
+        ]
 
 
 class Relinking(Product):

@@ -532,10 +532,22 @@ def test_a_regression_that_is_taken_back_is_fixed_the_same_night(tmp_path: Path)
     assert [verdict.level for verdict in said[10:]] == [Level.STEADY] * 2
 
 
+def test_what_came_with_a_fix_is_told_after_it(tmp_path: Path) -> None:
+    home = Nights(14).slower("dqn", 0, 1.12, 4, 8).slower("dqn", 0, 1.04, 8).fill(tmp_path)
+    said = verdicts(home, 14)
+    first, second = [one for one in opened(home) if one.is_worse]
+    assert said[8].fixed == (first.id,)
+    assert first.state == "fixed"
+    (moved,) = second.moved
+    assert moved.effect == pytest.approx(0.04, abs=0.02)
+    assert second.begin == stamp_of(8)
+    assert second.is_open
+
+
 def test_a_regression_that_was_called_fixed_by_mistake_goes_on_under_its_id(tmp_path: Path) -> None:
     """One night measured the tenth build as fast as before; the nights after it measure the same build as slow."""
     nights = Nights(16, artifacts=[f"build{min(night, 9)}" for night in range(16)])
-    home = nights.slower("dqn", 0, 1.08, 4, 9).slower("dqn", 0, 1.01, 9).slower("dqn", 0, 1.07, 10).fill(tmp_path)
+    home = nights.slower("dqn", 0, 1.08, 4, 9).slower("dqn", 0, 1.01, 9).slower("dqn", 0, 1.09, 10).fill(tmp_path)
     said = verdicts(home, 16)
     (incident,) = [one for one in opened(home) if one.is_worse]
     assert said[9].fixed == (incident.id,)

@@ -74,3 +74,12 @@ def test_a_new_reference_is_joined_with_the_old_builds_by_measuring_again() -> N
     ask = Laboratory({"p": {6: 0.3}})
     assert only(judge({"p": apart}, ask)).decision == Decision.TOLD
     assert ask.asked
+
+
+def test_new_code_is_not_measured_beside_an_earlier_build_of_the_same_code() -> None:
+    """A change that was reverted and came again: beside its first build nothing could be seen."""
+    ask = Laboratory({"p": {7: 0.03, 5: 0.03}})
+    code = {f"b{number}": 2 if number in {5, 7} else 1 for number in range(8)}
+    judge({"p": chain([0.0, 0.0, 0.0, 0.0, 0.03, -0.03, 0.03], code=code)}, ask)
+    assert ask.asked
+    assert "b5" not in {base for _, build, base in ask.asked if build == "b7"}

@@ -228,7 +228,7 @@ def test_the_same_evidence_is_judged_the_same_each_time() -> None:
 
 
 def test_an_end_that_did_not_last_opens_the_incident_again_and_one_that_did_does_not() -> None:
-    steps = [KnownStep(2, 0.05), KnownStep(4, -0.05, ends="i1")]
+    steps = [KnownStep(2, 0.05, until=4, ended="i1")]
     levels = {"lasts": (0.0, 0.05, 0.0, -0.05, 0.0, 0.0), "was luck": (0.0, 0.05, 0.0, 0.0, 0.0, 0.0)}
     home = {
         name: chain([log + quiet for log, quiet in zip(logs, QUIET, strict=True)], count=15, steps=steps)

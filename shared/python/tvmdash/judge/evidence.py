@@ -31,14 +31,15 @@ class Pairs:
 class KnownStep:
     """A step that was told: from the build at `begin` on, by `size` (a natural logarithm).
 
-    incident: empty of one that is open no more, because it was for the better, accepted, or taken back. ends: the
-    incident that this step took back.
+    incident: empty of one that is open no more, because it was for the better, accepted, or taken back. until: of one
+    that was taken back, the place of the build from which on things are as before it; ended: the incident that it was.
     """
 
     begin: int
     size: float
     incident: str = ""
-    ends: str = ""
+    until: int | None = None
+    ended: str = ""
 
 
 @dataclass(frozen=True)

@@ -147,20 +147,16 @@ class _Night:
     def _reopened(self) -> Iterator[Change]:
         """Ends of incidents that did not last: the series is measured where it was before them."""
         for name, model in self.models.items():
-            for end in model.evidence.steps:
-                left = [step for step in model.evidence.steps if step is not end]
-                opened = [step for step in left if step.begin < end.begin and step.size * end.size < 0]
-                without = SeriesModel(name, replace(model.evidence, steps=left), self.noise) if end.ends else None
-                if without is None or not opened or not without.denies(end):
-                    continue
-                shift = without.shift(end.begin)
-                assert shift is not None
-                found = FoundStep(-math.inf, shift.log, shift.error, end.begin, end.size)
-                yield Change(Decision.REOPENED, (name,), found, incident=end.ends)
-                last = max(opened, key=lambda step: step.begin)
-                steps = [replace(step, incident=end.ends) if step is last else step for step in left]
-                self.models[name] = SeriesModel(name, replace(model.evidence, steps=steps), self.noise, model.again)
-                break
+            for step in model.evidence.steps:
+                shift = model.find_still(step, self.prior) if step.ended else None
+                if shift is not None and step.until is not None:
+                    found = FoundStep(-math.inf, shift.log, shift.error, step.until, step.size)
+                    yield Change(Decision.REOPENED, (name,), found, incident=step.ended)
+                    again = replace(step, incident=step.ended, until=None, ended="")
+                    steps = [again if each is step else each for each in model.evidence.steps]
+                    evidence = replace(model.evidence, steps=steps)
+                    self.models[name] = SeriesModel(name, evidence, self.noise, model.again)
+                    break
 
     # points
     def _of_point(self, name: str, found: FoundStep) -> Iterator[Change]:

@@ -92,6 +92,8 @@ class SeriesModel:
             covariance += loads @ loads.T
         for step in self.evidence.steps:
             column = self._column(step.begin)
+            if step.until is not None:
+                column = column - self._column(step.until)
             covariance += np.outer(column, column) * RULES.known_step**2
         return np.asarray(covariance)
 
@@ -172,16 +174,22 @@ class SeriesModel:
         best = max(found, key=lambda each: (each.shift / each.error) ** 2 / 2 + self._log_share(each.begin))
         return replace(best, odds=add_logs([each.odds for each in found]))
 
-    def denies(self, step: KnownStep) -> bool:
-        """Whether a step that is none of the known ones is excluded: nothing is far likelier than its size."""
-        measured = self.shift(step.begin) if step.begin in self.cuts() else None
+    def find_still(self, step: KnownStep, prior: float) -> Shift | None:
+        """How far it is from before the step to where it was taken back, where that is no end of it after all.
+
+        As it is where about its size is far likelier than about nothing, or where a step is told that is larger than
+        what an end may leave.
+        """
+        measured = self.shift(step.until) if step.until in self.cuts() else None
         if measured is None:
-            return False
+            return None
         slab = max(RULES.least_slab, RULES.alike * abs(step.size))
-        none, some = (
+        back, still = (
             log_factor(measured.log, measured.error, (slab,), centre, measured.freedom) for centre in (0.0, step.size)
         )
-        return none - some > RULES.log("told")
+        odds = log_factor(measured.log, measured.error, RULES.slabs, 0.0, measured.freedom) + prior
+        is_left = odds > RULES.log("told") and measured.log / step.size > RULES.back
+        return measured if is_left or still - back > RULES.log("told") else None
 
     def _log_share(self, begin: int) -> float:
         """How much more often than at any build a step begins at this one, going by its generated code."""
@@ -199,9 +207,17 @@ class SeriesModel:
         builds = dict.fromkeys(
             build for pairs in self.pairs for build in (pairs.build, pairs.base) if places.get(build, begin) < begin
         )
-        since = max((step.begin for step in self.evidence.steps if step.begin < begin), default=-1)
-        of_level = [build for build in builds if places[build] >= since]
-        return sorted(of_level or builds, key=places.__getitem__)[-4:][::-1]
+        steps, code = self.evidence.steps, self.evidence.code
+        since = max((step.begin for step in steps if step.begin < begin and step.until is None), default=-1)
+        gone = [range(step.begin, step.until) for step in steps if step.until is not None]
+        of_level = [
+            build for build in builds if places[build] >= since and not any(places[build] in each for each in gone)
+        ]
+        ordered = sorted(of_level or builds, key=places.__getitem__)
+        own = code.get(self.evidence.tonight, 0)
+        if ordered and own and code.get(ordered[-1], own) != own:  # what runs tonight's code tells nothing of that code
+            ordered = [build for build in ordered if code.get(build, 0) != own]
+        return ordered[-4:][::-1]
 
     def difference(self, new: str, old: str) -> Shift | None:
         """How far two builds lie from each other, whatever was there between; None where no pairs join them.

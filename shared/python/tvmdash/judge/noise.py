@@ -165,7 +165,7 @@ def _jumps(each: Evidence, pair: float, factors: Mapping[int, float]) -> Iterato
     open_since = sorted({each.places[mean.build] for mean in means})[-RULES.builds :][:1]
     for before, after in itertools.pairwise(means):
         low, high = sorted((each.places[before.build], each.places[after.build]))
-        if any(low < step.begin <= high for step in each.steps):
+        if any(low < place <= high for step in each.steps for place in (step.begin, step.until) if place is not None):
             continue
         code = each.code.get(before.build, 0)
         facts = (
