@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -15,13 +13,13 @@ from typing import Any
 from programs import Sizes, arguments, program
 
 from tvmdash import relax_util
-from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared
 from tvmdash.experiment import plots
 from tvmdash.networks import accuracy
 from tvmdash.networks.ops import Array
 from tvmdash.plot_util.specs import Estimate, GroupedBar, Plot
 from tvmdash.relax_util import Compiled, CompileOptions, workloads
+from tvmdash.relax_util.linking import link
 from tvmdash.series.store import Series
 from tvmdash.summary_util import SectionKind, Summary, format_ratio, geometric_mean_ratio
 from tvmdash.text import format_list, format_quantity
@@ -190,7 +188,6 @@ MODES: Mapping[str, tuple[str, bool]] = {
     "compiled_library": ("compiled", True),
 }
 """The virtual machine's mode, and whether the module is exported to a shared library and loaded from there."""
-LINKERS = ("g++", "gcc", "clang++", "clang", "c++", "cc")
 
 
 @dataclass(frozen=True)
@@ -204,45 +201,17 @@ class Executor:
 
 def executor(name: str, compiled: Compiled, inputs: tuple[Array, ...], threads: int) -> Executor:
     """`main` of the module on `inputs`, which lie on the device before a clock starts."""
-    import tvm
-    from tvm import relax
-
-    relax_util.use_threads(threads)
     module, facts = _from_library(compiled.executable) if MODES[name][1] else (compiled.executable, {})
-    device = tvm.cpu()
-    machine = relax.VirtualMachine(module, device)
-    tensors = [tvm.runtime.tensor(value, device=device) for value in inputs]
-    machine.save_function("main", "timed", *tensors, include_return=False)
-
-    def run() -> Array:
-        output: Array = machine["main"](*tensors).numpy()
-        return output
-
-    def timer(number: int, repeat: int) -> list[int]:
-        evaluator = machine.time_evaluator("timed", device, number=number, repeat=repeat)
-        return [round(seconds * number * 1e9) for seconds in evaluator().results]
-
-    return Executor(run, timer, facts)
-
-
-def linker() -> str:
-    """The program that links a library; DashboardError where there is none."""
-    chosen = os.environ.get("CXX") or os.environ.get("CC")
-    compiler = chosen or next(filter(None, map(shutil.which, LINKERS)), None)
-    if compiler is None:
-        problem = f"no C compiler: none of {', '.join(LINKERS)} is on the PATH, and export_library links with one"
-        raise DashboardError(f"{problem}. Install gcc, or leave the libraries out of $.executors.")
-    return compiler
+    loaded = relax_util.load(replace(compiled, executable=module), threads)
+    return Executor(lambda: loaded.run(*inputs), loaded.timer(*inputs), facts)
 
 
 def _from_library(executable: Any) -> tuple[Any, dict[str, float]]:
     import tvm
 
-    linker()
     with tempfile.TemporaryDirectory(prefix="tvmdash-") as folder:
-        path = Path(folder) / "module.so"
         begun = time.perf_counter_ns()
-        executable.export_library(str(path))
+        path = link(executable, Path(folder) / "module", device="", cc="", is_here=True)
         exported = time.perf_counter_ns()
         module = tvm.runtime.load_module(str(path))  # it stays mapped when its file is gone
         loaded = time.perf_counter_ns()
