@@ -19,11 +19,14 @@ from tvmdash.errors import DashboardError
 from tvmdash.files import removal, trees
 from tvmdash.files.sync import sync_file, sync_folder
 from tvmdash.files.trees import Bounds, Fault, Problem, TreeEntry
+from tvmdash.measure import prebuilt
 from tvmdash.text import format_list
 
 _SEAL_TIMEOUT_S = 900.0
 _MOST = Bounds(depth=200, entries=1_000_000, size_bytes=8 << 30)
 """Of one night of an experiment; more would take longer to compress than most experiments run."""
+_PREBUILT = f"{prebuilt.FOLDER}/"
+"""What a run that was killed left of its compiled points."""
 _log = logging.getLogger("night")
 
 
@@ -46,7 +49,8 @@ def keep_raw(context: Context, job: Job, raw: Path) -> list[Problem]:
     tree = trees.walk(raw, _MOST)
     has_databases = any(fnmatch(entry.name, "raw_*.db") for entry in tree.files)
     sealed = has_databases and ((folder / name).is_dir() or _seal(context, job, raw, folder / name))
-    _zip([entry for entry in tree.files if not (sealed and fnmatch(entry.name, "raw_*.db*"))], raw, whole)
+    rest = [entry for entry in tree.files if not entry.path.startswith(_PREBUILT)]
+    _zip([entry for entry in rest if not (sealed and fnmatch(entry.name, "raw_*.db*"))], raw, whole)
     _prune(folder, context.plan.config.keep_raw_nights, context.stamp)
     return [problem for problem in tree.problems if problem.fault is not Fault.SPECIAL]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import runners
@@ -19,7 +19,6 @@ from tvmdash.relax_util import workloads
 from tvmdash.relax_util.lowering import FLOAT32
 from tvmdash.series.store import Series
 from tvmdash.summary_util import SectionKind, Summary, format_ratio, geometric_mean_ratio
-from tvmdash.trial_util import python_timer
 
 ONNXRUNTIME, ONNXRUNTIME_CUDA = map(with_onnx, (reference_engines.ONNXRUNTIME, reference_engines.ONNXRUNTIME_CUDA))
 RIVALS = (ONNXRUNTIME, ONNXRUNTIME_CUDA, reference_engines.TORCH, reference_engines.TORCH_CUDA)
@@ -58,6 +57,7 @@ class CnnComp(Experiment[CnnCompConfig]):
     """Every network on every engine; a process for each network and engine."""
 
     engines = (workloads.TVM, *RIVALS)
+    compiles_ahead = True
     axes = (
         Axis("variant", "build_config"),
         Axis("batch", "workload_args"),
@@ -104,20 +104,13 @@ class CnnComp(Experiment[CnnCompConfig]):
 
     def prepare(self, point: Point, config: CnnCompConfig, seed: int) -> Prepared:
         problem = runners.problem(point.workload.partition(".")[2], point.values["batch"], seed)
-        ready = runners.RUNNERS[point.engine](problem, point, config.pipeline)
-        return Prepared(
-            timer=ready.timer or python_timer(ready.call),
+        ready, answer = runners.RUNNERS[point.engine](problem, point, config.pipeline)
+        return replace(
+            ready,
             profile=ready.profile if config.per_operator else None,
-            check=lambda: accuracy.check_answer(ready.answer(), problem.expected, point.values.get("dtype", FLOAT32)),
-            compile_ms=ready.compile_ms,
-            code_size_bytes=ready.code_size_bytes,
-            memory_bytes=ready.memory_bytes,
+            check=lambda: accuracy.check_answer(answer(), problem.expected, point.values.get("dtype", FLOAT32)),
             inputs=ready.inputs or (problem.x,),
-            build=ready.build,
             layout="NCHW",
-            details=ready.details,
-            program=ready.program,
-            after=ready.after,
         )
 
     def summary(self, history: History) -> Summary:

@@ -9,22 +9,22 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tvmdash import networks, relax_util
-from tvmdash.devices import CPU
 from tvmdash.errors import DashboardError
-from tvmdash.exp_templates import OperatorSpan, Point
+from tvmdash.exp_templates import Point, Prepared
 from tvmdash.experiment import on_cuda, per_operator
 from tvmdash.experiment.on_cuda import RivalDevice
 from tvmdash.files import trees
+from tvmdash.measure import prebuilt
 from tvmdash.networks import INPUT, Network, to_onnx, to_torch
 from tvmdash.networks.ops import Array
-from tvmdash.relax_util import CompileOptions, lowering, programs, tuning
-from tvmdash.trial_util import Timer, waiting_timer
+from tvmdash.relax_util import CompileOptions, lowering, tuning, workloads
+from tvmdash.trial_util import python_timer, waiting_timer
 
 
 @dataclass(frozen=True)
@@ -32,74 +32,61 @@ class NetworkProblem:
     """What every engine is given, and the answer that it should give."""
 
     network: Network
-    weights: Mapping[str, Array] = field(repr=False)
+    seed: int
     x: Array = field(repr=False)
     expected: Array = field(repr=False)
 
+    @property
+    def weights(self) -> Mapping[str, Array]:
+        """Large, and needed only by what compiles."""
+        return _make_weights(self.network.name, self.seed)
 
-@dataclass(frozen=True)
-class ReadyNetwork:
-    """A call to be timed, the answer that it gives, and what the making cost; the others are as those of `Prepared`.
 
-    timer: of the call, where an engine has its own.
-    """
+Ready = tuple[Prepared, Callable[[], Array]]
+"""What is to be timed, and what gives the answer that it gives."""
 
-    call: Callable[[], object]
-    answer: Callable[[], Array]
-    compile_ms: float | None = None
-    code_size_bytes: int | None = None
-    memory_bytes: int | None = None
-    inputs: tuple[Array, ...] = ()
-    build: Mapping[str, Any] = field(default_factory=dict)
-    details: Mapping[str, Any] = field(default_factory=dict)
-    program: Callable[[], str] | None = None
-    timer: Timer | None = None
-    after: Callable[[], Mapping[str, Any]] | None = None
-    profile: Callable[[], Sequence[OperatorSpan]] | None = None
+
+def problem(name: str, batch: int, seed: int) -> NetworkProblem:
+    """The same for every engine: all of it follows from the seed."""
+    x, expected = prebuilt.keep("problem", lambda: _answer(name, batch, seed))
+    return NetworkProblem(networks.NETWORKS[name](), seed, x, expected)
 
 
 @functools.lru_cache(maxsize=1)
-def problem(name: str, batch: int, seed: int) -> NetworkProblem:
-    """The same for every engine: all of it follows from the seed."""
+def _answer(name: str, batch: int, seed: int) -> tuple[Array, Array]:
     network = networks.NETWORKS[name]()
-    weights, x = networks.make_weights(network, seed), networks.make_input(network, seed, batch)
-    return NetworkProblem(network, weights, x, networks.reference(network, weights, x))
+    x = networks.make_input(network, seed, batch)
+    return x, networks.reference(network, _make_weights(name, seed), x)
 
 
-def on_tvm(asked: NetworkProblem, point: Point, pipeline: str) -> ReadyNetwork:
+@functools.lru_cache(maxsize=1)
+def _make_weights(name: str, seed: int) -> Mapping[str, Array]:
+    return networks.make_weights(networks.NETWORKS[name](), seed)
+
+
+def on_tvm(asked: NetworkProblem, point: Point, pipeline: str) -> Ready:
     """Through this pipeline; where tuned, with the schedules that the experiment tuning left for this build."""
     target, batch = json.loads(point.target), point.values["batch"]
     dtype = point.values.get("dtype", lowering.FLOAT32)
     rows = None if point.values.get("shapes") == "dynamic" else batch
-    module, x = lowering.lower(asked.network, asked.weights, rows, dtype), lowering.in_type(asked.x, dtype)
-    before_ms, details = 0.0, {}
+    module: Any = lambda: lowering.lower(asked.network, asked.weights, rows, dtype)  # noqa: E731
+    x, before_ms, details = lowering.in_type(asked.x, dtype), 0.0, {}
     if point.values["variant"] == "tuned":
         subject = tuning.Subject(asked.network.name, batch, target, pipeline)
         database, facts = tuning.find(subject)
         begun = time.perf_counter_ns()
-        module = tuning.schedule(tuning.lowered(module, pipeline, target), database, target)
+        module = tuning.schedule(tuning.lowered(module(), pipeline, target), database, target)
         pipeline, before_ms = "default", _ms_since(begun)
         details = {"tuning": {**facts, "kernels_scheduled": len(tuning.scheduled(module))}}
     compiled = relax_util.compile_module(module, CompileOptions(target, pipeline))
     loaded = relax_util.load(compiled, point.values["threads"], point.device)
-    is_here = point.device == CPU
-    return ReadyNetwork(
-        call=loaded.caller(x),
-        answer=lambda: loaded.run(x),
-        compile_ms=before_ms + compiled.compile_ms,
-        code_size_bytes=compiled.code_size_bytes,
-        memory_bytes=compiled.planned_memory_bytes,
-        inputs=(x,),
-        build=compiled.options.describe(),
-        details={**details, "module_hash": compiled.module_hash},
-        program=functools.partial(programs.hash_program, compiled, (x,)) if is_here else None,
-        timer=loaded.python_timer(x),
-        after=None if is_here else functools.partial(loaded.device_facts, x),
-        profile=functools.partial(loaded.profile, x, per_operator.RUNS),
-    )
+    timer = loaded.python_timer(x)
+    ready = workloads.make_prepared(compiled, timer, None, details=details, inputs=(x,), on=loaded)
+    profile = functools.partial(loaded.profile, x, per_operator.RUNS)
+    return replace(ready, compile_ms=before_ms + compiled.compile_ms, profile=profile), lambda: loaded.run(x)
 
 
-def on_onnxruntime(asked: NetworkProblem, point: Point, _pipeline: str) -> ReadyNetwork:
+def on_onnxruntime(asked: NetworkProblem, point: Point, _pipeline: str) -> Ready:
     """Every graph optimisation, as by default; input and output are bound, so that nothing is copied in a call."""
     import onnxruntime
 
@@ -124,7 +111,7 @@ def on_onnxruntime(asked: NetworkProblem, point: Point, _pipeline: str) -> Ready
     return _make_ready(call, wait, answer, compile_ms, device)
 
 
-def on_torch(asked: NetworkProblem, point: Point, _pipeline: str) -> ReadyNetwork:
+def on_torch(asked: NetworkProblem, point: Point, _pipeline: str) -> Ready:
     """Eager, or through torch.compile with its defaults; the first call of that one compiles."""
     import torch
 
@@ -157,12 +144,12 @@ def _make_ready(
     answer: Callable[[], Array],
     compile_ms: float | None,
     device: RivalDevice,
-) -> ReadyNetwork:
+) -> Ready:
     """A rival's, timed until the device is done."""
     if device.card is None:
-        return ReadyNetwork(call, answer, compile_ms)
+        return Prepared(timer=python_timer(call), compile_ms=compile_ms), answer
     after = functools.partial(device.watch, call, wait)
-    return ReadyNetwork(call, answer, compile_ms, timer=waiting_timer(call, wait), after=after)
+    return Prepared(timer=waiting_timer(call, wait), compile_ms=compile_ms, after=after), answer
 
 
 def _check_compiler() -> None:
@@ -185,7 +172,7 @@ def _ms_since(begun_ns: int) -> float:
     return (time.perf_counter_ns() - begun_ns) / 1e6
 
 
-RUNNERS: Mapping[str, Callable[[NetworkProblem, Point, str], ReadyNetwork]] = {
+RUNNERS: Mapping[str, Callable[[NetworkProblem, Point, str], Ready]] = {
     "tvm": on_tvm,
     "onnxruntime": on_onnxruntime,
     "onnxruntime cuda": on_onnxruntime,

@@ -18,6 +18,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared, Record
 from tvmdash.experiment import on_cuda, reference_engines
 from tvmdash.experiment.on_devices import AXIS
+from tvmdash.measure import prebuilt
 from tvmdash.networks import accuracy
 from tvmdash.networks.ops import Array
 from tvmdash.plot_util.specs import Plot
@@ -47,23 +48,30 @@ def on_tvm(
     operator: Operator, dtype: str, options: CompileOptions, threads: int, seed: int, device: str = CPU
 ) -> Prepared:
     """Through Relax, a pipeline and LLVM, or what TVM compiles for the device with."""
-    inputs, weights = make_arrays(operator, dtype, seed)
-    module = relax_module(operator, dtype, weights)
-    compiled = relax_util.compile_module(module, options)
+    make = functools.cache(lambda: _define(operator, dtype, seed))
+    inputs, expected, definition = prebuilt.keep("operator", lambda: make()[1:])
+    compiled = relax_util.compile_module(lambda: make()[0], options)
     loaded = relax_util.load(compiled, threads, device)
     return workloads.make_prepared(
         compiled,
         loaded.timer(*inputs),
-        _check(operator, lambda: loaded.run(*inputs), reference(operator, [*inputs, *weights]), dtype),
+        _check(operator, lambda: loaded.run(*inputs), expected, dtype),
         layout=_layout(operator),
         details={
             "called_from": loaded.called_from,
             "taken_from": operator.source,
-            description.DEFINITION: hash_definition(module),
+            description.DEFINITION: definition,
         },
         inputs=inputs,
         on=loaded,
     )
+
+
+def _define(operator: Operator, dtype: str, seed: int) -> tuple[Any, Sequence[Array], Array, str]:
+    """The module, its inputs, the answer to them, and a hash of what it computes."""
+    inputs, weights = make_arrays(operator, dtype, seed)
+    module = relax_module(operator, dtype, weights)
+    return module, inputs, reference(operator, [*inputs, *weights]), hash_definition(module)
 
 
 def on_onnxruntime(operator: Operator, dtype: str, threads: int, seed: int, on: str = CPU) -> Prepared:
@@ -162,6 +170,7 @@ class Operators(Experiment[OperatorsConfig]):
     """Every operator on each engine; a process for each kind of operator and engine, and one for the machine."""
 
     engines = (workloads.TVM, ONNXRUNTIME, ONNXRUNTIME_CUDA, peaks.NUMPY)
+    compiles_ahead = True
     axes = (*(Axis(name, "workload_args") for name in ARGUMENTS), Axis("threads", "runtime_config"), AXIS)
 
     def points(self, config: OperatorsConfig) -> list[Point]:

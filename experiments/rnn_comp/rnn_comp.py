@@ -15,6 +15,7 @@ from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, P
 from tvmdash.experiment import configuration_text, reference_engines
 from tvmdash.experiment.engines import Engine
 from tvmdash.experiment.on_devices import AXIS
+from tvmdash.measure import prebuilt
 from tvmdash.networks import accuracy
 from tvmdash.networks.ops import Array
 from tvmdash.networks.to_onnx import IR_VERSION, OPSET
@@ -144,6 +145,7 @@ class RnnComp(Experiment[RnnCompConfig]):
     """Every recurrence at every size on every engine; a process for the layers on an engine, one for the cells."""
 
     engines = (workloads.TVM, ONNXRUNTIME, reference_engines.TORCH)
+    compiles_ahead = True
     axes = (
         Axis("hidden", "workload_args"),
         Axis("length", "workload_args"),
@@ -157,7 +159,7 @@ class RnnComp(Experiment[RnnCompConfig]):
         return [_point(case, engine, config) for case in _cases(config) for engine in config.engines]
 
     def prepare(self, point: Point, config: RnnCompConfig, seed: int) -> Prepared:
-        asked, threads = problem(_case(point), seed), config.threads
+        asked, threads = prebuilt.keep("problem", lambda: problem(_case(point), seed)), config.threads
         if point.engine == "tvm":
             return _on_tvm(asked, CompileOptions(json.loads(point.target)), threads, point.device)
         call, answers = RIVALS[point.engine](asked, threads)
@@ -197,7 +199,7 @@ def _case(point: Point) -> Case:
 
 
 def _on_tvm(asked: RecurrenceProblem, options: CompileOptions, threads: int, device: str) -> Prepared:
-    compiled = relax_util.compile_module(lower(asked), options)
+    compiled = relax_util.compile_module(lambda: lower(asked), options)
     loaded = relax_util.load(compiled, threads, device)
     inputs = (asked.x, *asked.state)
     timer = loaded.python_timer(*inputs)

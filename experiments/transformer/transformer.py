@@ -13,6 +13,7 @@ from tvmdash.devices import CPU, device_of
 from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared, Record
 from tvmdash.experiment import on_cuda, plots, reference_engines
 from tvmdash.experiment.on_devices import AXIS
+from tvmdash.measure import prebuilt
 from tvmdash.networks import accuracy
 from tvmdash.networks.ops import Array
 from tvmdash.networks.transformer import EPSILON, Model, Step, make_step, make_weights
@@ -48,6 +49,7 @@ class Transformer(Experiment[TransformerConfig]):
     """Every model, phase and length on each engine; a process for each model and phase."""
 
     engines = (workloads.TVM, reference_engines.TORCH, reference_engines.TORCH_CUDA)
+    compiles_ahead = True
     axes = (
         *(Axis(name, "workload_args") for name in ("phase", "length", *SIZES)),
         Axis("shapes", "build_config"),
@@ -71,7 +73,7 @@ class Transformer(Experiment[TransformerConfig]):
 
     def prepare(self, point: Point, config: TransformerConfig, seed: int) -> Prepared:
         model, phase, length = _model(point.values, config), point.values["phase"], point.values["length"]
-        step = _step(model, phase, length, seed)
+        step = prebuilt.keep("step", lambda: _step(model, phase, length, seed))
         if point.engine in {reference_engines.TORCH.name, reference_engines.TORCH_CUDA.name}:
             device = on_cuda.find_rival_device(point.device)
             wait = on_cuda.use_torch(device)
@@ -134,11 +136,12 @@ def _step(model: Model, phase: str, length: int, seed: int) -> Step:
     return make_step(model, _weights(model, seed), phase, length, seed)
 
 
-@functools.cache
 def _compiled(model: Model, phase: str, length: int | None, target: str, seed: int) -> Compiled:
-    """Once in a process: all lengths share the module with the length as a symbol."""
-    module = relax_transformer.lower(model, _weights(model, seed), phase, length)
-    return relax_util.compile_module(module, CompileOptions(json.loads(target)))
+    """A module for one length, or with the length as a symbol."""
+    return relax_util.compile_module(
+        lambda: relax_transformer.lower(model, _weights(model, seed), phase, length),
+        CompileOptions(json.loads(target)),
+    )
 
 
 def _checked(outputs: Sequence[Array], step: Step) -> Mapping[str, float]:

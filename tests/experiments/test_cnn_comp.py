@@ -12,12 +12,13 @@ from tests.experiments import trying, tunings
 from tvmdash import config_util
 from tvmdash.errors import DashboardError
 from tvmdash.experiment import engine_store
-from tvmdash.experiment.info import History, Point
+from tvmdash.experiment.info import History, Point, Prepared
 from tvmdash.networks import NETWORKS
 from tvmdash.relax_util import tuning, workloads
 from tvmdash.relax_util.tuning import Subject
 from tvmdash.series.store import Series
 from tvmdash.summary_util import Section, SectionKind, Summary
+from tvmdash.trial_util import python_timer
 
 pytestmark = pytest.mark.usefixtures("tvm_artifact")
 ENGINES = ["tvm untuned", "tvm tuned", "onnxruntime", "torch eager"]
@@ -114,7 +115,7 @@ def test_the_summary_names_the_fastest_and_says_how_tvm_stands(night):
 
 def test_a_wrong_answer_is_no_record(code, monkeypatch):
     problem = code.runners.problem("mlp", 1, 0)
-    ready = code.runners.ReadyNetwork(call=lambda: None, answer=lambda: problem.expected * 1.001)
+    ready = Prepared(timer=python_timer(lambda: None)), lambda: problem.expected * 1.001
     monkeypatch.setitem(code.runners.RUNNERS, "onnxruntime", lambda *_: ready)
     point = Point("network.mlp", {"variant": "default", "batch": 1, "threads": 1}, "mlp", "{}", "onnxruntime")
     prepared = code.cnn_comp.CnnComp().prepare(point, trying.config_of(code.cnn_comp.CnnComp, "cnn_comp"), 0)

@@ -60,6 +60,11 @@ class Experiment(Generic[Config]):
     """The workload of all points, `domain.name`, where no axis varies it; by default `experiment.NAME`."""
     inputs_engine: str = ""
     """The engine that `make_inputs` needs, where it needs one."""
+    compiles_ahead: bool = False
+    """Whether `prepare` gives `relax_util.compile_module` functions, so that a point's first process compiles for all.
+
+    It is then called in a process that only compiles, too: what else takes long in it goes through `prebuilt.keep`.
+    """
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

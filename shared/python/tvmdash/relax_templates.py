@@ -26,6 +26,7 @@ class RelaxExperiment(Experiment[Config]):
     """An experiment whose points are Relax programs, compiled by TVM for this machine's processor."""
 
     engines = (workloads.TVM,)
+    compiles_ahead = True
 
     def program(self, point: Point, config: Config, seed: int) -> Program:
         """What is compiled and timed: by default the network of `tvmdash.networks` that the workload names."""
@@ -42,11 +43,11 @@ class RelaxExperiment(Experiment[Config]):
 
     def prepare(self, point: Point, config: Config, seed: int) -> Prepared:
         """The program compiled and loaded; its answer is checked where the program has one."""
-        program, options = self.program(point, config, seed), self.options(point, config)
+        options = self.options(point, config)
         given = {"profile_repeats": 0, **config_util.values_of(config), **point.values}
         watched = max(given["profile_repeats"], per_operator.RUNS if per_operator.is_asked(config) else 0)
         return workloads.prepare_program(
-            program,
+            lambda: self.program(point, config, seed),
             options,
             threads=given["threads"],
             profile_repeats=watched,

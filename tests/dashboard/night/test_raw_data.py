@@ -39,6 +39,16 @@ def test_databases_are_sealed_and_what_else_there_is_is_zipped(place):
         assert connection.execute("SELECT count(*) FROM trials").fetchone() == (3,)
 
 
+def test_what_a_killed_run_left_of_its_compiled_points_is_not_kept(place):
+    left = 'mkdir -p "$2/prebuilt/tonight/point"; head -c 100 /dev/urandom > "$2/prebuilt/tonight/point/library_1.so"\n'
+    place.experiment(run=homes.good("run", left + DATABASE))
+    place.night()
+    (stamp,) = place.stamps()
+    names = zipfile.ZipFile(place.root / "tmp" / "raw" / "good" / f"raw_{stamp}.zip").namelist()
+    assert "raw.json" in names
+    assert not [name for name in names if name.startswith("prebuilt")]
+
+
 def test_databases_that_cannot_be_sealed_are_zipped_as_they_are(place):
     place.experiment(run=homes.good("run", 'head -c 5000 /dev/urandom > "$2/raw_1_1.db"'))
     place.night()

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from tvmdash.experiment.paired.pairs import Pair
 from tvmdash.experiment.rounds import (
     BROKEN,
     INTERVAL,
@@ -14,6 +15,7 @@ from tvmdash.experiment.rounds import (
     PROCESSES,
     Precision,
     count_samples_of_next,
+    count_turns_of_next,
     find_seconds_of_next,
     is_affordable,
     is_pair_wanted,
@@ -87,6 +89,32 @@ def test_without_three_processes_or_any_spread_it_is_as_many_as_asked() -> None:
 
 def test_equal_processes_take_as_many_samples_as_may_be() -> None:
     assert count_samples_of_next([trial([1.0, 2.0, 3.0], prepare_ms=5.0)] * 3, 10) == 40
+
+
+def pair(turns: int, *, scatter: float = 0.0, sample_ms: float = 20.0) -> Pair:
+    """So many turns of two equal sides, whose ratio scatters by so much."""
+    shifts = [scatter if turn % 2 else -scatter for turn in range(turns)], [0.0] * turns
+    times_ns = [[round(sample_ms * 1e6 * math.exp(shift)) for shift in side] for side in shifts]
+    sides = [tuple(Sample(time_ns, 1, 0, time_ns) for time_ns in side) for side in times_ns]
+    new, old = (Trial({}, 0, 1, None, {}, side, {}) for side in sides)
+    return Pair(new, old)
+
+
+@pytest.mark.parametrize(
+    ("known", "turns"),
+    [
+        ([], 10),  # nothing is known yet
+        ([pair(10)], 5),  # one turn says it all, but one may be disturbed
+        ([pair(10, scatter=0.012)], 7),  # (1.96 * 1.26 %)² in (1 %)²
+        ([pair(10, scatter=0.05)], 25),  # half a second a side is enough
+        ([pair(10, scatter=0.05, sample_ms=5)], 40),  # four times as many as asked for
+        ([pair(10, scatter=0.05, sample_ms=2000)], 5),  # calls of seconds
+        ([pair(1)], 10),
+    ],
+)
+def test_the_next_pair_has_the_turns_that_it_takes_to_know_it(known: list[Pair], turns: int) -> None:
+    assert count_turns_of_next(known, "cpu", 10) == turns
+    assert count_turns_of_next(known, "cpu", 3) <= 12
 
 
 def test_a_single_process_without_limits_is_the_default() -> None:

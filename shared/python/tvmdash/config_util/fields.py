@@ -481,8 +481,8 @@ FIELD_SETS: Mapping[str, Fields] = {
         "number": Field("int", "Calls per sample; 0 = as many as needed to fill `min_repeat_ms`.", default=0, min=0),
         "repeat": Field(
             "int",
-            "Samples of a point per process; after three processes, as many as the spread of the earlier ones "
-            "requires, up to 4 times this.",
+            "Samples of a point per process; after three processes, or one pair, as many as the spread of the earlier "
+            "ones requires, up to 4 times this.",
             default=10,
             min=1,
             smoke=3,

@@ -108,6 +108,7 @@ class Measurable(Protocol[Config_contra]):
 
     engines: tuple[Engine, ...]
     inputs_engine: str
+    compiles_ahead: bool
 
     @property
     def axes(self) -> tuple[Axis, ...]:

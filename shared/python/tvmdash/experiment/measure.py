@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from tvmdash.analysis_util import OPERATORS
 from tvmdash.config_util import Config
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.config import MeasuringConfig
+from tvmdash.experiment.engines import Engine, EngineFacts
 from tvmdash.experiment.info import Measurable, Point, Prepared
 from tvmdash.experiment.on_devices import list_points
 from tvmdash.experiment.paired.pairs import TONIGHT
@@ -22,10 +24,11 @@ from tvmdash.experiment.per_operator import is_asked, sum_up
 from tvmdash.experiment.points import key, name_values
 from tvmdash.machine import hardware
 from tvmdash.machine.libraries import describe_libraries
-from tvmdash.measure import content
-from tvmdash.measure.capture import Capture, Sample
+from tvmdash.measure import content, phases
+from tvmdash.measure.capture import Capture, Region, Sample
 from tvmdash.measure.content import Code, FileHashes
 from tvmdash.measure.phases import TIMING, phase
+from tvmdash.measure.prebuilt import Prebuilt
 from tvmdash.measure.under_load import watching
 from tvmdash.records import description
 from tvmdash.records.metrics import OWN
@@ -45,12 +48,16 @@ class MeasuringJob:
     """One point of a task: how many samples at most, and whether it is to be profiled.
 
     one_core: it is timed on one core at a time, because it runs on one thread and its CPU time says how long it takes.
+    built: a process before this one compiled it. alone: nothing else ran while it was compiled for this process, or
+    runs while this one compiles it, so that its compile time counts.
     """
 
     point: Mapping[str, Any]
     repeat: int
     profile: bool
     one_core: bool = False
+    built: bool = False
+    alone: bool = True
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,7 @@ class MeasuringTask:
     """What one process does: its points in order, with this engine, in this environment.
 
     side, pair: where it measures in turn with another process, which of the two it is, and the number of the pair.
-    alone: nothing else runs while it compiles, so that its compile times count.
+    compiles: it measures nothing; it leaves what the processes after it load.
     """
 
     engine: str
@@ -66,7 +73,7 @@ class MeasuringTask:
     jobs: tuple[MeasuringJob, ...]
     side: str | None = None
     pair: int | None = None
-    alone: bool = True
+    compiles: bool = False
 
     def write(self, folder: Path) -> None:
         """Leave it in `folder` for the process."""
@@ -82,6 +89,12 @@ class MeasuringTask:
     def paired(self) -> dict[str, Any]:
         """What the process says of itself where it is one of two."""
         return {} if self.side is None else {"side": self.side, "pair": self.pair}
+
+    def find_prebuilt(self, folder: Path, job: MeasuringJob) -> Prebuilt | None:
+        """What a process compiled, or is to compile, of the job; `folder` is that of this process."""
+        if not (job.built or self.compiles):
+            return None
+        return Prebuilt.of(folder.parent, self.side or TONIGHT, key(job.point), builds=self.compiles)
 
 
 @dataclass(frozen=True)
@@ -125,12 +138,18 @@ def measure(experiment: Measurable[Config], config: Config, measuring: Measuring
     """Do the task in `folder` and leave the raw database beside it; how much was done, in words."""
     task = MeasuringTask.read(folder)
     engine = next(engine for engine in experiment.engines if engine.name == task.engine)
-    known = {key(name_values(experiment.axes, point)): point for point in list_points(experiment, config)}
     host = hardware.facts()  # before the engine starts: TVM binds the thread that calls it to one core
-    try:
-        identity = engine.say()
-    except Exception as error:  # a rival's import raises anything; without it nothing here can be measured
-        raise DashboardError(f"the engine {engine.name} failed to start: {type(error).__name__}: {error}") from error
+    kept = [task.find_prebuilt(folder, job) for job in task.jobs]
+    engine_facts = _ask_engine(engine, kept)
+    points, turns = _points_of(experiment, config, task), read_turns()
+    if task.compiles:
+        assert turns
+        for (_, point), place in zip(points, kept, strict=True):
+            assert place
+            turns.wait_to_prepare()
+            turns.end(_compile(experiment, config, measuring, point, place, engine_facts))
+        return f"{len(task.jobs)} points compiled"
+    identity = EngineFacts(**engine_facts["identity"])
     described = {"engine_config": dict(identity.config), "runtime_config": hardware.describe_system(host)}
     facts = {
         "machine": host,
@@ -139,19 +158,53 @@ def measure(experiment: Measurable[Config], config: Config, measuring: Measuring
         description.FACT: described,
         **task.paired,
     }
-    turns = read_turns()
     contents = _Contents.of(folder, host, config, measuring) if task.side == TONIGHT else None
     sides = _Sides(turns, contents) if turns else None
     with Capture(folder, facts) as capture:
-        for number, job in enumerate(task.jobs, start=1):
-            point = known.get(key(job.point))
-            if point is None:  # where the target follows from a card, and that is gone by now
-                raise DashboardError(
-                    f"the point {job.point} no longer exists. Did its device change since the run started?"
-                )
-            _log.info("%s %s %s (%d of %d)", point.workload, point.engine, dict(point.values), number, len(task.jobs))
-            _measure_trial(experiment, config, measuring, capture, (point, job, task), sides)
+        for number, (job, point) in enumerate(points):
+            _log.info("%s %s %s (%d of %d)", point.workload, point.engine, dict(point.values), number + 1, len(points))
+            _measure_trial(experiment, config, measuring, capture, (point, job, task, kept[number]), sides)
     return f"{len(task.jobs)} points"
+
+
+def _points_of(experiment: Measurable[Config], config: Config, task: MeasuringTask) -> list[tuple[MeasuringJob, Point]]:
+    """The jobs with their points, in the task's order."""
+    known = {key(name_values(experiment.axes, point)): point for point in list_points(experiment, config)}
+    lost = next((job.point for job in task.jobs if key(job.point) not in known), None)
+    if lost is not None:  # one that the experiment lists by what is here by now
+        raise DashboardError(f"the point {lost} no longer exists. Did its device change since the run started?")
+    return [(job, known[key(job.point)]) for job in task.jobs]
+
+
+def _ask_engine(engine: Engine, kept: Sequence[Prebuilt | None]) -> dict[str, Any]:
+    """What the engine says of itself, and its libraries: from the compiling process where nothing is compiled here."""
+    if kept and all(place and not place.builds for place in kept) and kept[0]:
+        return kept[0].read_facts()
+    try:
+        return {"identity": asdict(engine.say()), "libraries": describe_libraries()}
+    except Exception as error:  # a rival's import raises anything; without it nothing here can be measured
+        raise DashboardError(f"the engine {engine.name} failed to start: {type(error).__name__}: {error}") from error
+
+
+def _compile(
+    experiment: Measurable[Config],
+    config: Config,
+    measuring: MeasuringConfig,
+    point: Point,
+    place: Prebuilt,
+    engine_facts: Mapping[str, Any],
+) -> str | None:
+    """Prepare the point and leave what was compiled; why that cannot be."""
+    phases.record()
+    try:
+        with place:
+            experiment.prepare(point, config, measuring.data_seed)
+    # Whatever a compiler or a linker cannot do: the point is compiled where it is measured, and fails there.
+    except Exception as error:  # noqa: BLE001
+        _log.warning("%s %s was not compiled ahead", point.workload, dict(point.values), exc_info=True)
+        return f"{type(error).__name__}: {error}"[:500]
+    place.write_facts({**engine_facts, "libraries": describe_libraries(), "phases": phases.take()})
+    return None if place.asked else "its `prepare` gives compile_module no function"
 
 
 def _measure_trial(
@@ -159,16 +212,17 @@ def _measure_trial(
     config: Config,
     measuring: MeasuringConfig,
     capture: Capture,
-    asked: tuple[Point, MeasuringJob, MeasuringTask],
+    asked: tuple[Point, MeasuringJob, MeasuringTask, Prebuilt | None],
     sides: _Sides | None,
 ) -> None:
-    (point, job, task), turns, ran = asked, sides.turns if sides else None, dict[str, str]()
+    (point, job, task, kept), turns, ran = asked, sides.turns if sides else None, dict[str, str]()
     number = turns.wait_to_prepare() if turns else 0
     trial = capture.begin(job.point)
     before = hardware.load()
     timing = replace(measuring.timing, repeat=job.repeat)
     try:
-        with phase("prepare"):
+        built = kept.read_facts() if kept else {}
+        with phase("prepare"), kept or contextlib.nullcontext():
             prepared = experiment.prepare(point, config, measuring.data_seed)
         with phase("check"):
             checked = dict(prepared.check()) if prepared.check else {}
@@ -195,6 +249,7 @@ def _measure_trial(
         if turns:
             turns.end(text)
         return
+    libraries = {**built.get("libraries", {}), **describe_libraries()}
     facts = {
         **prepared.info(),
         **checked,
@@ -202,16 +257,20 @@ def _measure_trial(
         **ran,
         **_declare(experiment, prepared),
         **({OPERATORS: sum_up(operators)} if operators and is_asked(config) else {}),
-        description.FACT: {**prepared.describe(), "runtime_config": describe_libraries()},
+        description.FACT: {**prepared.describe(), "runtime_config": libraries},
         "conditions": _describe_conditions(prepared, task, timing, samples),
         "load_before": before,
         "load_after": hardware.load(),
         "execution_config": {**asdict(timing), "number": samples[0].number, "repeat": len(samples)},
     }
-    if not task.alone:
+    if not job.alone:
         facts.pop("compile_time", None)
-    passes = [(name, round(ms * 1e6)) for name, ms in prepared.passes_ms]
-    capture.end(trial, samples=samples, facts=facts, passes=passes, operators=operators)
+    passes, regions = [(name, round(ms * 1e6)) for name, ms in prepared.passes_ms], []
+    if kept and job.alone:
+        regions = [Region(name, "phase", start_ns, duration_ns) for name, start_ns, duration_ns in built["phases"]]
+    elif kept:
+        passes = []  # the compilation is an earlier trial's
+    capture.end(trial, samples=samples, facts=facts, passes=passes, operators=operators, regions=regions)
     if turns:
         turns.end()
 

@@ -7,6 +7,8 @@ import statistics
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from tvmdash.experiment.info import Clock
+from tvmdash.experiment.paired.pairs import Pair
 from tvmdash.measure import content
 from tvmdash.measure.capture import Trial
 from tvmdash.measure.under_load import LEAST_S, was_watched
@@ -19,6 +21,10 @@ ONCE, KILLED, UNCHANGED = "once", "the run was ended in the middle", "unchanged"
 """What ended a point's measurement."""
 MOST_TIMES = 4
 """A later process takes at most this many times `repeat` samples."""
+KNOWN_WITHIN, LONG_S = 0.01, 0.5
+"""Half the 95 % interval of a pair's ratio by its own turns, and the seconds a side, either of which is enough."""
+FEWEST_TURNS = 5
+"""Of a pair, so that one turn that the machine disturbed is outvoted."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +155,24 @@ def count_samples_of_next(trials: Sequence[Trial], repeat: int) -> int:
         return repeat
     best = math.sqrt(process_ms / sample_ms * within / between) if between else math.inf
     return int(max(min(repeat, MIN_SAMPLES), min(MOST_TIMES * repeat, best)))
+
+
+def count_turns_of_next(pairs: Sequence[Pair], clock: Clock, repeat: int) -> int:
+    """How many turns the point's next pair takes: until it would be known to ±1 % within itself, or half a second long.
+
+    Beyond that a process's own luck, about 1 %, is all that is left, which only another pair averages out. The pairs
+    before this one tell the scatter of a turn, so that no sample can end its own process; the first takes `repeat`.
+    """
+    scatters, lengths_s = [], []
+    for pair in pairs:
+        ratios = [math.log(new / old) for new, old in pair.turns(clock)]
+        scatters += [statistics.variance(ratios)] if len(ratios) > 1 else []
+        lengths_s += [sample.elapsed_ns / 1e9 for sample in pair.tonight.samples]
+    if not scatters or not lengths_s:
+        return repeat
+    known = statistics.fmean(scatters) * (1.96 / KNOWN_WITHIN) ** 2
+    wanted = math.ceil(min(known, LONG_S / max(1e-9, statistics.median(lengths_s))))
+    return max(min(repeat, FEWEST_TURNS), min(MOST_TIMES * repeat, wanted))
 
 
 def _reduce(trials: Sequence[Trial]) -> Reduced:

@@ -13,24 +13,27 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic
 
 from tvmdash import common
 from tvmdash.config_util import Config
+from tvmdash.devices import CPU as CPU_DEVICE
+from tvmdash.devices import find_device
 from tvmdash.errors import DashboardError
 from tvmdash.experiment import engine_store
 from tvmdash.experiment.config import MeasuringConfig
-from tvmdash.experiment.info import Measurable, Point
+from tvmdash.experiment.info import Clock, Measurable, Point
 from tvmdash.experiment.measure import MeasuringJob
-from tvmdash.experiment.paired.pairs import CPU, combine, match_pairs
+from tvmdash.experiment.paired.pairs import CPU, Pair, combine, match_pairs
 from tvmdash.experiment.paired.reference import read_reference
 from tvmdash.experiment.per_operator import is_asked
 from tvmdash.experiment.points import PointGroup, group_points, key, name_values, plan_points
 from tvmdash.experiment.processes import Processes
 from tvmdash.experiment.rounds import (
     count_samples_of_next,
+    count_turns_of_next,
     find_seconds_of_next,
     is_affordable,
     is_pair_wanted,
@@ -40,6 +43,7 @@ from tvmdash.measure.capture import Trial, read_trials
 from tvmdash.stats.paired import PairedRatio
 
 PLAN_FILE, ENDED_FILE = "plan.json", "ended.json"
+Jobs = tuple[MeasuringJob, ...]
 
 
 @dataclass
@@ -47,7 +51,7 @@ class _Run(Generic[Config]):
     """A run under way: what each point has so far, and how each group's last process ended where not well.
 
     lone: the points that the reference could not measure. took_s, times: of each group's processes, the seconds
-    that the next one is expected to take and how many there were.
+    that the next one is expected to take and how many there were; compile_s: the seconds of those that only compiled.
     """
 
     experiment: Measurable[Config]
@@ -60,6 +64,7 @@ class _Run(Generic[Config]):
     ended: dict[str, str] = field(default_factory=dict)
     took_s: dict[str, float] = field(default_factory=dict)
     times: Counter[str] = field(default_factory=Counter)
+    compile_s: dict[str, float] = field(default_factory=dict)
     begun: float = field(default_factory=time.monotonic)
 
     @property
@@ -73,24 +78,57 @@ class _Run(Generic[Config]):
         """What earlier nights measured beside the reference; see `Reference`."""
         return self.processes.reference.measured if self.processes.reference else {}
 
-    def jobs(self, group: PointGroup, number: int) -> tuple[MeasuringJob, ...]:
+    def jobs(self, group: PointGroup, number: int) -> Jobs:
         """What is still to be measured of the group in this round, in an order of this round's."""
-        jobs = [job for point in group.points if (job := self._job(group, point)) is not None]
+        jobs = [job for point in group.points if (job := self._job(group, point, number)) is not None]
         _draw(group.name, number).shuffle(jobs)
         return tuple(jobs)
 
-    def _job(self, group: PointGroup, point: Point) -> MeasuringJob | None:
+    def _job(self, group: PointGroup, point: Point, number: int) -> MeasuringJob | None:
         name = name_values(self.experiment.axes, point)
         trials, repeat = self.trials.get(key(name), []), self.measuring.repeat
-        one_core = self.experiment.clock(point, self.config) == CPU
+        one_core = self.clock(point) == CPU
         profile = not trials or is_asked(self.config)
         if self.is_paired(group, point):
-            wanted = is_pair_wanted(trials, self.ratio(point), self.measuring.precision, self.measured)
-            return MeasuringJob(name, repeat, profile=profile, one_core=one_core) if wanted else None
+            if not is_pair_wanted(trials, self.ratio(point), self.measuring.precision, self.measured):
+                return None
+            alone, known = number in self.compiling_rounds, self.pairs(point)
+            turns = count_turns_of_next(known, self.clock(point), repeat)
+            return MeasuringJob(name, turns, profile=profile, one_core=one_core, alone=alone)
         if not is_wanted(trials, self.measuring.precision) or (point.once and trials):
             return None
         samples = 1 if point.once else count_samples_of_next(trials, repeat)
         return MeasuringJob(name, samples, profile=profile)
+
+    @property
+    def compiling_rounds(self) -> set[int]:
+        """In which rounds points are compiled: first, to be measured, and once more for their compile times."""
+        precision = self.measuring.precision
+        return {0, (precision.pairs if self.processes.reference else precision.processes) - 1}
+
+    def compile(self, group: PointGroup, jobs: Jobs, beside: frozenset[str], number: int) -> Jobs:
+        """Have what the jobs measure compiled ahead, where that is possible; the jobs, which say what is."""
+        processes, now = self.processes, set[str]()
+        if number in self.compiling_rounds:
+            ahead = {key(name_values(self.experiment.axes, point)) for point in filter(self._can_compile, group.points)}
+            names = {
+                name for job in jobs if (name := key(job.point)) in ahead and (not number or name in processes.built)
+            }
+            left_s = self._left_s() - self.took_s.get(group.name, 0.0) - self.compile_s.get(group.name, 0.0)
+            if names and group.engine.pairable and (not number or left_s >= 0):
+                begun = time.monotonic()
+                asked = tuple(job for job in jobs if key(job.point) in names)
+                processes.compile(group, asked, beside & names, number)
+                self.compile_s[group.name], now = time.monotonic() - begun, names
+        built = {name for job in jobs if (name := key(job.point)) in processes.built}
+        return tuple(
+            replace(job, built=True, alone=key(job.point) in now) if key(job.point) in built else job for job in jobs
+        )
+
+    def _can_compile(self, point: Point) -> bool:
+        """Not what belongs to tonight's TVM alone, as a tuned point; nor what is linked for a device elsewhere."""
+        is_here = point.device == CPU_DEVICE or find_device(point.device).tracker is None
+        return self.experiment.compiles_ahead and is_here and self.experiment.is_paired(point, self.config)
 
     def is_paired(self, group: PointGroup, point: Point) -> bool:
         """Whether the point is measured beside the reference."""
@@ -100,9 +138,16 @@ class _Run(Generic[Config]):
 
     def ratio(self, point: Point) -> PairedRatio | None:
         """To the reference, as far as it was measured."""
+        return combine(self.pairs(point), self.clock(point))
+
+    def pairs(self, point: Point) -> list[Pair]:
+        """Those measured so far."""
         name = key(name_values(self.experiment.axes, point))
-        pairs = match_pairs(self.trials.get(name, []), self.of_reference.get(name, []))
-        return combine(pairs.get(name, []), self.experiment.clock(point, self.config))
+        return match_pairs(self.trials.get(name, []), self.of_reference.get(name, [])).get(name, [])
+
+    def clock(self, point: Point) -> Clock:
+        """The clock that judges the point."""
+        return self.experiment.clock(point, self.config)
 
     def affordable(self, group: PointGroup, others: Sequence[PointGroup], number: int) -> bool:
         """Whether another process of the group would end within `max_minutes`; the first one always may begin.
@@ -110,15 +155,18 @@ class _Run(Generic[Config]):
         Where a reference is measured, `others` that take less time have all the pairs that they need at least first.
         """
         precision = self.measuring.precision
-        left_s = precision.max_minutes * 60 - (time.monotonic() - self.begun)
         least = precision.pairs if self.processes.reference else 0
         finished = [other.name for other in others if not self.jobs(other, number)]
-        return is_affordable(group.name, self.took_s, self.times, least, left_s, finished)
+        return is_affordable(group.name, self.took_s, self.times, least, self._left_s(), finished)
 
-    def measure(self, group: PointGroup, jobs: tuple[MeasuringJob, ...], number: int) -> int:
+    def _left_s(self) -> float:
+        return self.measuring.precision.max_minutes * 60 - (time.monotonic() - self.begun)
+
+    def measure(self, group: PointGroup, jobs: Jobs, number: int) -> int:
         """One process, or a pair of them; how many trials of tonight's it began."""
         points = {key(name_values(self.experiment.axes, point)): point for point in group.points}
         beside = frozenset(key(job.point) for job in jobs if self.is_paired(group, points[key(job.point)]))
+        jobs = self.compile(group, jobs, beside, number)
         begun, of_reference = time.monotonic(), list[Trial]()
         if beside:
             order = _draw(group.name, number, "turns")
@@ -177,7 +225,10 @@ def run(
         experiment.folder / "setup", script, config_dir, raw, measuring.process_minutes, measuring.timing, reference
     )
     going = _Run(experiment, config, measuring, processes)
-    _run_rounds(going, groups)
+    try:
+        _run_rounds(going, groups)
+    finally:
+        processes.clean()
     common.write_json(raw / ENDED_FILE, going.ended)
     return _format_status(going, points=len(points))
 
@@ -216,17 +267,19 @@ def _read_seed() -> int:
 
 def _format_status(going: _Run[Config], *, points: int) -> str:
     """How many points were measured, in how many processes, and why others were not; DashboardError where none was."""
-    good = [trials for trials in going.trials.values() if not any(trial.error for trial in trials)]
+    measured = {name for name, trials in going.trials.items() if not any(trial.error for trial in trials)}
     reasons = [trial.error for trials in going.trials.values() for trial in trials if trial.error]
     reasons += going.ended.values()
-    if not good:
+    if not measured:
         raise DashboardError(
             f"None of {points} points could be measured: {next(iter(reasons), 'the config selects no points')}"
         )
-    text = f"{len(good)} of {points} points measured in {going.processes.count} processes"
+    text = f"{len(measured)} of {points} points measured in {going.processes.count} processes"
     reference = going.processes.reference
     if reference:
         pairs = match_pairs(itertools.chain(*going.trials.values()), itertools.chain(*going.of_reference.values()))
         text += f", {len(pairs)} beside TVM {reference.version}"
         text += f"; measuring the reference failed: {next(iter(going.lone.values()))}" if going.lone else ""
+    again = [reason for name, reason in going.processes.unbuilt.items() if name in measured]
+    text += f"; {len(again)} compiled by each process that measured them: {again[0]}" if again else ""
     return text + (f"; the first failure: {reasons[0]}" if reasons else "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,6 +15,7 @@ from typing import Any
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
+from tvmdash.measure import prebuilt
 
 FACT = "content"
 """The fact of a trial that holds it."""
@@ -30,6 +32,7 @@ class FileHashes:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self.made_here = f"{path.resolve().parent / prebuilt.FOLDER}{os.sep}"
         self._known: dict[str, list[Any]] = self._read()
         self._is_changed = False
 
@@ -94,11 +97,11 @@ def watch_python(ran: set[Code]) -> Iterator[None]:
 def hash_content(program: str, ran: Iterable[Code], facts: Mapping[str, Any], hashes: FileHashes) -> str | None:
     """The hash over a program, the Python code that ran, `facts`, and every file whose code this process has mapped.
 
-    TVM's libraries are among these, the compiler's too: it holds the functions that generated code is called through.
-    None where one of the files is gone.
+    TVM's libraries are among these; not those that the run compiled, its other points' too: a program's hash says what
+    is in its own. None where one of the files is gone.
     """
     try:
-        mapped = sorted(hashes.find(name) for name in _list_mapped())
+        mapped = sorted(hashes.find(name) for name in _list_mapped() if not name.startswith(hashes.made_here))
         python = {code.hex() if isinstance(code, bytes) else hashes.find(code) for code in ran}
     except OSError:
         return None

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import builtins
+import contextlib
 import hashlib
 import json
 import os
+import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tvmdash import common
 from tvmdash.errors import DashboardError
+from tvmdash.measure import prebuilt
 from tvmdash.measure.elf import loaded_bytes, read_comment
 from tvmdash.measure.phases import COMPILE, phase
+from tvmdash.networks.ops import Array
+from tvmdash.relax_util.linking import link
 from tvmdash.relax_util.on_device import code_of_device
 from tvmdash.relax_util.passes import PassWatch, pipeline_steps, unknown_name
 from tvmdash.relax_util.targets import make_target
@@ -47,23 +54,36 @@ class CompileOptions:
 
 
 @dataclass(frozen=True)
-class Compiled:
-    """A compiled module and what its compilation cost.
+class CompileFacts:
+    """What compiling a module cost, and what came of it, in numbers.
 
-    `compile_ms` reaches from the Relax module to machine code in memory. `pass_times_ms`: each pass with its own time,
+    `compile_ms` reaches from the Relax module to machine code in memory, without what TVM imports meanwhile, once in a
+    process. `pass_times_ms`: each pass with its own time,
     longest first. `code_size_bytes`: machine code with its tables, as loaded, without symbols; None where the target
     is not LLVM; that of a device is not counted. `planned_memory_bytes`: all storage that a call asks for, the output's
     included; None where shapes are not static. `module_hash`: equal for two compilations exactly when code, also that
     of a device, and bytecode are the same (the weights are not in it).
     """
 
-    executable: Any = field(repr=False)
-    options: CompileOptions
     compile_ms: float
     pass_times_ms: tuple[tuple[str, float], ...] = field(repr=False)
     code_size_bytes: int | None
     planned_memory_bytes: int | None
     module_hash: str
+
+
+@dataclass(frozen=True)
+class Compiled(CompileFacts):
+    """A compiled module: TVM's executable, or the library that a process before this one made of it.
+
+    content_hash: of the library's module with its weights. runtime: TVM's runtime library that it was made beside.
+    """
+
+    options: CompileOptions
+    executable: Any = field(default=None, repr=False)
+    library: Path | None = None
+    content_hash: str = ""
+    runtime: str = ""
 
     @property
     def exec_mode(self) -> str:
@@ -122,23 +142,75 @@ def _library_path() -> str:
 
 
 def compile_module(module: Any, options: CompileOptions) -> Compiled:
-    """Compile a Relax IRModule (see relax_lower.lower).
+    """Compile a Relax IRModule (see relax_lower.lower), or what a function without arguments makes one of.
 
-    DashboardError for a target, pipeline, mode or pass that does not exist, and for what TVM cannot compile.
+    With a function it is compiled once for all processes that measure the point: these load the library. It is called
+    only where something has to be compiled. DashboardError for a target, pipeline, mode or pass that does not exist,
+    and for what TVM cannot compile.
     """
+    kept = prebuilt.current()
+    if not callable(module) or kept is None:
+        return _compile(module() if callable(module) else module, options)
+    stem = kept.next_stem()
+    library, facts_file = stem.with_suffix(".so"), stem.with_suffix(".json")
+    if not kept.builds:
+        return Compiled(options=options, library=library, **common.read_json(facts_file))
+    compiled = _compile(module(), options)
+    with phase("link"):
+        link(compiled.executable, stem, device="", cc="", is_here=True)
+    facts = {name: getattr(compiled, name) for name in CompileFacts.__dataclass_fields__}
+    facts |= {"content_hash": _hash_content(compiled.executable), "runtime": _library_path()}
+    common.write_json(facts_file, facts, durable=False)
+    return compiled
+
+
+def hash_program(compiled: Compiled, inputs: Sequence[Array]) -> str:
+    """A hash of machine code, bytecode, weights and inputs; equal where two processes call the same with the same."""
+    digest = hashlib.sha256(compiled.module_hash.encode())
+    digest.update(bytes.fromhex(compiled.content_hash or _hash_content(compiled.executable)))
+    for array in inputs:
+        digest.update(f"{array.dtype} {array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def _hash_content(executable: Any) -> str:
+    with tempfile.TemporaryDirectory(prefix="tvmdash-") as folder:
+        path = Path(folder) / "module"
+        with _stderr_closed():
+            executable.mod.write_to_file(str(path))
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def _stderr_closed() -> Iterator[None]:
+    """TVM warns of each constant that it writes; who reads the log of a night cannot do anything about it."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def _compile(module: Any, options: CompileOptions) -> Compiled:
     if options.exec_mode not in EXEC_MODES:
         raise unknown_name("exec_mode", options.exec_mode, EXEC_MODES)
     target, steps = make_target(options.target), pipeline_steps(options.pipeline, options.added_passes)
     watch = PassWatch(options.disabled_passes)
     begun = time.perf_counter_ns()
     try:
-        with phase(COMPILE):
+        with phase(COMPILE), _imports_timed() as imports_ns:
             executable = _build(module, target, steps, options.exec_mode, watch)
             with phase("compile: machine code"):
                 code = _machine_code(executable.mod)
     except Exception as error:  # TVM's passes raise anything; who chose the options needs them beside TVM's words
         raise DashboardError(f"TVM cannot compile with {options}: {error}"[:1500]) from error
-    compile_ms = (time.perf_counter_ns() - begun) / 1e6
+    compile_ms = (time.perf_counter_ns() - begun - imports_ns[0]) / 1e6
     watch.check_disabled()
     of_device = code_of_device(executable.mod)
     return Compiled(
@@ -150,6 +222,26 @@ def compile_module(module: Any, options: CompileOptions) -> Compiled:
         planned_memory_bytes=watch.planned_memory_bytes,
         module_hash=hashlib.sha256(b"\0".join([*code, *of_device, executable.as_text().encode()])).hexdigest(),
     )
+
+
+@contextlib.contextmanager
+def _imports_timed() -> Iterator[list[int]]:
+    """The nanoseconds that imports take in the block: once a process, the first tensor intrinsic's take 46 s."""
+    plain, depth, taken_ns = builtins.__import__, [0], [0]
+
+    def timed(*arguments: Any, **named: Any) -> Any:
+        begun, depth[0] = time.perf_counter_ns(), depth[0] + 1
+        try:
+            return plain(*arguments, **named)
+        finally:
+            depth[0] -= 1
+            taken_ns[0] += 0 if depth[0] else time.perf_counter_ns() - begun
+
+    builtins.__import__ = timed
+    try:
+        yield taken_ns
+    finally:
+        builtins.__import__ = plain
 
 
 def _build(module: Any, target: Any, steps: Sequence[Any], exec_mode: str, watch: PassWatch) -> Any:

@@ -14,6 +14,7 @@ from tvmdash.measure.capture import OperatorSpan
 from tvmdash.networks.ops import Array
 from tvmdash.relax_util.build import Compiled
 from tvmdash.relax_util.on_device import open_device, told_of
+from tvmdash.relax_util.runtime import Machine, find, make_tensor, open_runtime, read_tensor
 from tvmdash.trial_util import Timer, python_timer
 
 DEVICE_CALLS = 5
@@ -24,31 +25,35 @@ class Loaded:
     """A module ready to run on a device. Inputs are numpy arrays in the shapes and dtypes of `main`, in its order."""
 
     def __init__(self, compiled: Compiled, device: str = CPU) -> None:
-        import tvm
-        from tvm import relax
-
         self._compiled, self.device = compiled, device
-        self._opened = open_device(device)
-        self._device = self._opened.handle if self._opened else tvm.cpu()
-        with told_of(device):
-            executable = self._opened.load(compiled.executable) if self._opened else compiled.executable
-            self._vm = relax.VirtualMachine(executable, self._device)
+        self._opened, self._is_bare = open_device(device), device == CPU and _runs_bare(compiled)
+        self._device = self._opened.handle if self._opened else None if self._is_bare else _import_tvm().cpu()
+        self._vm = self._make_machine()
         self._timed = 0
+
+    def _make_machine(self) -> Any:
+        library = self._compiled.library
+        if self._is_bare and library:
+            return Machine(library)
+        tvm = _import_tvm()
+        with told_of(self.device):
+            executable = tvm.runtime.load_module(str(library)) if library else self._compiled.executable
+            return tvm.relax.VirtualMachine(self._opened.load(executable) if self._opened else executable, self._device)
 
     def run(self, *inputs: Array) -> Array:
         """The output of `main` for `inputs`."""
-        with told_of(self.device):
-            output: Array = self._vm["main"](*map(self._tensor, inputs)).numpy()
+        (output,) = self.outputs(*inputs)
         return output
 
     def outputs(self, *inputs: Array) -> tuple[Array, ...]:
         """The outputs of a `main` that gives a tuple of tensors, or its one output."""
+        read = read_tensor if self._is_bare else lambda tensor: tensor.numpy()
         with told_of(self.device):
-            return tuple(part.numpy() for part in self._call(*inputs))
+            return tuple(map(read, self._call(*inputs)))
 
     def _call(self, *inputs: Array) -> tuple[Any, ...]:
         given = self._vm["main"](*map(self._tensor, inputs))
-        return (given,) if hasattr(given, "numpy") else tuple(given)
+        return (given,) if hasattr(given, "shape") else tuple(given)
 
     def caller(self, *inputs: Array) -> Callable[[], object]:
         """A call of `main` from Python on `inputs`, which lie on the device already: for a clock that engines share."""
@@ -119,23 +124,30 @@ class Loaded:
         A watched run is slower by some microseconds a call; use `timer` for the whole. A device has done each call
         before the next one begins.
         """
-        from tvm import relax
-
         if self._opened and not self._opened.waits_here:
             return []  # the calls are made elsewhere, where nobody watches them
         if self._compiled.exec_mode != "bytecode":
             raise DashboardError("only exec_mode 'bytecode' can be profiled: compiled code does not name its calls.")
-        machine, tensor, spans = relax.VirtualMachine(self._compiled.executable, self._device), self._tensor(x), []
-        sync = self._device.sync if self._opened else None
+        machine, tensor, spans = self._make_machine(), self._tensor(x), []
+        sync = self._opened.handle.sync if self._opened else None
         machine["main"](tensor)
         for repetition in range(repeats):
             spans += _profiled_run(machine, tensor, repetition, sync)
         return spans
 
     def _tensor(self, x: Array) -> Any:
-        import tvm
+        return make_tensor(x) if self._is_bare else _import_tvm().runtime.tensor(x, device=self._device)
 
-        return tvm.runtime.tensor(x, device=self._device)
+
+def _runs_bare(compiled: Compiled) -> bool:
+    """Whether it can be called without TVM's Python."""
+    return compiled.library is not None and open_runtime(compiled.runtime)
+
+
+def _import_tvm() -> Any:
+    import tvm
+
+    return tvm
 
 
 def _profiled_run(machine: Any, tensor: Any, repetition: int, sync: Callable[[], None] | None) -> list[OperatorSpan]:
@@ -161,7 +173,10 @@ def _profiled_run(machine: Any, tensor: Any, repetition: int, sync: Callable[[],
 
 def load(compiled: Compiled, threads: int, device: str = CPU) -> Loaded:
     """The compiled module, ready to run on a device, this process's TVM with `threads` threads (see `use_threads`)."""
-    use_threads(threads)
+    if device == CPU and _runs_bare(compiled):
+        _check_threads(threads, find("NumThreads"))
+    else:
+        use_threads(threads)
     return Loaded(compiled, device)
 
 
@@ -171,10 +186,12 @@ def use_threads(threads: int) -> None:
     TVM reads TVM_NUM_THREADS once in a process's life, when the pool is first used. The surest is to start the process
     with it; a process whose pool sleeps still is given it here; for one whose pool is up it is too late.
     """
-    import tvm
+    _check_threads(threads, _import_tvm().get_global_func("runtime.NumThreads"))
 
+
+def _check_threads(threads: int, count: Callable[[], int]) -> None:
     os.environ["TVM_NUM_THREADS"] = str(threads)
-    running = int(tvm.get_global_func("runtime.NumThreads")())
+    running = int(count())
     if running != threads:
         raise DashboardError(
             f"TVM's thread pool has {running} threads, not {threads}. It is made once in a process: start this one "

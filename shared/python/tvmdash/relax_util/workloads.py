@@ -13,10 +13,11 @@ from tvmdash.devices import CPU
 from tvmdash.experiment.engines import Engine, EngineFacts
 from tvmdash.experiment.info import Prepared
 from tvmdash.machine import hardware
+from tvmdash.measure import prebuilt
 from tvmdash.measure.capture import OperatorSpan
 from tvmdash.networks import Network, accuracy
 from tvmdash.networks.ops import Array
-from tvmdash.relax_util import build, loading, lowering, programs, targets
+from tvmdash.relax_util import build, loading, lowering, targets
 from tvmdash.relax_util.build import Compiled, CompileOptions
 from tvmdash.relax_util.loading import Loaded
 from tvmdash.trial_util import Timer
@@ -84,7 +85,7 @@ def make_prepared(
         details={"module_hash": compiled.module_hash, **(details or {})},
         program=None
         if inputs is None or is_elsewhere  # what a driver makes of the code is not seen from here
-        else functools.partial(programs.hash_program, compiled, tuple(inputs)),
+        else functools.partial(build.hash_program, compiled, tuple(inputs)),
         after=functools.partial(on.device_facts, *(inputs or ())) if on is not None and is_elsewhere else None,
     )
 
@@ -107,8 +108,12 @@ def prepare(network: str, options: CompileOptions, config: Mapping[str, Any], se
 
     `config` gives `batch`, `threads` and `profile_repeats`; `check` compares with the numpy reference.
     """
-    program, repeats = network_program(network, config["batch"], seed), config.get("profile_repeats", 0)
-    return prepare_program(program, options, threads=config["threads"], profile_repeats=repeats)
+    return prepare_program(
+        lambda: network_program(network, config["batch"], seed),
+        options,
+        threads=config["threads"],
+        profile_repeats=config.get("profile_repeats", 0),
+    )
 
 
 def network_program(network: str, batch: int, seed: int) -> Program:
@@ -118,10 +123,23 @@ def network_program(network: str, batch: int, seed: int) -> Program:
 
 
 def prepare_program(
-    program: Program, options: CompileOptions, *, threads: int, profile_repeats: int = 0, device: str = CPU
+    make: Program | Callable[[], Program],
+    options: CompileOptions,
+    *,
+    threads: int,
+    profile_repeats: int = 0,
+    device: str = CPU,
 ) -> Prepared:
-    """The program compiled, loaded and ready to be timed on a device, so many threads; profiled by so many calls."""
-    compiled = build.compile_module(program.module, options)
+    """The program compiled, loaded and ready to be timed on a device, so many threads; profiled by so many calls.
+
+    Where a function makes it, that is called by the processes that compile, not by those that load what they made.
+    """
+    if isinstance(make, Program):
+        program, compiled = make, build.compile_module(make.module, options)
+    else:
+        made = functools.cache(make)
+        program = prebuilt.keep("program", lambda: replace(made(), module=None))
+        compiled = build.compile_module(lambda: made().module, options)
     loaded, inputs, expected = loading.load(compiled, threads, device), program.inputs, program.expected
     repeats = profile_repeats if len(inputs) == 1 else 0
     ready = make_prepared(

@@ -30,9 +30,13 @@ class Pair:
 
     def log_ratio(self, clock: Clock) -> float | None:
         """The natural logarithm of tonight / reference by that clock; None where it did not run."""
-        times = [[_time(sample, clock) for sample in trial.samples] for trial in (self.tonight, self.reference)]
-        turns = [(new, old) for new, old in zip(*times, strict=False) if new and old]
+        turns = self.turns(clock)
         return log_ratio_of_turns(*zip(*turns, strict=True)) if turns else None
+
+    def turns(self, clock: Clock) -> list[tuple[float, float]]:
+        """The times of a call in each turn, tonight's and the reference's, in nanoseconds."""
+        times = [[_time(sample, clock) for sample in trial.samples] for trial in (self.tonight, self.reference)]
+        return [(new, old) for new, old in zip(*times, strict=False) if new and old]
 
 
 def _time(sample: Sample, clock: Clock) -> float | None:

@@ -16,7 +16,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -133,15 +133,25 @@ def started(
 
 @dataclass
 class Conductor:
-    """Whose turn it is. alone: whether each side prepares a point while the other waits, or both at once.
+    """Whose turn it is. Each side prepares a point while the other waits, or both at once, as its job says.
 
     numbers: by point, how many calls a sample has, once that was found out; it is the same on both sides.
     """
 
     timing: Timing
     order: random.Random
-    alone: bool
     numbers: dict[str, int] = field(default_factory=dict)
+
+    def compile(self, sides: Sequence[Partner], jobs: Sequence[MeasuringJob]) -> dict[str, str]:
+        """Have every point compiled by each side that has it, one after the other; by point, why one was not."""
+        failed: dict[str, str] = {}
+        for job in jobs:
+            name = key(job.point)
+            asked = [side for side in sides if name in side.jobs]
+            for side, answer in self._ask_to_prepare(job, self.order.sample(asked, len(asked))):
+                if _failed(answer):
+                    failed[name] = str(answer["error"]) if answer else side.lost
+        return failed
 
     def conduct(self, sides: Sequence[Partner], jobs: Sequence[MeasuringJob]) -> None:
         """Have every point measured by each side that has it."""
@@ -151,9 +161,10 @@ class Conductor:
             self._measure(name, job, self.order.sample(asked, len(asked)))
 
     def _measure(self, name: str, job: MeasuringJob, asked: list[Partner]) -> None:
-        ready, longest_ns = self._prepare(name, asked)
+        ready, longest_ns = self._prepare(job, asked)
         cores = sorted(os.sched_getaffinity(0))
-        turns = self.timing.count_samples(longest_ns * len(ready), FEWEST_TURNS) if ready else 0
+        timing = replace(self.timing, repeat=job.repeat)
+        turns = timing.count_samples(longest_ns * len(ready), FEWEST_TURNS) if ready else 0
         for _ in range(turns):
             core = self.order.choice(cores) if job.one_core else None
             for side in self.order.sample(ready, len(ready)):
@@ -164,18 +175,21 @@ class Conductor:
             side.tell(do=END, profile=job.profile)
             side.answer()
 
-    def _prepare(self, name: str, asked: Sequence[Partner]) -> tuple[list[Partner], int]:
+    def _prepare(self, job: MeasuringJob, asked: Sequence[Partner]) -> tuple[list[Partner], int]:
         """The sides that are ready, and how long the longer of their samples lasts."""
         ready, longest_ns = [], 0
-        for side, answer in self._ask_to_prepare(name, asked):
+        for side, answer in self._ask_to_prepare(job, asked):
             if answer is not None and not _failed(answer):
                 ready.append(side)
-                self.numbers.setdefault(name, int(answer["number"]))
+                self.numbers.setdefault(key(job.point), int(answer["number"]))
                 longest_ns = max(longest_ns, int(answer["warm_ns"]))
         return ready, longest_ns
 
-    def _ask_to_prepare(self, name: str, asked: Sequence[Partner]) -> Iterator[tuple[Partner, Answer | None]]:
-        for group in [[side] for side in asked] if self.alone else [asked]:
+    def _ask_to_prepare(self, job: MeasuringJob, asked: Sequence[Partner]) -> Iterator[tuple[Partner, Answer | None]]:
+        """One after the other also where the first one finds out how many calls a sample has: both have as many."""
+        name = key(job.point)
+        is_in_turn = (job.alone and not job.built) or name not in self.numbers
+        for group in [[side] for side in asked] if is_in_turn else [asked]:
             for side in group:
                 side.tell(do=PREPARE, number=self.numbers.get(name, 0))
             for side in group:
