@@ -154,7 +154,7 @@ def test_a_server_that_sends_a_byte_a_second_costs_the_nights_tvm_alone(tmp_path
     with page_server.serve(page, PASSWORD, TOKEN) as server:
         home = make_home_on(server, tmp_path, artifact_timeout_s=3)
         server.dripping, server.watched = slow, tmp_path / "tmp"
-        done = home.run_online(variables, warm=False)
+        done = home.run_online(variables)
         server.dripping = ""
         assert done.code == 1
         assert home.states("canary")["run"] == "ok"
@@ -163,11 +163,11 @@ def test_a_server_that_sends_a_byte_a_second_costs_the_nights_tvm_alone(tmp_path
         assert "did not end within " in note
         assert "or allow more time (artifact_timeout_s)." in note
         home.configure(artifact_timeout_s=600)
-        assert home.run_online(variables, warm=False).code == 0
+        assert home.run_online(variables).code == 0
         add_nightly(page, 202)
         home.configure(artifact_timeout_s=3, measure_last_tvm="always")
         server.dripping = slow
-        assert home.run_online(variables, warm=False).code == 0
+        assert home.run_online(variables).code == 0
         assert home.states("x")["run"] == "ok"
         assert home.last()["artifacts"][0]["version"] == "0.26.dev201"
         assert not server.seen_in, "nor is a secret in a log that is still written to"

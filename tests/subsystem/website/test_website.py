@@ -394,6 +394,7 @@ def test_a_reader_never_misses_the_page_while_it_is_swapped(site: Site) -> None:
                         faults.append(f"{name} is cut")
                 except OSError as error:
                     faults.append(str(error))
+            time.sleep(0.0002)  # the processor is the publish's
 
     reader = threading.Thread(target=read)
     reader.start()
