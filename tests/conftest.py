@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,3 +61,10 @@ def tvm_artifact() -> Artifact:
 def tvm_artifact_folder(tvm_artifact: Artifact) -> Path:
     """The folder of artifacts, as a home's config names it, that a night may take `tvm_artifact` from."""
     return tvm_artifact.path.parent
+
+
+@pytest.fixture
+def on_disk() -> Iterator[Path]:
+    """A folder that is not in /dev/shm, where run.sh has tests write: a sandbox has a /dev/shm of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder).resolve()

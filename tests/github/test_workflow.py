@@ -27,6 +27,11 @@ SPEED = {"beside_reference": "runs", "metrics": {"*": {"kind": "time", "unit": "
 
 
 @pytest.fixture
+def tmp_path(on_disk: Path) -> Path:
+    return on_disk
+
+
+@pytest.fixture
 def github() -> Iterator[State]:
     with server.serve() as state:
         state.is_app = True

@@ -59,9 +59,9 @@ def no_index(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def copied(built: Artifact, tmp_path: Path) -> Path:
-    """A folder of its own that holds `built`, by hard links."""
+    """A folder of its own that holds `built`, by links: it may lie on another disk."""
     folder = tmp_path / "artifacts"
-    shutil.copytree(built.path, folder / built.key, copy_function=os.link)
+    shutil.copytree(built.path, folder / built.key, copy_function=os.symlink)
     return folder
 
 
@@ -111,7 +111,7 @@ def test_an_artifact_at_hand_does_not_wait_for_its_builder(copied: Path) -> None
 def test_without_rebuild_latest_is_the_newest_at_hand(copied: Path, built: Artifact) -> None:
     for version in ("0.9.0", "0.27.0"):
         older = replace(built, key=f"wheel-{version}", version=version, path=copied / f"wheel-{version}")
-        shutil.copytree(built.path, older.path, copy_function=os.link)
+        shutil.copytree(built.path, older.path, copy_function=os.symlink)
         write_manifest(replace(older, pythonpath=(older.path / "site",), library_path=(older.path / "site",)))
     with ask(LATEST, copied, rebuild=False) as provided:
         assert provided.artifact.version == VERSION

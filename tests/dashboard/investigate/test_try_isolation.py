@@ -62,6 +62,11 @@ pathlib.Path(sys.argv[2], "status.json").write_text(json.dumps({{"success": Fals
 BESIDE = {"beside_reference": "runs", "metrics": {"*": {"kind": "time", "unit": "ms", "direction": "lower"}}}
 
 
+@pytest.fixture
+def tmp_path(on_disk: Path) -> Path:
+    return on_disk
+
+
 @dataclass(frozen=True)
 class Den:
     """A home with secrets around it, the commits of its branch and of a pull request, and a server."""

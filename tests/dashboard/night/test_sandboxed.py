@@ -26,6 +26,11 @@ SHUT, OPEN = "0 0 0 0", "1 1 1 1"
 
 
 @pytest.fixture
+def tmp_path(on_disk: Path) -> Path:
+    return on_disk
+
+
+@pytest.fixture
 def home(tmp_path: Path, tvm_artifact_folder: Path) -> homes.HomeForTests:
     return homes.make_home(tmp_path, tvm_artifact_folder)
 

@@ -16,11 +16,17 @@ from dashboard.plan.plan import make_plan
 from dashboard.process import sandbox
 from tests.dashboard import homes, strange_trees
 from tests.dashboard.strange_trees import INSTEAD, SHAPES
+from tests.thorough import THOROUGH
 from tvmdash import common
 from tvmdash.files import trees
 
-NIGHTS = 3
+NIGHTS = 3 if THOROUGH else 2
 STAGES = ("setup", *homes.STAGES)
+
+
+@pytest.fixture
+def tmp_path(on_disk: Path) -> Path:
+    return on_disk
 
 
 def plants(stage: str, shapes: Collection[str]) -> str:

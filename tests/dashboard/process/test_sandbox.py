@@ -23,6 +23,11 @@ ENVIRONMENT = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
 
 
 @pytest.fixture
+def tmp_path(on_disk: Path) -> Path:
+    return on_disk
+
+
+@pytest.fixture
 def sealed() -> Iterator[None]:
     """Bubblewrap, where this machine has it and allows it, started by what adopts orphans, as a night does."""
     if obstacle := sandbox.find_obstacle():
