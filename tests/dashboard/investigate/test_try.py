@@ -170,7 +170,7 @@ def test_what_cannot_be_measured_in_turn_is_measured_by_whole_runs_and_what_need
     assert {len(each) for each in rounds} <= set(range(2, ROUNDS + 1))
     alone = try_tvm(lab, *AGAINST, "--experiments", "canary")
     assert alone.code == 2
-    assert "Nothing to measure: canary needs no TVM" in alone.output
+    assert "canary needs no TVM" in alone.output
 
 
 def test_runs_of_a_config_that_was_changed_meanwhile_are_not_mixed_with_those_before(lab: Lab) -> None:

@@ -122,7 +122,8 @@ def test_of_fewer_than_five_pairs_nothing_is_said_beside_the_reference(tmp_path:
     assert (first.level, second.level) == (Level.BLIND, Level.STEADY)
     assert first.beside is None
     assert second.beside is not None
-    assert [each.name for each in second.beside.differences] == ["relax_opt mlp run time (opt_level 0)"]
+    (difference,) = second.beside.differences
+    assert "opt_level 0" in difference.name
 
 
 def test_a_young_canary_says_nothing_of_how_well_tvm_was_seen(tmp_path: Path) -> None:
@@ -552,7 +553,7 @@ def test_a_regression_that_was_called_fixed_by_mistake_goes_on_under_its_id(tmp_
     (incident,) = [one for one in opened(home) if one.is_worse]
     assert said[9].fixed == (incident.id,)
     assert [change.state for change in incident.changes][:3] == ["new", "fixed", "new"]
-    assert incident.changes[2].words == "not back after all: 1 of 1 series still are where it moved them"
+    assert incident.changes[2].words.startswith("not back after all")
     assert incident.is_open
     assert said[15].level is Level.REGRESSION
     assert {verdict.new for verdict in said[5:]} == {()}

@@ -14,6 +14,7 @@ from tvmdash.text import (
     estimate_in_parts,
     format_list,
     format_percent,
+    format_percent_range,
     format_quantity,
     three_digits,
 )
@@ -107,7 +108,7 @@ def format_step(step: BackfillStep) -> list[str]:
     levels = [step.course.level(version) for version in (step.before, step.after)]
     values = [format_quantity(level.value, step.course.series.unit) if level else "" for level in levels]
     low, high = step.found.bounds
-    bounds = "in every round" if low == high else f"{format_percent(low)} to {format_percent(high)}"
+    bounds = "in every round" if low == high else format_percent_range(low, high)
     return [step.course.name, step.before, step.after, *values, format_percent(step.found.effect), bounds]
 
 
@@ -154,7 +155,7 @@ def split_whole(course: BackfillCourse) -> tuple[str, str]:
     low, high = whole.bounds
     if low == high == 0:
         return "the same", ""
-    bounds = f"{format_percent(low)} to {format_percent(high)}" if low != high else ""
+    bounds = format_percent_range(low, high) if low != high else ""
     if any(step is not None and step.is_told for step in course.steps):
         return format_percent(whole.effect), bounds
     if low > 0 or high < 0:
