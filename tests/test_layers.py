@@ -333,7 +333,7 @@ CEILINGS = {
     "import chain": 21,
     "class names used twice": 44,
     "entries of a folder": 29,
-    "modules outside stats that import it": 29,
+    "modules outside stats that import it": 19,
     "lines of product Python": 90_450,
 }
 """What may only fall: how much of the tree one must hold in mind. Lower a number when it has fallen."""
