@@ -129,7 +129,7 @@ def test_seven_nights_on_copies_of_real_tvm_and_a_bisection(
         pack(tvm_artifact, page, number, commit=commit, slow=True, ffi=ffi)
         night()
     assert seen == [["dev201"], ["dev202"], ["dev203"], ["dev202"], [], ["dev205"], ["dev206"]]
-    assert home.last()["references"][0]["version"] == "0.26.dev205"
+    assert home.last()["references"][0]["version"] in {"0.26.dev201", "0.26.dev202"}, "dev205 has the open regression"
     assert home.last()["artifacts"][0]["facts"]["llvm_version"].isdigit()
     assert "slower" in call(home, "incidents")
     nights = [read_page(home, f"nights/{stamp}.html") for stamp in home.stamps()]

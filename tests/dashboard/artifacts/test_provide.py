@@ -21,6 +21,7 @@ from dashboard.artifacts.locks import LockDeadline
 from dashboard.artifacts.provide import Provided, provide
 from dashboard.artifacts.spec import check_spec, provider_of
 from dashboard.artifacts.wheel import package_index, wheel_provider
+from dashboard.process import process
 from tests.dashboard.package_index import HEALTHY, NOWHERE, make_index
 
 VERSION = "0.27.0.post1"
@@ -301,7 +302,10 @@ def put_tvm(folder: Path, content: str) -> Path:
         ("print('{}', flush=True); import os; os._exit(0)", "the check succeeded but wrote no readable result"),
     ],
 )
-def test_a_sick_tvm_is_refused_in_words(tmp_path: Path, content: str, words: str) -> None:
+def test_a_sick_tvm_is_refused_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, words: str
+) -> None:
+    monkeypatch.setattr(process, "subprocess", subprocess)  # what ends at once is gone before anybody looks at a fork
     site = put_tvm(tmp_path / "site", content)
     with pytest.raises(ArtifactError, match=words):
         proof.prove((site,), (), scratch=tmp_path, log=tmp_path / "health.log", deadline=LockDeadline(2))

@@ -21,7 +21,7 @@ COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 EXAMPLES = [found for block in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL) for found in COMMAND.findall(block)]
 NIGHT = {
     "active": True, "size": "smoke", "networks": ["mlp"], "variants": ["zero"], "opt_levels": [0, 3],
-    "profile_repeats": 3,
+    "profile_repeats": 3, "min_repeat_ms": 100,
 }  # fmt: skip
 
 
@@ -87,7 +87,7 @@ def test_the_night_went_where_the_stages_say(place: Path) -> None:
     assert [row[:3] for row in rows] == [["relax_opt", s, "ok"] for s in ("run", "analyze", "visualize", "summarize")]
     assert 0 < sum(float(row[4]) for row in rows) <= 100
     phases = {tuple(line.split()[:2]) for line in shown(EXAMPLES[1][0], place)[2:]}
-    assert phases == {("network.mlp", name) for name in ("prepare", "hash", "check", "time", "profile")}
+    assert phases == {("network.mlp", name) for name in ("prepare", "link", "hash", "check", "time", "profile")}
 
 
 def test_its_picture_leads_from_the_night_to_the_operators(place: Path) -> None:
