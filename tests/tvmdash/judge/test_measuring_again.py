@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tests.tvmdash.judge.homes import QUIET, RELEASE, Laboratory, chain, draw_home, only, series, take, tell
-from tvmdash.judge import RULES
+from tvmdash.judge import RULES, Pairs
 from tvmdash.judge.home import Decision, judge
 
 
@@ -83,3 +83,16 @@ def test_new_code_is_not_measured_beside_an_earlier_build_of_the_same_code() -> 
     judge({"p": chain([0.0, 0.0, 0.0, 0.0, 0.03, -0.03, 0.03], code=code)}, ask)
     assert ask.asked
     assert "b5" not in {base for _, build, base in ask.asked if build == "b7"}
+
+
+def test_pairs_that_scatter_when_measured_again_are_not_taken_for_calm_ones() -> None:
+    """A young home knows no scatter: five times two pairs of 6 % that happen to agree on 5 % are no step."""
+    home = {"p": series([take(1, 0, 0.05, count=2, std=0.06)])}
+
+    def ask(name: str, build: str, base: str, count: int) -> Pairs:
+        return take(1, 0, 0.05, count=2, std=0.06)
+
+    changes = judge(home, ask).changes
+    assert [change.decision for change in changes if change.decision == Decision.TOLD] == []
+    calm = judge(home, lambda name, build, base, count: take(1, 0, 0.05, count=2, std=0.005)).changes
+    assert [change.decision for change in calm] == [Decision.TOLD]

@@ -62,11 +62,19 @@ class SeriesModel:
         for at, pairs in enumerate(self.pairs):
             self._a[at, nodes[pairs.build, pairs.layout]] += 1
             self._a[at, nodes[pairs.base, pairs.base_layout]] -= 1
+        self._usual = self._learn_from_again()
         self._places = np.array([evidence.places.get(build, -1) for build, _ in self._nodes])
         self._y = np.array([pairs.log for pairs in self.pairs])
         self._inverse = np.linalg.inv(self._covariance())
         self._precise = self._inverse @ self._y
         self._shifts: dict[int, Shift | None] = {}
+
+    def _learn_from_again(self) -> float:
+        """The variance of a pair, as what was measured again shows it: pairs of a young home scatter as they will."""
+        known = RULES.pair_freedom + sum(pairs.count - 1 for pairs in self.evidence.pairs[-self.evidence.window :])
+        more = sum(pairs.count - 1 for pairs in self.again)
+        squares = sum((pairs.count - 1) * pairs.std**2 for pairs in self.again)
+        return (self.noise.series[self.name].pair * known + squares) / (known + more)
 
     def with_more(self, pairs: Pairs) -> SeriesModel:
         """The same with one measurement more."""
@@ -81,7 +89,7 @@ class SeriesModel:
             (code, 0) if not layout else (build, layout)
             for code, (build, layout) in zip(codes, self._nodes, strict=True)
         ]
-        covariance = np.diag([self.noise.error(self.name, pairs) for pairs in self.pairs])
+        covariance = np.diag([self.noise.error(self.name, pairs, self._usual) for pairs in self.pairs])
         self._lucks = [
             math.sqrt(own.code * (1 - redrawn)) * self._loads(codes),
             math.sqrt(own.code * redrawn) * self._loads(children),
@@ -129,7 +137,7 @@ class SeriesModel:
     def error_of_pairs(self, begin: int) -> float:
         """The standard error that the shift would have if builds had no luck: what more pairs would narrow."""
         foreign = self._loads([build if build not in self.evidence.places else None for build, _ in self._nodes])
-        errors = np.diag([self.noise.error(self.name, pairs) for pairs in self.pairs])
+        errors = np.diag([self.noise.error(self.name, pairs, self._usual) for pairs in self.pairs])
         column = self._column(begin)
         precision = float(column @ np.linalg.inv(errors + foreign @ foreign.T) @ column)
         return 1 / math.sqrt(precision) if precision > 0 else math.inf
@@ -232,7 +240,7 @@ class SeriesModel:
         others = [build for build in builds if build not in {new, old}]
         wide = self._loads([build if build in others else None for build, _ in self._nodes])
         own = self.noise.series[self.name]
-        errors = np.diag([self.noise.error(self.name, pairs) for pairs in self.pairs])
+        errors = np.diag([self.noise.error(self.name, pairs, self._usual) for pairs in self.pairs])
         inverse = np.linalg.inv(errors + wide @ wide.T)
         column = self._a @ np.array([float(build == new) for build, _ in self._nodes])
         precision = float(column @ inverse @ column)

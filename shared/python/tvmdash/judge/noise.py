@@ -37,9 +37,9 @@ class HomeNoise:
     redrawn: float
     common: float = 0.0
 
-    def error(self, name: str, pairs: Pairs) -> float:
-        """The variance of what pairs say, luck left out."""
-        expected = self.series[name].pair * self.factors.get(pairs.night, 1.0) ** 2
+    def error(self, name: str, pairs: Pairs, usual: float = 0.0) -> float:
+        """The variance of what pairs say, luck left out. usual: that of a pair, where it is larger than was known."""
+        expected = max(self.series[name].pair, usual) * self.factors.get(pairs.night, 1.0) ** 2
         own = pairs.std**2 if pairs.count > 2 else 0.0
         return max(expected, own if own > RULES.odd_night * expected else 0.0) / pairs.count + RULES.night_sd**2
 
