@@ -50,15 +50,17 @@ class TonightsBuild:
     @property
     def good_first(self) -> list[Night]:
         """The nights, those before the open regression first."""
-        return sorted(self.nights, key=lambda night: bool(self.bad_since) and night.stamp >= self.bad_since)
+        return sorted(self.nights, key=self._is_bad)
 
     def put_good_first(self, versions: Sequence[str]) -> list[str]:
         """The versions, those last that were measured since the regression began and not before."""
         bad, good = set[str](), set[str]()
         for night in self.nights:
-            is_bad = bool(self.bad_since) and night.stamp >= self.bad_since
-            (bad if is_bad else good).update(str(entry.get("version")) for entry in night.artifacts)
-        return sorted(versions, key=lambda version: version in bad - good)
+            (bad if self._is_bad(night) else good).update(str(entry.get("version")) for entry in night.artifacts)
+        return sorted(versions, key=(bad - good).__contains__)
+
+    def _is_bad(self, night: Night) -> bool:
+        return bool(self.bad_since) and night.stamp >= self.bad_since
 
 
 @dataclass(frozen=True)

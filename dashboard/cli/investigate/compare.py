@@ -17,8 +17,7 @@ from dashboard.cli.arguments import (
     make_absolute,
     parse_duration_s,
 )
-from dashboard.cli.investigate.options import TVM_NAMES, add_no_rebuild
-from tvmdash import common
+from dashboard.cli.investigate.options import TVM_NAMES, add_no_rebuild, show_result
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
@@ -53,7 +52,6 @@ def _compare(arguments: argparse.Namespace) -> int:
     from dashboard.plan.home_config import read_home_config
     from tvmdash.contracts.tries import TryState
     from tvmdash.judge.rules import RULES
-    from tvmdash.tries import text
 
     if arguments.rounds < RULES.fewest_pairs:
         raise DashboardError(f"--rounds {arguments.rounds}: of fewer than {RULES.fewest_pairs} rounds nothing is told.")
@@ -70,12 +68,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         rounds=arguments.rounds,
     )
     done, path = tries.try_tvm(home, request, code=find_code(arguments), isolates=False)
-    print(text.format_table(done, every=arguments.all))
-    print(f"All values: {path}")
-    if arguments.markdown:
-        common.write_text(arguments.markdown, text.format_markdown(done, every=arguments.all))
-    if arguments.json:
-        common.write_json(arguments.json, common.read_json(path))
+    show_result(done, path, arguments, every=arguments.all)
     if done.state is TryState.INTERRUPTED:
         return STOPPED
     unknown = {item.experiment for item in done.series} - {item.experiment for item in done.series if item.change}

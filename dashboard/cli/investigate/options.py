@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import argparse
 import math
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dashboard.investigate.request import MeasuringRequest
+from tvmdash import common
 from tvmdash.errors import DashboardError
+
+if TYPE_CHECKING:
+    from tvmdash.contracts.tries import Try
 
 TVM_NAMES = (
     "pypi:VERSION, wheel:VERSION or git:REVISION of the home's tvm_remote, wheel:PACKAGE@VERSION, REMOTE@REVISION, or "
@@ -59,3 +65,15 @@ def make_request(
         rebuild=not given.get("no_rebuild_tvm", False),
         seed=arguments.seed,
     )
+
+
+def show_result(done: Try, path: Path, arguments: argparse.Namespace, *, every: bool = False) -> None:
+    """Print what came of a try, and write it to the files that --markdown and --json name; path: where it is kept."""
+    from tvmdash.tries import text
+
+    print(text.format_table(done, every=every))
+    print(f"All values: {path}")
+    if arguments.markdown:
+        common.write_text(arguments.markdown, text.format_markdown(done, every=every))
+    if arguments.json:
+        common.write_json(arguments.json, common.read_json(path))

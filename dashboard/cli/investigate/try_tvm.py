@@ -20,8 +20,7 @@ from dashboard.cli.arguments import (
     make_absolute,
     parse_duration_s,
 )
-from dashboard.cli.investigate.options import TVM_NAMES, add_no_rebuild, parse_percent
-from tvmdash import common
+from dashboard.cli.investigate.options import TVM_NAMES, add_no_rebuild, parse_percent, show_result
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
@@ -74,7 +73,6 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
 def _try(arguments: argparse.Namespace) -> int:
     from dashboard.investigate.tries import asking, tries
     from dashboard.plan.home_config import read_home_config
-    from tvmdash.tries import text
 
     read_home_config(Home(arguments.home))  # before anything is left in what is no home
     request = _make_request(arguments)
@@ -84,12 +82,7 @@ def _try(arguments: argparse.Namespace) -> int:
         return OK_CODE
     signal.signal(signal.SIGTERM, interrupt)
     done, path = tries.try_tvm(Home(arguments.home), request, code=find_code(arguments))
-    print(text.format_table(done))
-    print(f"All values: {path}")
-    if arguments.markdown:
-        common.write_text(arguments.markdown, text.format_markdown(done))
-    if arguments.json:
-        common.write_json(arguments.json, common.read_json(path))
+    show_result(done, path, arguments)
     return choose_code(done, arguments.fail_over)
 
 

@@ -121,7 +121,8 @@ def _judge(result: Try) -> Try:
 def judge_series(series: Sequence[TriedSeries]) -> list[PooledChange | None]:
     """The change of each, all considered."""
     found = two.compare({item.id: _make_evidence(item) for item in series})
-    found |= two.compare_rounds({item.id: _make_rounds(item) for item in series if item.rounds and item.has_ratio})
+    rounds = {item.id: made for item in series if (made := _make_rounds(item)) is not None}
+    found |= two.compare_rounds(rounds)
     return [_make_change(found[item.id]) if item.id in found else None for item in series]
 
 
@@ -134,9 +135,9 @@ def _make_evidence(item: TriedSeries) -> Evidence:
     return two.make_evidence(item.experiment, pairs, item.direction, is_of_device=device_of(item.labels) != CPU)
 
 
-def _make_rounds(item: TriedSeries) -> two.RoundSeries:
-    logs = {str(at): math.log(candidate / base) for at, (base, candidate) in enumerate(item.rounds)}
-    return two.RoundSeries(item.experiment, logs, item.direction)
+def _make_rounds(item: TriedSeries) -> two.RoundSeries | None:
+    values = {str(at): both for at, both in enumerate(item.rounds)}
+    return two.RoundSeries.of(item.experiment, values, item.direction)
 
 
 def _make_change(found: two.Difference) -> PooledChange | None:

@@ -18,6 +18,7 @@ from judging.table import Table
 from tvmdash import common, structured
 from tvmdash.errors import DashboardError
 from tvmdash.judge import RULES
+from tvmdash.judge.home import Decision, decide
 from tvmdash.judge.model import FoundStep, SeriesModel
 from tvmdash.structured import Stamp
 from tvmdash.verdict import PlantedStep, Sensitivity
@@ -138,8 +139,7 @@ _COPY = "a copy of tonight's"
 def _judge_step(found: FoundStep | None, model: SeriesModel) -> _Stepped:
     if found is None or abs(found.effect) < RULES.least:
         return _Stepped.UNSEEN
-    enough = model.count_pairs(found.begin) >= RULES.fewest_pairs
-    if found.odds >= RULES.log("told") and enough:
+    if decide(found, model.evidence.sign, model.count_pairs(found.begin)) in {Decision.TOLD, Decision.BETTER}:
         return _Stepped.TOLD
     return _Stepped.AGAIN if found.odds >= RULES.log("worth_measuring") else _Stepped.UNSEEN
 

@@ -233,10 +233,7 @@ def _pair_rounds(course: BackfillCourse, before: str, after: str) -> RoundSeries
 
     first, second = course.rounds.get(before, {}), course.rounds.get(after, {})
     both = {name: (first[name], second[name]) for name in first if name in second}
-    if not both or min(map(min, both.values())) <= 0:
-        return None
-    logs = {name: math.log(new / old) for name, (old, new) in both.items()}
-    return RoundSeries(course.series.experiment, logs, course.series.direction)
+    return RoundSeries.of(course.series.experiment, both, course.series.direction)
 
 
 _COMMIT = re.compile("[0-9a-f]{40}")

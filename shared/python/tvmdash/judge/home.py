@@ -63,6 +63,19 @@ class Change:
         return interval(self.found)
 
 
+def decide(found: FoundStep, sign: int, pairs: int) -> Decision | None:
+    """What a step of one series, across which so many pairs lie, is by itself; None where nothing is said of it.
+
+    sign: as `Evidence` has it.
+    """
+    is_worse = found.shift * sign > 0
+    if abs(found.effect) < RULES.least:
+        return None
+    if found.odds >= RULES.log("told") and pairs >= RULES.fewest_pairs:
+        return Decision.TOLD if is_worse or not sign else Decision.BETTER
+    return Decision.SUSPECTED if found.odds >= RULES.log("suspected") and is_worse else None
+
+
 def interval(found: FoundStep | Shift) -> tuple[float, float]:
     """The 95 % interval of a step, as fractions."""
     shift = found.log if isinstance(found, Shift) else found.shift
@@ -111,9 +124,9 @@ class _Night:
         changes = [*reopened, *self._returned(), *self._groups()]
         self.found = {name: model.best(self.prior) for name, model in self.models.items()}
         self._measure()
+        settled = {name for change in reopened for name in change.series}  # enough is said of these tonight
         for name, found in self.found.items():
-            is_reopened = any(name in change.series for change in reopened)  # enough is said of it tonight
-            if found is not None and not self.models[name].evidence.is_control and not is_reopened:
+            if found is not None and not self.models[name].evidence.is_control and name not in settled:
                 changes += self._of_point(name, found)
         apart = frozenset(
             name
@@ -160,16 +173,11 @@ class _Night:
 
     # points
     def _of_point(self, name: str, found: FoundStep) -> Iterator[Change]:
-        if abs(found.effect) < RULES.least:
-            return
-        each = self.models[name].evidence
-        worse = found.shift * each.sign > 0
-        if found.odds >= RULES.log("told") and self.models[name].count_pairs(found.begin) >= RULES.fewest_pairs:
-            closed = self._closed_by(each, found)
-            decision = Decision.FIXED if closed else Decision.TOLD if worse or not each.sign else Decision.BETTER
-            yield Change(decision, (name,), found, incident=closed)
-        elif found.odds >= RULES.log("suspected") and worse:
-            yield Change(Decision.SUSPECTED, (name,), found)
+        model = self.models[name]
+        decision = decide(found, model.evidence.sign, model.count_pairs(found.begin))
+        if decision is not None:
+            closed = self._closed_by(model.evidence, found) if decision is not Decision.SUSPECTED else ""
+            yield Change(Decision.FIXED if closed else decision, (name,), found, incident=closed)
 
     @staticmethod
     def _closed_by(each: Evidence, found: FoundStep) -> str:

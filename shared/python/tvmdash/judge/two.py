@@ -10,10 +10,11 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 from tvmdash.judge.evidence import Evidence, Pairs
-from tvmdash.judge.home import Decision, Judgement, Scope, interval, judge
-from tvmdash.judge.model import Shift
+from tvmdash.judge.home import Decision, Judgement, Scope, decide, interval, judge
+from tvmdash.judge.model import FoundStep, Shift
 from tvmdash.judge.noise import HomeNoise, learn
 from tvmdash.judge.odds import log_factor
 from tvmdash.judge.rules import RULES
@@ -117,6 +118,13 @@ class RoundSeries:
     rounds: Mapping[str, float]
     direction: str
 
+    @classmethod
+    def of(cls, experiment: str, values: Mapping[str, tuple[float, float]], direction: str) -> Self | None:
+        """Of what each round measured of A and of B; None where it measured nothing, or a value is not positive."""
+        if not values or min(map(min, values.values())) <= 0:
+            return None
+        return cls(experiment, {name: math.log(b / a) for name, (a, b) in values.items()}, direction)
+
 
 def compare_rounds(series: Mapping[str, RoundSeries]) -> dict[str, Difference]:
     """By name, how each series differs going by rounds, as `compare` says."""
@@ -182,20 +190,18 @@ def compare(series: Mapping[str, Evidence], noise: HomeNoise | None = None) -> d
 
 def weigh(shift: Shift, points: int, direction: str) -> Difference:
     """What a shift says that no pairs were measured of, one of so many; as `compare` decides."""
-    prior = math.log(RULES.steps_a_night / max(points, RULES.fewest_points))
+    prior, sign = math.log(RULES.steps_a_night / max(points, RULES.fewest_points)), SIGNS[direction]
     odds = log_factor(shift.log, shift.error, RULES.slabs, 0.0, shift.freedom) + prior
-    low, high = interval(shift)
-    effect = math.expm1(shift.log)
-    is_worse = shift.log * SIGNS[direction] > 0
+    found = FoundStep(odds, shift.log, shift.error, PLACES[B])
+    decision = decide(found, sign, RULES.fewest_pairs)
     standing = Standing.UNCHANGED
-    if abs(effect) >= RULES.least:
-        if odds >= RULES.log("told"):
-            standing = _name_told(SIGNS[direction], is_worse=is_worse)
-        elif odds >= RULES.log("suspected") and is_worse:
-            standing = Standing.SUSPECTED
-        elif odds >= RULES.log("open"):
-            standing = Standing.UNDECIDED
-    return Difference(standing, effect, low, high, _exp(odds))
+    if decision is Decision.SUSPECTED:
+        standing = Standing.SUSPECTED
+    elif decision is not None:
+        standing = _name_told(sign, is_worse=shift.log * sign > 0)
+    elif odds >= RULES.log("open") and abs(found.effect) >= RULES.least:
+        standing = Standing.UNDECIDED
+    return Difference(standing, found.effect, *interval(found), _exp(odds))
 
 
 def _find_exact(pairs: Sequence[Pairs]) -> float | None:

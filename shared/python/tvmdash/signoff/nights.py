@@ -53,10 +53,10 @@ def compare_rounds(series: Sequence[MeasuredSeries], a: str, b: str) -> dict[str
     """By key, what whole runs of the two found, all series at once."""
     measured = {}
     for each in series:
-        pairs = _list_rounds(each, a, b)
-        if pairs and min(map(min, pairs)) > 0:
-            logs = {str(at): math.log(after / before) for at, (before, after) in enumerate(pairs)}
-            measured[each.key] = two.RoundSeries(each.experiment, logs, each.outline.direction)
+        values = {str(at): both for at, both in enumerate(_list_rounds(each, a, b))}
+        rounds = two.RoundSeries.of(each.experiment, values, each.outline.direction)
+        if rounds is not None:
+            measured[each.key] = rounds
     return {
         key: replace(SeriesChange.of(SignoffEvidence.COMPARED, difference), nights=len(measured[key].rounds))
         for key, difference in two.compare_rounds(measured).items()

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 Z_975 = 1.959963984540054
 """The 97.5 % point of the normal distribution."""
-_PRECISE = 1e-9
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float]:
@@ -43,14 +42,3 @@ def two_sided(t: float, degrees: int) -> float:
         term *= cosine**2 * (step / (step + 1))
     inside = 2 / math.pi * (angle + sine * total) if odd else sine * total
     return max(0.0, 1.0 - inside)
-
-
-def two_sided_point(chance: float, degrees: int) -> float:
-    """How far from 0 Student's t lies, or farther, with this chance (above 0, below 1)."""
-    low, high = 0.0, 1.0
-    while two_sided(high, degrees) > chance:
-        low, high = high, 2 * high
-    while high - low > _PRECISE * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if two_sided(middle, degrees) > chance else (low, middle)
-    return high
