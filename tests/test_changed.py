@@ -25,7 +25,7 @@ import pytest
         ("sample-dashboard-home/config/config.json", "tests/test_job_configs.py", "tests/tvmdash/stats/test_pooled.py"),
         (
             "shared/python/tvmdash/signoff/text.py",
-            "tests/dashboard/investigate/test_signoff.py",
+            "tests/dashboard/trials/test_signoff.py",
             "tests/tvmdash/stats/test_pooled.py",
         ),
         ("docs/index.md", "tests/test_docs.py", "tests/dashboard/night/test_night.py"),

@@ -87,11 +87,10 @@ ROOMS: dict[str, str] = {
     "hosts": "artifacts plan process",
     "night": "archive artifacts hosts plan process upkeep",
     "worker": "artifacts hosts night plan",
-    "investigate": "artifacts night plan process",
+    "trials": "artifacts night plan process",
     "github": "artifacts",
     "authoring": "artifacts night plan",
-    "cli": "archive artifacts authoring github hosts importing investigate night plan process report schedule"
-    " upkeep worker",
+    "cli": "archive artifacts authoring github hosts importing night plan process report schedule trials upkeep worker",
 }
 """The packages of dashboard from the ground up, and what each imports of the others."""
 

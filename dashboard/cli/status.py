@@ -8,9 +8,9 @@ import dataclasses
 from dashboard.cli import night_summary
 from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, add_home_verb, find_home
 from dashboard.cli.fail_on import add_fail_on, judge_exit_code
-from dashboard.investigate.backfill import folder
 from dashboard.night import lock
 from dashboard.schedule import refusal
+from dashboard.trials.backfill import folder
 from dashboard.upkeep import strays
 from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, RUNNING

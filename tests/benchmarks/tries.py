@@ -11,7 +11,7 @@ import random
 import statistics
 from collections.abc import Sequence
 
-from dashboard.investigate.tries.result import judge_series
+from dashboard.trials.tries.result import judge_series
 from tvmdash.contracts.tries import LEAST_PAIRS, PooledChange, RunOfPairs, TriedSeries
 
 PAIRS = 5

@@ -14,10 +14,10 @@ from hypothesis import given
 
 from dashboard.archive import archive as archives
 from dashboard.cli import night_summary
-from dashboard.investigate.bisect.journal import BisectJournal
-from dashboard.investigate.tries import listing
 from dashboard.night import progress
 from dashboard.schedule import watch
+from dashboard.trials.bisect.journal import BisectJournal
+from dashboard.trials.tries import listing
 from dashboard.upkeep import disk, drill
 from tests import fuzzing
 from tests.fuzzing import the_same_each_time

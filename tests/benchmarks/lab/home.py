@@ -14,9 +14,9 @@ from typing import Any, cast
 from unittest import mock
 
 from dashboard.artifacts.artifact import Artifact
-from dashboard.investigate.remeasure import files
-from dashboard.investigate.rounds import MeasuredRun, Round, RoundOutcome, RoundState, TvmOfNight
 from dashboard.night.beside.measured import count_measured
+from dashboard.trials.remeasure import files
+from dashboard.trials.rounds import MeasuredRun, Round, RoundOutcome, RoundState, TvmOfNight
 from tests.benchmarks.lab import data
 from tests.benchmarks.lab.data import IDENTITY, Measured, night_of, stamp_of
 from tests.benchmarks.lab.world import World

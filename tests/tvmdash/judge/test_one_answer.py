@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from dashboard.investigate.tries.result import judge_series
+from dashboard.trials.tries.result import judge_series
 from tvmdash.contracts.tries import RunOfPairs, TriedSeries
 from tvmdash.judge import two
 from tvmdash.judge.evidence import Evidence, Pairs

@@ -1,0 +1,200 @@
+"""A session of measuring outside a night: the home held, TVMs kept from removal, rounds measured one by one."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from dashboard.artifacts import artifact_store
+from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
+from dashboard.artifacts.provide import Provided, trust_all
+from dashboard.plan.artifact_names import ArtifactFinder
+from dashboard.plan.job import CodeFolders
+from dashboard.trials.experiment_runner import LEAST_S, ExperimentRunner, TimeBudget
+from dashboard.trials.request import MeasuringRequest
+from dashboard.trials.rounds import MeasuredRun, MeasuringError, Round, RoundOutcome, RoundState, Tvm, TvmOfNight
+from dashboard.trials.trust import TRUSTED, Door, Hosting
+from dashboard.trials.workspace import MeasuringWorkspace, open_workspace
+from tvmdash import common
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+
+_Source = Artifact | ArtifactSpec | str
+"""An artifact, what asks for one, or the key of one in the store."""
+
+
+@contextlib.contextmanager
+def open_session(
+    home: Home, request: MeasuringRequest, code: CodeFolders, *, tries: int = 1
+) -> Iterator[MeasuringSession]:
+    """A session in the home, or in the night that this process is a part of; HeldError where another night holds it."""
+    with (
+        open_workspace(home, code, seed=request.seed) as workspace,
+        MeasuringSession(workspace, request, tries) as session,
+    ):
+        yield session
+
+
+@dataclass
+class _Progress:
+    """How far a round has come."""
+
+    at: int = 0
+    artifact: str | None = None
+    built_s: float = 0.0
+
+
+@dataclass
+class MeasuringSession:
+    """Where and with what a request is measured. Its budget begins with it; `budget.restart()` begins it anew.
+
+    tries: how often in succession an experiment may fail on one artifact before that pair is not measured any more.
+    """
+
+    workspace: MeasuringWorkspace
+    request: MeasuringRequest
+    tries: int = 1
+    budget: TimeBudget = field(init=False)
+    runner: ExperimentRunner = field(init=False)
+    finder: ArtifactFinder = field(init=False)
+    door: Door | None = field(init=False)
+    _leases: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    _obtained: dict[ArtifactSpec | str, Provided] = field(default_factory=dict)
+    _failures: dict[tuple[str, str | None], list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    def __post_init__(self) -> None:
+        config = self.workspace.plan.config
+        self.budget = TimeBudget(self.request.budget_s)
+        self.runner = ExperimentRunner(self.workspace, self.budget)
+        self.door = Door(config) if self.request.isolates else None
+        guest_of = self.door.find_guest if self.door else trust_all
+        logs = config.tmp_data / "logs" / self.workspace.stamp
+        self.finder = ArtifactFinder(config, logs, self.request.rebuild, guest_of)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._release_all_but(())
+        self._leases.close()
+
+    def lease(self, provided: Provided) -> Provided:
+        """Keep the artifact from removal until the session ends."""
+        return self._leases.enter_context(provided)
+
+    def receive(self, *artifacts: Artifact) -> Hosting:
+        """How these are run together; DashboardError where one of them must be isolated and cannot be."""
+        return self.door.receive(artifacts) if self.door else TRUSTED
+
+    def measure(self, asked: Round) -> RoundOutcome:
+        """Measure one round. Whatever goes wrong in it is in the outcome."""
+        began, progress = time.monotonic(), _Progress()
+        runs: tuple[MeasuredRun, ...] = ()
+        state, text, failures = RoundState.MEASURED, "", 0
+        try:
+            runs = self._measure(asked, progress)
+        except (DashboardError, OSError) as error:
+            state = error.state if isinstance(error, MeasuringError) else RoundState.FAILED
+            text = str(error)
+            if state is RoundState.FAILED:
+                self._failures[asked.experiment, progress.artifact].append(text)
+                failures = len(self._failures[asked.experiment, progress.artifact])
+        return RoundOutcome(
+            asked, state, runs, text, progress.at, progress.artifact,
+            built_s=progress.built_s,
+            elapsed_s=time.monotonic() - began - progress.built_s,
+            is_final=failures >= self.tries,
+        )  # fmt: skip
+
+    def _measure(self, asked: Round, progress: _Progress) -> tuple[MeasuredRun, ...]:
+        self.runner.job(asked.experiment)
+        sources = []
+        for progress.at, tvm in enumerate(asked.tvms):
+            sources.append(self._source_of(asked.experiment, tvm))
+            progress.artifact = _key_of(sources[-1])
+            self._check_failures(asked.experiment, progress.artifact)
+        self.runner.check_budget(asked.experiment, runs=len(sources))
+        self._release_all_but(sources)
+        artifacts = []
+        for progress.at, source in enumerate(sources):
+            progress.artifact = _key_of(source)
+            artifacts.append(self._obtain(source, progress))
+            progress.artifact = artifacts[-1].key
+        beside = self._obtain(self._source_of(asked.experiment, asked.beside), progress) if asked.beside else None
+        self.runner.check_budget(asked.experiment, runs=len(sources))
+        hosting = self.receive(*artifacts, *([beside] if beside else []))
+        runs = {}
+        for progress.at in asked.order:
+            progress.artifact = artifacts[progress.at].key
+            runs[progress.at] = self.runner.measure(asked, artifacts[progress.at], beside, hosting)
+            self._failures.pop((asked.experiment, progress.artifact), None)
+        return tuple(runs[at] for at in range(len(artifacts)))
+
+    def _source_of(self, experiment: str, tvm: Tvm) -> _Source:
+        return key_of_night(self.workspace.home, experiment, tvm.stamp) if isinstance(tvm, TvmOfNight) else tvm
+
+    def _check_failures(self, experiment: str, key: str | None) -> None:
+        failures = self._failures.get((experiment, key), []) if key else []
+        if len(failures) >= self.tries:
+            raise MeasuringError(RoundState.FAILED, failures[-1])
+
+    def _obtain(self, source: _Source, progress: _Progress) -> Artifact:
+        """The artifact, kept from removal until a round asks for others."""
+        if isinstance(source, Artifact):
+            return source
+        if source not in self._obtained:
+            self._obtained[source] = (
+                self._build(source, progress) if isinstance(source, ArtifactSpec) else self._take_stored(source)
+            )
+        return self._obtained[source].artifact
+
+    def _build(self, spec: ArtifactSpec, progress: _Progress) -> Provided:
+        """What the spec asks for, built where it is not at hand."""
+        began = time.monotonic()
+        try:
+            provided = self.finder.provide(spec, self.budget.left_s)
+        except ArtifactError as error:
+            if self.budget.left_s <= LEAST_S:
+                text = f"the time budget of {self.budget.total_s:.0f} s ran out during a build"
+                raise MeasuringError(RoundState.BUDGET, text) from error
+            raise MeasuringError(RoundState.UNBUILT, str(error)) from error
+        if provided.is_new:
+            progress.built_s += time.monotonic() - began
+            artifact_store.prune(self.finder.config.artifacts, self.finder.config.max_artifacts_bytes, ())
+        return provided
+
+    def _take_stored(self, key: str) -> Provided:
+        if not (self.finder.config.artifacts / key).exists():
+            raise MeasuringError(RoundState.GONE, f"its artifact {key} no longer exists")
+        try:
+            return self.finder.take(key)
+        except ArtifactError as error:
+            raise MeasuringError(RoundState.GONE, f"its artifact {key} is no longer usable: {error}") from error
+
+    def _release_all_but(self, sources: Collection[_Source]) -> None:
+        for source in [source for source in self._obtained if source not in sources]:
+            self._obtained.pop(source).lease.release()
+
+
+def _key_of(source: _Source) -> str | None:
+    """The artifact's key, where it is known before the artifact is at hand."""
+    if isinstance(source, Artifact):
+        return source.key
+    return source if isinstance(source, str) else None
+
+
+def key_of_night(home: Home, experiment: str, stamp: str) -> str:
+    """The key of the artifact, as the data of that night names it; MeasuringError where it names none."""
+    value = common.read_json(home.data_file(experiment, stamp))
+    night: Any = value.get("night") if isinstance(value, dict) else None
+    artifact = night.get("artifact") if isinstance(night, dict) else None
+    key = artifact.get("key") if isinstance(artifact, dict) else None
+    if not isinstance(key, str) or not key or Path(key).name != key:
+        text = f"the data of {stamp} names no artifact; it was imported, added by hand, or measured without TVM"
+        raise MeasuringError(RoundState.UNKNOWN, text)
+    return key

@@ -1,0 +1,156 @@
+"""Nights of the past: which TVMs, in which order, what is kept, what is never measured twice, who does not see them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboard.artifacts.artifact import ArtifactSpec
+from dashboard.trials.backfill.order import Choice, choose, order_by_gaps
+from dashboard.trials.candidate import Candidate
+from tests.dashboard import homes
+from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, put_artifact
+from tvmdash.backfill import calls as backfill_calls
+from tvmdash.errors import DashboardError
+
+VERSIONS = [f"0.{minor}.0" for minor in range(20, 26)]
+RANGE = f"pypi:{VERSIONS[0]}..{VERSIONS[-1]}"
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    """A lab with six releases."""
+    made = make_lab(tmp_path / "lab")
+    shelf = [put_artifact(made.home.root / "shelf", version) for version in VERSIONS]
+    made.change(slow={shelf[2].key: {"mlp": 1.5}})
+    return made
+
+
+def fill(lab: Lab, *words: str) -> homes.Finished:
+    return lab.home.run("--artifacts", RANGE, *words, "--no-rebuild-tvm", verb="backfill")
+
+
+def kept(lab: Lab) -> list[dict[str, Any]]:
+    return [homes.read(path) for path in sorted(lab.home.home.backfill(NAME).glob("data_*.json"))]
+
+
+def versions_of(nights: list[dict[str, Any]]) -> list[str]:
+    return [night["night"]["artifact"]["version"] for night in nights]
+
+
+def counts(output: str) -> tuple[int, int]:
+    """How many TVMs a backfill found measured, and how many nights it measured."""
+    found = re.search(r"(\d+) already measured, (\d+) nights? measured", output)
+    assert found is not None, output
+    return int(found[1]), int(found[2])
+
+
+def test_each_tvm_is_a_night_of_its_own_kept_apart_and_never_measured_twice(lab: Lab) -> None:
+    lab.home.night()
+    before = sorted(lab.home.home.data(NAME).iterdir())
+    done = fill(lab)
+    assert done.code == 0, done.output
+    assert counts(done.output) == (1, 5)
+    nights = kept(lab)
+    assert versions_of(nights) == VERSIONS[:-1]
+    assert len({night["timestamp"] for night in nights}) == 5
+    for night in nights:
+        facts = night["night"]
+        assert (facts["backfill"], facts["stamp"], facts["committed"]) == (True, night["timestamp"], None)
+        assert set(facts) >= {"fingerprint", "config", "seed", "repository", "artifact", "experiment"}
+        assert "TVMDASH_HOME" not in facts["config"]["env"]
+    values = [{record["workload"]: record["execution_elapsed_ms_mean"] for record in one["records"]} for one in nights]
+    assert values[2]["net.mlp"] / values[0]["net.mlp"] == pytest.approx(1.5, abs=0.05)
+    assert sorted(lab.home.home.data(NAME).iterdir()) == before, "the home's own nights are as they were"
+    assert len(lab.home.stamps()) == 1
+    runs = len(lab.runs())
+    again = fill(lab)
+    assert again.code == 0
+    assert counts(again.output) == (6, 0)
+    assert len(lab.runs()) == runs
+    assert "Backfill: 5 of speed" in lab.home.run(verb="status").output
+
+
+def test_rounds_measure_all_of_them_there_and_back(lab: Lab) -> None:
+    assert fill(lab, "--gaps").code == 0
+    done = fill(lab, "--rounds", "3")
+    assert done.code == 0
+    assert counts(done.output) == (0, 12)
+    assert versions_of(kept(lab))[6:] == [*reversed(VERSIONS), *VERSIONS]
+    assert counts(fill(lab, "--rounds", "2").output) == (6, 0)
+
+
+def test_a_backfill_whose_time_is_over_goes_on_where_it_was(lab: Lab) -> None:
+    first = fill(lab, "--budget", "1s")
+    assert first.code == 1
+    assert "Run the same command" in first.output
+    had = versions_of(kept(lab))
+    assert fill(lab).code == 0
+    assert versions_of(kept(lab)) == VERSIONS
+    assert had == VERSIONS[: len(had)]
+
+
+def test_the_longest_stretch_without_a_measurement_is_halved_first(lab: Lab) -> None:
+    assert fill(lab, "--gaps").code == 0
+    assert versions_of(kept(lab)) == ["0.20.0", "0.25.0", "0.22.0", "0.23.0", "0.21.0", "0.24.0"]
+
+
+def test_code_that_changed_is_measured_on_all_of_them_again(lab: Lab) -> None:
+    assert fill(lab, "--step", "5").code == 0
+    assert versions_of(kept(lab)) == ["0.20.0", "0.25.0"]
+    script = lab.home.code / "experiments" / NAME / "analyze.sh"
+    script.write_text(script.read_text() + "# changed\n")
+    assert fill(lab, "--step", "5").code == 0
+    assert versions_of(kept(lab)) == ["0.20.0", "0.25.0"] * 2
+
+
+def test_a_tvm_that_crashes_costs_itself_only(lab: Lab) -> None:
+    lab.change(broken=[path.name for path in (lab.home.root / "shelf").glob("wheel-0.21*")])
+    done = fill(lab)
+    assert done.code == 1
+    assert "speed on 0.21.0: run: " in done.output
+    calls = backfill_calls.read(lab.home.home)
+    assert [(one.experiment, one.tvm) for one in calls.failed] == [(NAME, "0.21.0")]
+    (account,) = map(homes.read, backfill_calls.files(lab.home.home))
+    assert account["had"] == VERSIONS
+    assert versions_of(kept(lab)) == ["0.20.0", "0.22.0", "0.23.0", "0.24.0", "0.25.0"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("pypi:0.20.0", "not a range"),
+        ("pypi:0.25.0..0.20.0", "in the wrong order"),
+        ("git:a..b", "the home's tvm_remote is pypi"),
+        ("pypi:0.20.0..x", "pypi:x: tvm_branch"),
+    ],
+)
+def test_what_is_no_range_is_refused(lab: Lab, text: str, said: str) -> None:
+    done = lab.home.run("--artifacts", text, verb="backfill")
+    assert done.code == 2
+    assert said in done.output
+
+
+def commit(number: int, date: str = "") -> Candidate:
+    return Candidate(ArtifactSpec("/r", str(number)), str(number), "t", "a", date)
+
+
+def test_a_step_keeps_each_nth_and_the_end() -> None:
+    assert [one.id for one in choose([commit(at) for at in range(9)], Choice(step=5))] == ["0", "5", "8"]
+
+
+def test_by_dates_the_last_commit_of_each_day_is_kept() -> None:
+    dates = ["2026-08-01T23:30:00-02:00", "2026-08-02T03:00:00Z", "2026-08-02T20:00:00+00:00", "2026-08-05T01:00:00Z"]
+    candidates = [commit(at, date) for at, date in enumerate(dates)]
+    assert [one.id for one in choose(candidates, Choice(days=1))] == ["0", "2", "3"]
+    with pytest.raises(DashboardError, match="only with commits"):
+        choose([commit(0)], Choice(days=1))
+
+
+def test_gaps_are_halved_until_everything_is_measured() -> None:
+    candidates = [commit(at) for at in range(9)]
+    assert [one.id for one in order_by_gaps(candidates, {"2"})] == ["0", "8", "5", "3", "6", "1", "4", "7"]
+    assert list(order_by_gaps(candidates[:1], set())) == candidates[:1]

@@ -1,0 +1,244 @@
+"""What try, compare, bisect, reproduce and signoff say of typed results: golden/messages/trials.txt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dashboard.artifacts.artifact import Artifact
+from dashboard.trials.bisect import text as bisect_text
+from dashboard.trials.reproduce import text as reproduce_text
+from dashboard.trials.reproduce.result import Reproduction
+from dashboard.trials.reproduce.verdict import Conditions, Line, judge
+from dashboard.trials.rounds import MeasuredRun, Round, RoundOutcome, RoundState
+from dashboard.trials.series_selection import WantedSeries
+from dashboard.trials.tries import result as results
+from tests.golden_files import Golden
+from tvmdash.contracts.bisection import Bisection, BisectionState, Suspect
+from tvmdash.contracts.reproduction import Drawn
+from tvmdash.contracts.signoff import (
+    Signoff,
+    SignoffBisection,
+    SignoffDoubt,
+    SignoffEvidence,
+    SignoffIncident,
+    SignoffSeries,
+    SignoffState,
+    SignoffTvm,
+    SignoffWaiver,
+)
+from tvmdash.contracts.tries import TriedTvm, Try, TryState
+from tvmdash.judge.repeated import Repeated
+from tvmdash.records import PointValue, SeriesKey
+from tvmdash.records.metrics import Kind
+from tvmdash.signoff import text as signoff_text
+from tvmdash.tries import text as try_text
+
+STAMP = "20261121T000000Z"
+
+
+def wanted(at: int, unit: str = "ms", metric: str = "run_time", kind: Kind = "time") -> WantedSeries:
+    return WantedSeries(f"id{at}", "e", metric, unit, {"workload": f"net.{at}"}, "lower", kind)
+
+
+STILL = [(1.0, 1.001), (1.001, 1.0), (1.0, 1.0), (1.0, 1.001), (1.001, 1.0), (1.0, 1.001)] * 3
+SLOWER = [(1.0, 1.081), (1.001, 1.08), (1.0, 1.08), (1.0, 1.081), (1.001, 1.08), (1.0, 1.081)] * 3
+WILD = [(1.0, 3.0), (3.0, 1.0), (1.0, 2.0), (2.0, 1.0), (1.0, 2.0)]
+NEW = Artifact("new", "wheel", "0.28.dev0", None, Path(), (), (), {}, {}, {})
+OLD = replace(NEW, key="old", version="0.26.0")
+
+
+def compared(series: Mapping[str, Sequence[tuple[float, float]]], **changes: Any) -> Try:
+    """A try whose experiment was measured first on one and then on the other; by metric, or workload, (A, B)."""
+    result = tried(**changes)
+    for at in range(max(map(len, series.values()), default=0)):
+        values = {name: each[at] for name, each in series.items() if at < len(each)}
+        runs = (MeasuredRun(OLD, {}, _points(values, 0)), MeasuredRun(NEW, {}, _points(values, 1)))
+        result = results.add(result, RoundOutcome(Round("e", (OLD, NEW)), RoundState.MEASURED, runs, elapsed_s=1.0))
+    return result
+
+
+def _points(values: Mapping[str, tuple[float, float]], side: int) -> tuple[PointValue, ...]:
+    return tuple(
+        replace(point("code_size", both[side], kind="exact"), unit="bytes")
+        if name == "size"
+        else replace(point("run_time", both[side]), key=SeriesKey("e", "run_time", {"workload": f"net.{name}"}))
+        for name, both in values.items()
+    )
+
+
+def comparisons() -> Iterator[tuple[str, Try]]:
+    faster = [(b, a) for a, b in SLOWER]
+    yield "something differs", compared({"1": SLOWER, "2": faster, "size": [(100.0, 104.0)] * 18, "3": STILL})
+    yield "few rounds", compared({"1": STILL[:4], "size": [(100.0, 100.0)] * 4})
+    yield "one is wild", compared({**{str(at): STILL[:5] for at in range(4)}, "wild": WILD, "zero": [(0.0, 1.0)] * 5})
+    yield "a build crashed", compared({}, errors={"e": "on TVM 0.28.0: run: run.sh exited with code 3."})
+
+
+GOOD, BAD = Suspect("0.10.0"), Suspect("0.22.0")
+CULPRIT = Suspect("1b565e7c3" + "0" * 31, "Fold less", "Ada", "2026-08-07T10:00:00Z")
+FOUND = Bisection(
+    BisectionState.FOUND, "id", "e net.1 run time", 4, 48, 60.0, good=GOOD, bad=BAD, candidates=12, ends=6,
+    suspects=(CULPRIT,), probability=0.97, effect=0.051, low=0.047, high=0.055, noise=0.01, least=20.0,
+)  # fmt: skip
+SEVERAL = tuple(Suspect(f"0.{at}.0") for at in range(11, 23))
+BISECTIONS = {
+    "found": FOUND,
+    "faster, with a version": replace(FOUND, effect=-0.05, low=-0.06, high=-0.04, suspects=(Suspect("0.17.0"),)),
+    "a range, one of it not measured": replace(
+        FOUND, state=BisectionState.RANGE, suspects=SEVERAL[4:6], failed={"0.16.0": "run: run.sh exited with code 3."}
+    ),
+    "the budget was over": replace(FOUND, state=BisectionState.OVER, suspects=SEVERAL),
+    "no step": replace(FOUND, state=BisectionState.NO_STEP, suspects=(), effect=None),
+    "unclear": replace(FOUND, state=BisectionState.OVER, suspects=(), effect=None),
+}
+SAME = Conditions(is_same_machine=True, is_same_code=True)
+OTHER = Conditions(is_same_machine=False, is_same_code=True)
+
+
+def named(at: int) -> WantedSeries:
+    return replace(wanted(at), name=f"e net.{at} run time")
+
+
+def judged(new: float, was: Conditions = SAME, *, holds: bool = False, at: int = 1, width: float = 0.01) -> Line:
+    repeated = Repeated(1.0, new, new - 1, new * (1 - width), new * (1 + width), holds)
+    return judge(named(at), 1.0, (new,) * 3, repeated, was)
+
+
+def reproduced(*lines: Line, was: Conditions = SAME, code: str = "current code and config", **more: Any) -> str:
+    values = {"lines": list(lines), "rounds": 3, "elapsed_s": 90.0, **more}
+    done = Reproduction(
+        STAMP, "", "e", "20261101T000000Z", {"version": "0.27.0"}, was.is_same_machine, was.is_same_code, code, 0.05,
+        **values,
+    )  # fmt: skip
+    return reproduce_text.summarize(done)
+
+
+def reproductions() -> Iterator[tuple[str, str]]:
+    yield "holds", reproduced(judged(1.001, holds=True))
+    yield "does not hold", reproduced(judged(1.001, holds=True), judged(1.2, at=2))
+    yield "several do not", reproduced(judged(1.1), judged(1.2, at=2))
+    yield "could hide in the noise", reproduced(judged(1.001, holds=True, width=0.2))
+    unknown = Conditions(is_same_machine=None, is_same_code=True)
+    yield "unknown machine", reproduced(judged(1.2, unknown), was=unknown)
+    drawn = Drawn(3, "e", "20261101T000000Z", ("id1",), 7, 0.1)
+    yield (
+        "another machine",
+        reproduced(
+            judged(1.2, OTHER), judged(1.0, OTHER, holds=True, at=2), was=OTHER, drawn=drawn,
+            differs=[("hw_model", "AMD", "Intel")],
+        ),
+    )  # fmt: skip
+    changed = Conditions(is_same_machine=True, is_same_code=False)
+    code = "current code, NOT the original code: the receipt names no commit"
+    yield "other code", reproduced(judged(1.2, changed), was=changed, code=code)
+    once, zero = judge(named(1), 1.0, (1.0,), None, SAME), judge(named(2), 0.0, (1.0,) * 3, None, SAME)
+    ended = "the time budget of 2 s for measuring is used up"
+    yield "measured too seldom", reproduced(once, zero, ended=ended)
+
+
+def point(metric: str, value: float, **fields: Any) -> PointValue:
+    return PointValue(SeriesKey("e", metric, {"workload": "network.mlp"}), "", "lower", value, **fields)
+
+
+def timed(ratio: float = 1.001, std: float = 0.002, samples: int = 10) -> tuple[PointValue, PointValue]:
+    return point("run_time", 1.0), point("run_time_ratio", ratio, kind="ratio", std=std, samples=samples)
+
+
+def sized(value: float, reference: float | None = 2000.0) -> PointValue:
+    return replace(point("code_size", value, kind="exact", reference=reference), unit="bytes")
+
+
+def tried(*runs: tuple[PointValue, ...], **changes: Any) -> Try:
+    candidate = TriedTvm("git:main", "new", "0.28.dev0", "c" * 40)
+    base = TriedTvm("pypi:0.26.0", "old", "0.26.0", note="the TVM of 20261120T000000Z")
+    result = Try(STAMP, TryState.DONE, candidate, base, 0.01, "vm (AMD)", {"e": "f"})
+    for values in runs:
+        run = MeasuredRun(NEW, {}, values)
+        result = results.add(result, RoundOutcome(Round("e", (NEW,)), RoundState.MEASURED, (run,), elapsed_s=1.0))
+    return replace(result, **changes)
+
+
+TRIES = {
+    "slower, and a size": tried((*timed(1.1), sized(2100.0))),
+    "faster": tried(timed(0.9)),
+    "nothing changed": tried((*timed(), sized(2000.0))),
+    "a size that varies": tried((*timed(), sized(2100.0)), (*timed(), sized(2110.0))),
+    "not precise enough": tried(timed(1.0, 0.05), state=TryState.OVER),
+    "five pairs may be luck": tried(timed(1.0, 0.001, 5)),
+    "only the candidate": tried(timed()[:1]),
+    "interrupted": tried(timed(), state=TryState.INTERRUPTED),
+    "still running": tried(timed(), state=TryState.RUNNING),
+    "one build": tried(timed(), base=TriedTvm("pypi:0.28.0", "new", "0.28.0")),
+    "ended, and left out": tried(
+        timed(),
+        errors={"e": "its code or config changed meanwhile", "f": "the time budget of 1 s ran out in its first run"},
+        left_out={"other": "does not declare beside_reference"},
+    ),
+    "nothing was measured": tried(errors={"e": "run: run.sh exited with code 3."}),
+}
+SIGNED = SignoffSeries("id1", "e net.1 run time", "e", "run_time", "ms", "lower", {}, SignoffState.WORSE)
+WORSE = replace(SIGNED, effect=0.06, low=0.047, high=0.073, evidence=SignoffEvidence.PAIRED)
+WAIVER = SignoffWaiver(
+    "2026-11-20T00:00:00Z", "ann", "bigger model", "e net.1*", "a", "b", "id1", SIGNED.name, SignoffState.WORSE, 0.06
+)
+CALM = replace(SIGNED, state=SignoffState.SAME, low=-0.01, high=0.012, evidence=SignoffEvidence.PAIRED)
+
+
+def signed(*series: SignoffSeries, **changes: Any) -> str:
+    a = SignoffTvm("a" * 40, "a" * 40, "0.27.dev0", "a" * 40, "git:a", ("a",), 1, 4)
+    b = SignoffTvm("0.28.0", "0.28.0", "0.28.0", "c" * 40, "pypi:0.28.0", ("b",), 3)
+    numbered = (replace(item, id=f"id{at}", name=f"e net.{at} run time") for at, item in enumerate(series, 1))
+    done = Signoff(a, b, 0.05, tuple(numbered), **changes)
+    return signoff_text.format_table(done)
+
+
+def signoffs() -> Iterator[tuple[str, str]]:
+    yield "nothing got worse", signed(CALM)
+    yield "nothing was measured", signed()
+    exact = {"evidence": SignoffEvidence.EXACT, "before": 20480.0, "after": 20992.0, "unit": "bytes"}
+    yield (
+        "each state",
+        signed(
+            WORSE,
+            replace(SIGNED, state=SignoffState.LOST, error="InternalError: no schedule"),
+            replace(SIGNED, state=SignoffState.LOST),
+            replace(SIGNED, state=SignoffState.UNCLEAR, doubt=SignoffDoubt.WIDE, low=-0.1, high=0.1, effect=0.0),
+            replace(SIGNED, state=SignoffState.CHANGED, **exact),
+            replace(WORSE, state=SignoffState.BETTER, effect=-0.1, low=-0.111, high=-0.089),
+            replace(SIGNED, state=SignoffState.NEW),
+            commands=("python3 -m dashboard compare HOME git:a pypi:0.28.0",),
+            faults=("Ignored an invalid waiver: waivers.jsonl:1",),
+        ),
+    )
+    yield (
+        "doubts",
+        signed(*(replace(SIGNED, state=SignoffState.UNCLEAR, doubt=doubt, lacks="B") for doubt in SignoffDoubt)),
+    )
+    yield "waived", signed(replace(WORSE, waiver=WAIVER))
+    yield "a waiver that it outgrew", signed(replace(WORSE, outgrown=WAIVER))
+    incident = SignoffIncident("i20261104-0001", ("a" * 40, "c" * 40), "acknowledged", "ann", "looking at it")
+    yield "with an incident", signed(replace(WORSE, incident=incident.id), incidents=(incident,))
+    for count in (1, 3):
+        found = SignoffBisection("id1", (CULPRIT,), 0.97, count)
+        yield f"bisected to {count}", signed(WORSE, bisections=(found,))
+    kinds = [kind for kind in SignoffEvidence if kind is not SignoffEvidence.NONE]
+    yield "all evidence", signed(*(replace(CALM, evidence=kind) for kind in kinds))
+
+
+def messages() -> Iterator[tuple[str, str]]:
+    for name, done in comparisons():
+        yield f"compare: {name}", try_text.format_table(done, every=True)
+    for name, answer in BISECTIONS.items():
+        yield f"bisect: {name}", bisect_text.summarize(answer)
+    yield from ((f"reproduce: {name}", text) for name, text in reproductions())
+    for name, result in TRIES.items():
+        yield f"try: {name}", f"{try_text.format_table(result)}\n{try_text.summarize(result)}"
+    yield "try: as Markdown", try_text.format_markdown(TRIES["slower, and a size"])
+    yield from ((f"signoff: {name}", text) for name, text in signoffs())
+
+
+def test_messages(golden: Golden) -> None:
+    golden.messages("trials", messages())

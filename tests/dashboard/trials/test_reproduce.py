@@ -1,0 +1,475 @@
+"""Published numbers measured again: what is set up as it was, what is told, when a number holds."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboard.plan.job import CodeFolders
+from dashboard.trials import receipt
+from dashboard.trials.reproduce import pick, source_code
+from dashboard.trials.reproduce.verdict import Conditions, conclude, judge
+from dashboard.trials.series_selection import WantedSeries
+from tests.dashboard import homes
+from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, make_lab_for_tries, past, put_artifact
+from tvmdash import records_exchange
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.judge.repeated import CANNOT_TELL, DOES_NOT_HOLD, HOLDS, judge_repeated
+from tvmdash.machine import hardware
+
+
+@pytest.fixture(scope="module")
+def one_night(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lab after a night on 0.27.0; a newer wheel came since."""
+    root = tmp_path_factory.mktemp("one") / "lab"
+    lab = make_lab(root)
+    put_artifact(root / "shelf", "0.27.0")
+    lab.home.night()
+    put_artifact(root / "shelf", "0.28.0")
+    return root
+
+
+@pytest.fixture
+def lab(tmp_path: Path, one_night: Path) -> Lab:
+    """The same in a folder of its own."""
+    shutil.copytree(one_night, tmp_path / "lab", symlinks=True)
+    return Lab(homes.HomeForTests(tmp_path / "lab"))
+
+
+def name_of(lab: Lab) -> str:
+    return f"{NAME}/{lab.home.stamps()[0]}"
+
+
+def reproduce(lab: Lab, *words: str) -> homes.Finished:
+    return lab.home.run(*words, "--no-rebuild-tvm", verb="reproduce")
+
+
+def result(lab: Lab) -> Any:
+    return homes.read(max((lab.home.path / "results" / "reproductions").iterdir()))
+
+
+def edit_night(lab: Lab, **changes: Any) -> None:
+    """Change what the night's data says."""
+    path = lab.home.home.data_file(NAME, lab.home.stamps()[0])
+    homes.write(path, {**homes.read(path), **changes})
+
+
+def test_a_number_holds_with_the_artifact_the_seed_and_the_config_of_then(lab: Lab) -> None:
+    config = lab.home.home.config("experiment", NAME) / "config.json"
+    homes.write(config, {**homes.read(config), "title": "Another title since"})
+    before = sorted(lab.home.home.data(NAME).iterdir())
+    done = reproduce(lab, name_of(lab))
+    assert done.code == 0, done.output
+    assert "2 of 2 hold." in done.output
+    assert "Current code and config" in done.output, "the config of then, with the code that is here"
+    runs = lab.runs()
+    assert {run["build"].split("-")[1] for run in runs} == {"0.27.0"}
+    assert len({run["seed"] for run in runs}) == 1
+    assert len(runs) == 1 + 5
+    assert sorted(lab.home.home.data(NAME).iterdir()) == before
+    assert result(lab)["is_same_code"]
+
+
+def export(lab: Lab, file: Path) -> list[str]:
+    rows = records_exchange.records_in(lab.home.home.data_file(NAME, lab.home.stamps()[0]))
+    records_exchange.write_records(file, rows, records_exchange.find_format(file))
+    return file.read_text(errors="replace").splitlines(keepends=True)
+
+
+def test_one_exported_line_is_measured_again_in_a_home_that_knows_nothing_of_it(lab: Lab, tmp_path: Path) -> None:
+    edit_night(lab, environment={"machine": hardware.facts()})
+    lines = export(lab, tmp_path / "all.jsonl")
+    (tmp_path / "one.jsonl").write_text(next(line for line in lines if "net.bert" in line))
+    shutil.rmtree(lab.home.path / "results")
+    shutil.rmtree(lab.home.home.config("experiment", NAME))
+    done = reproduce(lab, str(tmp_path / "one.jsonl"))
+    assert done.code == 0, done.output
+    done_as = result(lab)
+    assert (done_as["is_same_machine"], done_as["is_same_code"], done_as["verdict"]) == (True, True, HOLDS)
+    assert "1 of 1 hold" in done.output
+    assert {tuple(run["points"]) for run in lab.runs() if run["points"]} == {("bert",)}
+    assert {run["seed"] for run in lab.runs()} == {lab.runs()[0]["seed"]}
+
+
+@pytest.mark.parametrize("style", records_exchange.FORMATS)
+def test_a_file_of_records_pins_what_its_data_file_pins(style: str, lab: Lab, tmp_path: Path) -> None:
+    if style == "parquet":
+        pytest.importorskip("duckdb", reason="duckdb is not installed: Parquet cannot be written")
+    export(lab, tmp_path / f"all.{style}")
+    of_file = receipt.read(Home(tmp_path), str(tmp_path / f"all.{style}"))
+    of_night = receipt.read(lab.home.home, name_of(lab))
+    assert [value.key.id for value in of_file.values] == [value.key.id for value in of_night.values]
+    assert replace(of_file, source="", values=()) == replace(of_night, source="", values=())
+
+
+def test_a_line_may_lie_in_a_file_of_any_name(lab: Lab, tmp_path: Path) -> None:
+    lines = export(lab, tmp_path / "all.jsonl")
+    (tmp_path / "record.json").write_text(lines[0])
+    assert len(receipt.read(Home(tmp_path), str(tmp_path / "record.json")).values) == 1
+
+
+def test_records_of_two_nights_or_of_one_that_pins_nothing_are_refused(lab: Lab, tmp_path: Path) -> None:
+    line = json.loads(export(lab, tmp_path / "all.jsonl")[0])
+    other = {**line, "night": "20261122T031500Z"}
+    (tmp_path / "two.jsonl").write_text(f"{json.dumps(line)}\n{json.dumps(other)}\n")
+    with pytest.raises(DashboardError, match="records of 2 nights"):
+        receipt.read(Home(tmp_path), str(tmp_path / "two.jsonl"))
+    (tmp_path / "old.jsonl").write_text(json.dumps({**line, "pins": {}}))
+    with pytest.raises(DashboardError, match="artifact and fingerprint"):
+        receipt.read(Home(tmp_path), str(tmp_path / "old.jsonl"))
+    (tmp_path / "none.jsonl").write_text("")
+    with pytest.raises(DashboardError, match="contains no records"):
+        receipt.read(Home(tmp_path), str(tmp_path / "none.jsonl"))
+
+
+def test_a_number_that_this_machine_does_not_give_any_more_does_not_hold(lab: Lab) -> None:
+    edit_night(lab, environment={"machine": hardware.facts()})
+    lab.change(machine=1.3)
+    done = reproduce(lab, name_of(lab), "mlp")
+    assert done.code == 1
+    (line,) = result(lab)["lines"]
+    assert line["found"]["effect"] == pytest.approx(0.3, abs=0.03)
+    assert line["verdict"] == result(lab)["verdict"] == DOES_NOT_HOLD
+    assert result(lab)["is_same_machine"]
+    assert "DOES NOT HOLD" in done.output
+    assert {tuple(run["points"]) for run in lab.runs() if run["points"]} == {("mlp",)}
+
+
+def test_a_difference_where_the_machine_of_then_is_not_known_cannot_be_told(lab: Lab) -> None:
+    lab.change(machine=1.3)
+    done = reproduce(lab, name_of(lab), "--rounds", "4")
+    assert done.code == 4
+    assert result(lab)["is_same_machine"] is None
+    assert [line["verdict"] for line in result(lab)["lines"]] == [CANNOT_TELL] * 2
+    assert "CANNOT TELL" in done.output
+
+
+def test_rounds_that_scatter_more_than_what_matters_tell_nothing(lab: Lab) -> None:
+    lab.change(sigma=0.1)
+    done = reproduce(lab, name_of(lab), "mlp", "bert", "--rounds", "4")
+    assert done.code == 4
+    assert [line["verdict"] for line in result(lab)["lines"]] == [CANNOT_TELL] * 2
+    assert reproduce(lab, name_of(lab), "--rounds", "4", "--matters", "900").code == 0
+
+
+def test_on_another_machine_no_time_is_judged_and_what_differs_is_said(lab: Lab) -> None:
+    reproduce(lab, name_of(lab), "--rounds", "3")
+    assert result(lab)["is_same_machine"] is None
+    other = {"host": "elsewhere", "hw_model": "Z80 x 1", "governor": "powersave"}
+    edit_night(lab, environment={"machine": other})
+    done = reproduce(lab, name_of(lab), "--rounds", "3")
+    assert done.code == 4
+    assert result(lab)["is_same_machine"] is False
+    assert "host: elsewhere then, " in done.output
+    assert [line["why"] for line in result(lab)["lines"]] == ["another machine"] * 2
+
+
+def test_code_that_is_gone_is_said_and_what_differs_with_todays_is_laid_on_it(lab: Lab) -> None:
+    script = lab.home.code / "experiments" / NAME / "analyze.sh"
+    script.write_text(script.read_text() + "# changed\n")
+    edit_night(lab, environment={"machine": hardware.facts()})
+    lab.change(machine=1.3)
+    done = reproduce(lab, name_of(lab), "--rounds", "4")
+    assert "NOT the original code" in done.output
+    assert (result(lab)["is_same_code"], result(lab)["is_same_machine"]) == (False, True)
+    assert done.code == 4
+    assert CANNOT_TELL in {line["verdict"] for line in result(lab)["lines"]}
+
+
+def test_an_experiment_whose_code_is_nowhere_is_refused(lab: Lab) -> None:
+    shutil.rmtree(lab.home.code / "experiments" / NAME)
+    done = reproduce(lab, name_of(lab))
+    assert done.code == 2
+    assert "folder not found; " in done.output
+
+
+def test_a_budget_that_is_over_leaves_it_open(lab: Lab) -> None:
+    done = reproduce(lab, name_of(lab), "--rounds", "1000", "--budget", "2s")
+    assert "Stopped early" in done.output
+    assert 0 < result(lab)["rounds"] < 100
+
+
+def test_an_artifact_that_is_gone_is_told_with_what_would_have_to_be_built(lab: Lab) -> None:
+    for path in (lab.home.root / "shelf").glob("wheel-0.27*"):
+        shutil.rmtree(path)
+    done = reproduce(lab, name_of(lab))
+    assert done.code == 2
+    assert "no tested TVM" in done.output
+
+
+def test_a_receipt_of_the_website_will_do_on_another_machine(lab: Lab, tmp_path: Path) -> None:
+    stamp = lab.home.stamps()[0]
+    path = lab.home.home.data_file(NAME, stamp)
+    data = homes.read(path)
+    whole = {
+        "schema_version": 1,
+        "stamp": stamp,
+        "experiment": NAME,
+        "night": data["night"],
+        "data_file": "gone",
+        "records": [{"series": {}, "record": record, "samples": []} for record in data["records"]],
+    }
+    file = tmp_path / "receipt.json"
+    homes.write(file, whole)
+    path.unlink()
+    done = reproduce(lab, str(file), "--rounds", "3")
+    assert done.code == 0, done.output
+    assert "2 of 2 hold." in done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("nobody/20260101T000000Z",), "data_20260101T000000Z.json"),
+        (("/dev/null",), "/dev/null"),
+        (("NAME", "lstm"), "no series 'lstm'"),
+        (("NAME", "--rounds", "1"), "--rounds 1"),
+        (("NAME", "--matters", "0"), "--matters 0"),
+        (("random", "mlp"), "Leave SERIES out"),
+    ],
+)
+def test_what_is_no_receipt_is_refused(lab: Lab, words: tuple[str, ...], said: str) -> None:
+    done = reproduce(lab, *(name_of(lab) if word == "NAME" else word for word in words))
+    assert done.code == 2
+    assert said in done.output
+
+
+def test_a_night_that_was_imported_pins_nothing_and_is_refused(lab: Lab) -> None:
+    edit_night(lab, night={"stamp": lab.home.stamps()[0], "experiment": NAME, "imported": {}})
+    done = reproduce(lab, name_of(lab))
+    assert done.code == 2
+    assert "fingerprint: imported" in done.output
+
+
+class Repository:
+    """A git repository in place of the dashboard's own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "shared" / "python").mkdir(parents=True)
+        (folder / "shared" / "python" / "old.py").write_text("then = True\n")
+        self.git("init", "--quiet")
+
+    def git(self, *words: str) -> str:
+        argv = ["git", "-c", "user.name=Ada", "-c", "user.email=a@example.org", *words]
+        return subprocess.run(argv, cwd=self.folder, check=True, capture_output=True, text=True).stdout.strip()
+
+    def commit(self) -> str:
+        self.git("add", "-A")
+        self.git("commit", "--quiet", "-m", "Then")
+        return self.git("rev-parse", "HEAD")
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    monkeypatch.setattr(source_code, "REPOSITORY", tmp_path / "repository")
+    return Repository(tmp_path / "repository")
+
+
+def find_code(lab: Lab, experiments: Path, scratch: Path, **of_repository: Any) -> source_code.Code:
+    """The code for the lab's night, where the night says this of its repository."""
+    night = homes.read(lab.home.home.data_file(NAME, lab.home.stamps()[0]))["night"]
+    edit_night(lab, night={**night, "repository": of_repository})
+    return source_code.find(receipt.read(Home(lab.home.path), name_of(lab)), None, CodeFolders(experiments), scratch)
+
+
+def test_code_that_changed_since_is_taken_from_the_repositorys_history(
+    lab: Lab, tmp_path: Path, repository: Repository
+) -> None:
+    folder = repository.folder / "experiments" / NAME
+    shutil.copytree(lab.home.code / "experiments" / NAME, folder)
+    commit = repository.commit()
+    (folder / "analyze.sh").write_text("#!/bin/sh\n")
+    found = find_code(lab, folder.parent, tmp_path / "x", commit=commit, dirty=False)
+    assert found.is_same
+    assert commit[:12] in found.text
+    assert found.shared is not None
+    assert (found.shared / "python" / "old.py").read_text() == "then = True\n"
+    assert (found.job.folder / "analyze.sh").read_text() != "#!/bin/sh\n"
+    config = homes.read(lab.home.home.data_file(NAME, lab.home.stamps()[0]))["night"]["config"]
+    assert homes.read(found.job.config_folder / "config.json") == config
+
+
+def test_code_that_the_repository_lacks_is_told_with_the_reason(
+    lab: Lab, tmp_path: Path, repository: Repository
+) -> None:
+    folder = lab.home.code / "experiments" / NAME
+    (folder / "analyze.sh").write_text("#!/bin/sh\n")
+    commit = repository.commit()
+    told = {
+        reason: find_code(lab, folder.parent, tmp_path / str(number), commit=named, dirty=False).text
+        for number, (reason, named) in enumerate([("outside", commit), ("unknown", "0" * 40), ("none", None)])
+    }
+    assert f"of commit {commit[:12]}" in told["outside"]
+    assert f"no experiments/{NAME}" in told["outside"]
+    assert "fetch it" in told["unknown"]
+    assert "names no commit" in told["none"]
+
+
+def test_old_values_hold_inside_the_spread_of_the_new_ones_and_nowhere_else() -> None:
+    inside, outside, few, negative = judge_repeated([1.01, 1.5, 1.0, -1.0], [[1.0, 1.02, 0.99, 1.01]] * 2 + [[1.0]] * 2)
+    assert inside
+    assert inside.holds
+    assert inside.low < 1.01 < inside.high
+    assert outside
+    assert not outside.holds
+    assert (few, negative) == (None, None)
+    exact, larger = judge_repeated([100.0, 100.0], [[100.0] * 3, [104.0] * 3])
+    assert exact
+    assert exact.holds
+    assert larger
+    assert not larger.holds
+
+
+TIME = WantedSeries("a", "e", "run_time", "ms", {}, direction="lower")
+SIZE = WantedSeries("b", "e", "code_size", "bytes", {}, direction="lower")
+SAME = Conditions(is_same_machine=True, is_same_code=True)
+STEADY = (1.0, 1.002, 0.999, 1.001)
+
+
+@pytest.mark.parametrize(
+    ("series", "old", "new", "was", "verdict", "why"),
+    [
+        (TIME, 1.001, STEADY, SAME, HOLDS, ""),
+        (TIME, 1.03, STEADY, SAME, HOLDS, ""),
+        (TIME, 1.06, STEADY, SAME, DOES_NOT_HOLD, ""),
+        (TIME, 1.06, STEADY, Conditions(is_same_machine=True, is_same_code=True, matters=0.1), HOLDS, ""),
+        (SIZE, 100.0, (100.0,) * 3, Conditions(is_same_machine=False, is_same_code=True), HOLDS, ""),
+        (SIZE, 100.0, (101.0,) * 3, SAME, DOES_NOT_HOLD, ""),
+        (
+            SIZE,
+            100.0,
+            (101.0,) * 3,
+            Conditions(is_same_machine=False, is_same_code=True),
+            CANNOT_TELL,
+            "another machine",
+        ),
+        (TIME, 1.0, (1.0, 1.2, 0.9), SAME, CANNOT_TELL, "a change of 5 % could hide in the noise"),
+        (TIME, 1.0, (1.0,), SAME, CANNOT_TELL, "it was measured only 1 time"),
+        (TIME, 0.0, STEADY, SAME, CANNOT_TELL, "a value is not above 0"),
+    ],
+)
+def test_a_verdict_needs_a_noise_smaller_than_what_matters(
+    series: WantedSeries, old: float, new: tuple[float, ...], was: Conditions, verdict: str, why: str
+) -> None:
+    line = judge(series, old, new, judge_repeated([old], [new])[0], was)
+    assert (line.verdict, line.why) == (verdict, why)
+
+
+def test_over_all_series_the_worst_counts() -> None:
+    holds, not_told = (judge(TIME, 1.0, new, judge_repeated([1.0], [new])[0], SAME) for new in (STEADY, (1.0,)))
+    fails = judge(TIME, 2.0, STEADY, judge_repeated([2.0], [STEADY])[0], SAME)
+    assert conclude([holds]) == HOLDS
+    assert conclude([holds, not_told]) == CANNOT_TELL
+    assert conclude([holds, fails, not_told]) == DOES_NOT_HOLD
+    assert conclude([]) == CANNOT_TELL
+
+
+def draw(lab: Lab, seed: int, *, sample: int = 0, rebuild: bool = False) -> pick.Drawn:
+    shelf = lab.home.root / "shelf"
+    before = "20270101T000000Z"
+    return pick.draw(lab.home.home, shelf, before=before, seed=seed, sample=sample, rebuild=rebuild)[1]
+
+
+def old_nights(lab: Lab, count: int, version: str) -> None:
+    """Nights of January 2026 on that wheel, with their records."""
+    artifact = put_artifact(lab.home.root / "shelf", version)
+    past(lab, count, artifact, first=len(lab.home.stamps()))
+    for stamp in lab.home.home.data_stamps(NAME):
+        if stamp not in lab.home.stamps():
+            night = {"stamp": stamp, "state": "complete", "notes": [], "jobs": [], "artifacts": [artifact.identity()]}
+            homes.write(lab.home.home.night_file(stamp), night)
+
+
+def test_an_old_night_is_drawn_more_often_and_one_that_was_repeated_less_often(lab: Lab) -> None:
+    old_nights(lab, 2, "0.26.0")
+    old, young = lab.home.stamps()[0], lab.home.stamps()[-1]
+    drawn = [draw(lab, seed) for seed in range(300)]
+    count = Counter(one.night for one in drawn)
+    assert count[old] > 3 * count[young] > 0
+    assert count[old] == pytest.approx(300 * next(one.chance for one in drawn if one.night == old), abs=40)
+    assert {one.candidates for one in drawn} == {3}
+    for number in range(9):
+        path = lab.home.path / "results" / "reproductions" / f"2026062{number}T000000Z.json"
+        homes.write(path, {"experiment": NAME, "night": old})
+    again = Counter(draw(lab, seed).night for seed in range(300))
+    assert 0 < again[old] < count[old] / 2
+    assert draw(lab, 5) == draw(lab, 5), "one seed, one draw"
+
+
+def test_what_pins_nothing_or_has_no_tvm_on_the_shelf_is_not_drawn(lab: Lab) -> None:
+    old_nights(lab, 3, "0.26.0")
+    first, second, *_ = lab.home.stamps()
+    path = lab.home.home.data_file(NAME, first)
+    homes.write(path, {**homes.read(path), "night": {"stamp": first, "imported": {}}})
+    lab.home.home.data_file(NAME, second).write_text("{")
+    assert {draw(lab, seed).night for seed in range(40)} == set(lab.home.stamps()[2:])
+    (gone,) = (lab.home.root / "shelf").glob("wheel-0.26.0-*")
+    shutil.rmtree(gone)
+    assert {draw(lab, seed).night for seed in range(20)} == {lab.home.stamps()[-1]}
+    for path in (lab.home.root / "shelf").glob("wheel-0.27.0-*"):
+        shutil.rmtree(path)
+    with pytest.raises(DashboardError, match="no earlier night"):
+        draw(lab, 1)
+    assert draw(lab, 1, rebuild=True).night in lab.home.stamps()[2:], "with leave to build, any will do"
+
+
+def test_a_draw_by_hand_measures_some_series_and_says_how_it_was_drawn(lab: Lab, tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    done = reproduce(lab, "random", "--seed", "3", "--sample", "1", "--rounds", "3", "--result", str(file))
+    assert done.code == 0, done.output
+    assert "Drawn at random" in done.output
+    kept = homes.read(file)
+    assert kept == result(lab)
+    assert (kept["drawn"]["seed"], kept["drawn"]["candidates"], kept["verdict"]) == (3, 1, HOLDS)
+    assert kept["drawn"]["series"] == [kept["lines"][0]["id"]]
+
+
+def test_where_nothing_can_be_drawn_the_result_says_why(lab: Lab, tmp_path: Path) -> None:
+    for path in (lab.home.root / "shelf").glob("wheel-*"):
+        shutil.rmtree(path)
+    done = reproduce(lab, "random", "--result", str(tmp_path / "result.json"))
+    assert done.code == 2
+    kept = homes.read(tmp_path / "result.json")
+    assert kept["verdict"] == CANNOT_TELL
+    assert "no earlier night" in kept["why"]
+
+
+def test_points_are_drawn_with_all_their_series(lab: Lab) -> None:
+    path = lab.home.home.data_file(NAME, lab.home.stamps()[0])
+    data = homes.read(path)
+    for record in data["records"]:
+        record["additional_info"]["code_size"] = 1000
+    homes.write(path, data)
+    values = {value.key.id: value.key for value in receipt.read(Home(lab.home.path), name_of(lab)).values}
+    assert len(values) == 4
+    seen = set()
+    for seed in range(20):
+        found = [values[ident] for ident in draw(lab, seed, sample=1).series]
+        assert {key.metric for key in found} == {"run_time", "code_size"}
+        (workload,) = {key.labels["workload"] for key in found}
+        seen.add(workload)
+    assert seen == {"net.mlp", "net.bert"}
+    assert draw(lab, 1, sample=2).series == (), "all of them"
+
+
+def test_a_ratio_to_the_reference_is_left_out_and_who_names_one_is_told(tmp_path: Path) -> None:
+    lab = make_lab_for_tries(tmp_path / "lab", pairs=3)
+    lab.home.night()
+    values = receipt.read(lab.home.home, name_of(lab)).values
+    ratios = [value.key.id for value in values if value.kind == "ratio"]
+    assert len(ratios) == 2
+    done = reproduce(lab, name_of(lab))
+    assert "2 of 2 hold." in done.output
+    assert {line["id"] for line in result(lab)["lines"]} == {value.key.id for value in values} - set(ratios)
+    named = reproduce(lab, name_of(lab), ratios[0])
+    assert named.code == 2
+    assert f"'{ratios[0]}' is a ratio" in named.output
