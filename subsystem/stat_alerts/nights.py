@@ -165,7 +165,7 @@ def _keep_inputs(output: Path, table: Table, judged: Judged, events: Sequence[Ev
             continue
         exact = [moved for moved in event.data["moved"] if moved.get("processes") is not None]
         if exact:
-            rests = {moved["name"]: exact_events.inputs_of(table, judged.night, moved["series"]) for moved in exact}
+            rests = {moved["name"]: exact_events.inputs_of(table, judged, moved["series"]) for moved in exact}
             incidents[event.incident] = {"exact": rests}
             continue
         fleet = fleets[event.data["fleet"]]

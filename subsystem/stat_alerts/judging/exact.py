@@ -1,34 +1,41 @@
 """Exact numbers: sizes, counts, accuracies that are alike in every process. Any change of one is told.
 
-A number proves itself: on some night all the processes that made it anew agreed, and since then no processes of one
-night differed. One that changes most nights all the same is judged like a time.
+A number proves itself: on some night all the processes that made it anew agreed, and in the last nights those of one
+night never differed. It is compared with that of the TVM before tonight's in the order of commits, and of a TVM that is
+measured again with its own. What has two values on one TVM, or by turns, says nothing with either; what has more, or
+changes most nights, is judged like a time.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise, takewhile
+from typing import NamedTuple
 
 import numpy as np
 
 from judging.memory import ALERT, Memory, Step
-from judging.table import REACH, Table
+from judging.table import REACH, Measured, Table
 from tvmdash.detect.change_points import rebase
 from tvmdash.detect.fleet.fleet import FleetState
 from tvmdash.detect.series import SeriesState, scale_series
 
 RECENT, MOST_CHANGES = 15, 5
 """A number that changed more often than that in its last nights is no exact one: each of its changes says nothing."""
+TURNS = 4
+"""So many changes in its last nights between the same two values are turns that it takes."""
 
 
 @dataclass(frozen=True)
 class Exact:
-    """An exact number tonight. before: its value on the night `after`, the last one that has any.
+    """An exact number tonight. before: its value on the night `after`, with the TVM that it is compared with.
 
     since: the night from which on it has tonight's value. processes: how many agreed tonight; 1 where it is declared
     exact, 0 where one process alone measured it. has_other_functions: it is a sum over functions of generated code, of
-    which one has another number, or other code, than before.
+    which one has another number, or other code, than before. has_two_values: of one TVM, or by turns.
     """
 
     row: int
@@ -39,6 +46,7 @@ class Exact:
     value: float
     processes: int
     has_other_functions: bool = False
+    has_two_values: bool = False
 
     @property
     def is_changed(self) -> bool:
@@ -48,35 +56,100 @@ class Exact:
     @property
     def reason(self) -> str:
         """What is said of it tonight, in words."""
+        if self.has_two_values:
+            return "not exact: two values of one TVM, or by turns, and this is one of them"
         agree = f"{self.processes} processes agree" if self.processes > 1 else "it has no noise"
         return f"exact, {agree}: {'another value than before' if self.is_changed else 'as it was'}"
+
+
+class _Number(NamedTuple):
+    """What a night gave with a TVM: a value, and a number for the functions that it is a sum over, 0 where unknown."""
+
+    night: int
+    build: str
+    value: float
+    functions: int
+
+    @property
+    def state(self) -> tuple[float, int]:
+        return self.value, self.functions
+
+    def is_as(self, other: _Number) -> bool:
+        """Whether both have one value, of the same functions where those are known."""
+        known = self.functions and other.functions
+        return self.value == other.value and (self.functions == other.functions or not known)
 
 
 def exact_numbers(table: Table, night: int) -> dict[int, Exact]:
     """By row, tonight's exact numbers that can be compared with an earlier night's."""
     stop = night + 1 - table.offset
     start = max(0, stop - REACH)
-    alike, values, code = table.alike[:, start:stop], table.values[:, start:stop], table.code[:, start:stop]
-    proven = (alike > 0).any(axis=1) & (alike != 0).all(axis=1) & np.isfinite(values[:, -1])
-    numbers = (_exact(table, row, night, values[row], alike[row], code[row]) for row in proven.nonzero()[0].tolist())
+    columns, alike = np.arange(start, stop), table.alike[:, start:stop]
+    agreed = np.where(alike > 0, columns, -RECENT).max(axis=1)
+    differed = np.where(alike == 0, columns, -RECENT).max(axis=1)
+    proven = (agreed > differed) & (columns[-1] - differed >= RECENT) & np.isfinite(table.values[:, stop - 1])
+    rows = proven.nonzero()[0].tolist()
+    nights = range(table.offset + start, table.offset + stop)
+    measured = {
+        name: [(table.measured(name, night), table.build(name, night).fingerprint) for night in nights]
+        for name in {table.rows[row].experiment for row in rows}
+    }
+    numbers = (_exact(table, row, start, measured[table.rows[row].experiment]) for row in rows)
     return {number.row: number for number in numbers if number is not None}
 
 
-def _exact(
-    table: Table, row: int, night: int, values: Sequence[float], alike: Sequence[int], code: Sequence[int]
-) -> Exact | None:
-    first = int(np.flatnonzero(np.asarray(alike) > 0)[0])
-    nights = first + np.flatnonzero(np.isfinite(values[first:]))
-    known, functions = np.asarray(values)[nights], np.asarray(code)[nights]
-    others = (functions[1:] != functions[:-1]) & (functions[1:] != 0) & (functions[:-1] != 0)
-    changed = (np.diff(known) != 0) | others
-    if len(known) < 2 or int(changed[1 - RECENT :].sum()) > MOST_CHANGES:
+def _exact(table: Table, row: int, start: int, measured: Sequence[tuple[Measured | None, str | None]]) -> Exact | None:
+    """measured: by column, which TVM was, and by which code of the experiment."""
+    part = (row, slice(start, start + len(measured)))
+    alike, values, code = table.alike[part], table.values[part], table.code[part]
+    usable = np.isfinite(values) & (alike != 0)
+    usable[: int((alike > 0).argmax())] = False
+    places = usable.nonzero()[0].tolist()
+    of_code = [at for at in places if measured[at][1] == measured[-1][1]]
+    numbers = [
+        _Number(table.offset + start + at, tvm.name if tvm else f"of {at}", float(values[at]), int(code[at]))
+        for at in (of_code if len(of_code) > 1 else places[-2:])
+        for tvm in (measured[at][0],)
+    ]
+    return _compare(table, row, numbers, max(0, int(alike[-1]))) if len(numbers) > 1 else None
+
+
+def _compare(table: Table, row: int, numbers: Sequence[_Number], processes: int) -> Exact | None:
+    """Tonight's number, which is the last, beside that of the TVM before it; None where it is no exact one."""
+    *earlier, tonight = numbers
+    if all(number.is_as(tonight) for number in earlier):
+        nights = tonight.night, earlier[-1].night, earlier[0].night
+        return Exact(row, *nights, tonight.value, tonight.value, processes)
+    of: dict[str, list[_Number]] = {}
+    for number in earlier:
+        of.setdefault(number.build, []).append(number)
+    first = {build: own[0].night for build, own in of.items()}
+    order = table.order_builds(row, {tonight.build: tonight.night, **first}, tonight.night)
+    place = order.index(tonight.build)
+    base = tonight._replace(night=earlier[-1].night)
+    if tonight.build in of:
+        base = of[tonight.build][-1]
+    elif place == len(order) - 1:  # a commit between known ones, or before them all, changes nothing of today
+        base = of[order[place - 1]][-1]
+
+    of_one_tvm = [{number.state for number in own} for own in of.values()]
+    recent = {number.build for number in earlier[1 - RECENT :]}
+    lately = [of[build][-1] for build in order if build in recent]
+    changes = [frozenset({one.state, other.state}) for one, other in pairwise(lately) if not one.is_as(other)]
+    turns = [pair for pair, count in Counter(changes).items() if count >= TURNS]
+    twos = [states for states in (*of_one_tvm, *turns) if len(states) == 2]
+    has_two = any(tonight.state in two for two in twos)
+    if any({tonight.state, base.state} == two for two in twos):
+        base = tonight._replace(night=base.night)
+    changes += [] if tonight.is_as(base) else [frozenset({base.state, tonight.state})]
+    own = {tonight.state, *(number.state for number in of.get(tonight.build, ()))}
+    if sum(change not in turns for change in changes) > MOST_CHANGES or max(map(len, (*of_one_tvm, own))) > 2:
         return None
-    steps = np.flatnonzero(changed)
-    since = nights[int(steps[-1]) + 1 if len(steps) else 0]
-    after, since = (night - (len(values) - 1 - int(at)) for at in (nights[-2], since))
-    numbers = float(known[-2]), float(known[-1])
-    return Exact(row, night, after, since, *numbers, max(0, int(alike[-1])), bool(others[-1]))
+    run = takewhile(lambda build: of[build][0].is_as(tonight), (name for name in order[place::-1] if name in of))
+    since = min((of[build][0].night for build in run), default=tonight.night)
+    nights = tonight.night, base.night, since
+    others = 0 != base.functions != tonight.functions != 0
+    return Exact(row, *nights, base.value, tonight.value, processes, others, has_two and tonight.is_as(base))
 
 
 def remembered(table: Table, memory: Memory, numbers: Mapping[int, Exact]) -> Memory:

@@ -23,7 +23,8 @@ from tvmdash.records.metrics import judge_exact_change
 def events_of(table: Table, judged: Judged, ledger: Ledger) -> list[Event]:
     """An incident for all exact numbers that are others than the night before for one reason, confirmed at once.
 
-    Then the regressions of `ledger` that ended: such a number is back the night that it is no worse than before.
+    Then the regressions of `ledger` that ended: such a number is back the night that it is no worse than before, with a
+    TVM that does not come before theirs.
     """
     together: dict[_Change, list[Exact]] = {}
     for experiment, numbers in by_experiment(table, judged.exact):
@@ -53,13 +54,17 @@ def _recoveries(table: Table, night: int, ledger: Ledger) -> Iterator[Event]:
     rows = {series.key: row for row, series in enumerate(table.rows)}
     for incident in ledger.open():
         lost = [moved for moved in incident.moved if moved.is_exact and moved.worse and not moved.recovered]
-        back = {moved.series: night for moved in lost if _is_back(table, rows.get(moved.series), night, moved)}
+        begin = table.index_of(incident.begin)
+        back = {moved.series: night for moved in lost if _is_back(table, rows.get(moved.series), night, moved, begin)}
         if back:
             yield from recovery.recovered(table, night, incident, back, rows)
 
 
-def _is_back(table: Table, row: int | None, night: int, moved: Moved) -> bool:
+def _is_back(table: Table, row: int | None, night: int, moved: Moved, begin: int) -> bool:
     if row is None or not math.isfinite(value := float(table.values[row, night - table.offset])):
+        return False
+    builds = {table.measured(table.rows[row].experiment, at): at for at in (night, begin)}
+    if len(builds) > 1 and table.order_builds(row, {str(at): at for at in builds.values()}, night)[0] == str(night):
         return False
     change = value - moved.before
     return not table.rows[row].is_regression(change, moved.before, value)
@@ -110,11 +115,15 @@ def _moved(table: Table, number: Exact, blame: str) -> Moved:
     )  # fmt: skip
 
 
-def inputs_of(table: Table, night: int, key: str) -> dict[str, list[Any]]:
-    """What the incident about a series rests on: its last nights' values, and how many processes agreed on each."""
+def inputs_of(table: Table, judged: Judged, key: str) -> dict[str, list[Any]]:
+    """What the incident about a series rests on: its last nights' values, and how many processes agreed on each.
+
+    The last but one is the night that it was compared with.
+    """
     row = next(row for row, series in enumerate(table.rows) if series.key == key)
-    stop = night + 1 - table.offset
-    nights = [at for at in range(max(0, stop - RECENT), stop) if math.isfinite(table.values[row, at])]
+    stop, after = judged.night + 1 - table.offset, judged.exact[row].after - table.offset
+    lately = [at for at in range(max(0, stop - RECENT), stop - 1) if math.isfinite(table.values[row, at])]
+    nights = [*(at for at in lately if at != after), after, stop - 1]
     return {
         "stamps": [table.stamps[table.offset + at] for at in nights],
         "values": [float(table.values[row, at]) for at in nights],

@@ -207,7 +207,10 @@ class AlertHome:
         """Leave the record of a night that has come to its subsystems; the folder of the subsystem's config."""
         stamp = stamp_of(night)
         self.home.nights.mkdir(parents=True, exist_ok=True)
-        common.write_json(self.home.night_file(stamp), Night(stamp, "running", jobs=jobs).to_json())
+        common.write_json(
+            self.home.night_file(stamp),
+            Night(stamp, "running", jobs=jobs, artifacts=self.taken.get(night, ())).to_json(),
+        )
         folder = self.home.config("subsystem", "stat_alerts")
         folder.mkdir(parents=True, exist_ok=True)
         common.write_json(folder / "config.json", {"active": True, **config})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -349,3 +349,87 @@ def test_other_code_of_the_same_size_is_told_and_what_comes_and_goes(tmp_path: P
     assert functions(*changes(home)) == {("conv_kernel", 500, 500)}
     assert "NOT the same decision" not in home.command("incidents", "explain", changes(home)[0]["id"]).stdout
     assert "other code" not in home.run(3)["value"]
+
+
+def sizes_of(home: AlertHome) -> list[tuple[str, float, float]]:
+    """Of each change that was told, in order: the night, and the first number before and after."""
+    return [(one["begin"], one["moved"][0]["before"], one["moved"][0]["after"]) for one in changes(home)]
+
+
+def measure(home: AlertHome, night: int, version: str, size: int, **more: Any) -> dict[str, str]:
+    """The report of a night of a foreign experiment that declares its size exact, with a wheel of TVM."""
+    metrics = {"size": {"unit": "bytes", "direction": "lower", "kind": "exact"}}
+    value = {"tvm_hash": version, "metrics": metrics, "size": size, "night": {"fingerprint": "f", **more}}
+    home.write_data("foreign", night, value)
+    home.ingest()
+    return home.run(night)
+
+
+def measure_all(home: AlertHome, *nights: tuple[str, int]) -> list[str]:
+    """The titles of nights that measured these wheels and sizes."""
+    return [measure(home, night, *measured)["title"] for night, measured in enumerate(nights)]
+
+
+def test_an_older_wheel_that_is_measured_again_has_its_own_size_and_changes_nothing(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path)
+    wheels = {"0.27.dev301": 100, "0.27.dev303": 110, "0.27.dev304": 120}
+    order = ("0.27.dev301", "0.27.dev303", "0.27.dev301", "0.27.dev303", "0.27.dev304", "0.27.dev303", "0.27.dev304")
+    titles = measure_all(home, *((name, wheels[name]) for name in order))
+    assert sizes_of(home) == [(stamp_of(1), 100, 110), (stamp_of(4), 110, 120)]
+    assert [at for at, title in enumerate(titles) if "byte" in title and "open" not in title] == [1, 4]
+
+
+def test_a_wheel_between_two_that_were_measured_brings_nothing_new(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path)
+    measure_all(home, ("0.27.dev301", 100), ("0.27.dev303", 110), ("0.27.dev302", 105), ("0.27.dev304", 110))
+    assert sizes_of(home) == [(stamp_of(1), 100, 110)]
+
+
+def test_builds_of_commits_are_compared_in_the_order_of_their_commits(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path)
+    for night, (commit, day, size) in enumerate((("a", 1, 100), ("c", 3, 110), ("b", 2, 100), ("d", 4, 110))):
+        artifact = {"key": f"k{commit}", "facts": {"committed_utc": f"2026-04-0{day}T00:00:00+00:00"}}
+        home.taken[night] = (artifact,)
+        measure(home, night, commit * 40, size, artifact=artifact)
+    assert sizes_of(home) == [(stamp_of(1), 100, 110)]
+
+
+def test_an_older_wheel_does_not_end_a_regression_and_a_newer_one_does(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path)
+    for night, (version, kernels) in enumerate((("0.27.dev1", 210), ("0.27.dev3", 211), ("0.27.dev1", 210))):
+        home.write_data("foreign", night, {"tvm_hash": version, "metrics": {"kernels": KERNELS}, "kernels": kernels})
+        home.ingest()
+        home.run(night)
+    assert [one["state"] for one in changes(home)] == ["confirmed"]
+    home.write_data("foreign", 3, {"tvm_hash": "0.27.dev4", "metrics": {"kernels": KERNELS}, "kernels": 210})
+    home.ingest()
+    home.run(3)
+    assert [one["state"] for one in changes(home) if one["moved"][0]["worse"]] == ["fixed"]
+
+
+def test_two_values_of_one_tvm_are_told_once_as_not_exact_and_a_third_value_of_a_later_tvm_still_is(
+    tmp_path: Path,
+) -> None:
+    home = AlertHome(tmp_path)
+    same = [("0.27.0", size) for size in (100, 101, 100, 101, 101, 100)]
+    titles = measure_all(home, *same, ("0.27.1", 101), ("0.27.2", 100))
+    assert [at for at, title in enumerate(titles) if "byte" in title] == [1]
+    assert sizes_of(home) == [(stamp_of(1), 100, 101)]
+    assert "not exact: two values of one TVM" in home.command("incidents", "show", changes(home)[0]["id"]).stdout
+    (row,) = [each for each in home.page()["series"] if each["unit"] == "bytes"]
+    assert row["reason"].startswith("not exact: two values of one TVM")
+    assert "+20 bytes" in measure(home, 8, "0.27.3", 120)["title"]
+
+
+def test_a_number_that_takes_turns_between_builds_is_told_four_times_and_no_more(tmp_path: Path) -> None:
+    home = AlertHome(tmp_path)
+    measure_all(home, *((f"0.27.dev{night}", 100 + night % 2) for night in range(20)))
+    assert len(changes(home)) == 4
+
+
+def test_a_number_of_which_processes_once_differed_is_exact_again_after_fifteen_nights(tmp_path: Path) -> None:
+    before = Sizes(nights=30, workloads=("mlp",), more={"mlp": {26: 1}})
+    home = AlertHome(tmp_path).fill(before, stop=5)
+    home.fill(replace(before, differ=frozenset({"mlp"})), first=5, stop=6).fill(before, first=6)
+    home.run(29)
+    assert sizes_of(home) == [(stamp_of(26), SIZE, SIZE + 1)]

@@ -159,6 +159,8 @@ def format_measured_again(moved: Moved) -> str:
 
 def _format_exact(incident: Incident) -> str:
     """Why there is no doubt, and whose doing it is where that is not plainly TVM's."""
+    if incident.blame == "machine" and not incident.notes:
+        return "How sure: not exact: two values of one TVM by the same experiment. Neither is reported again."
     agreed = min(moved.processes or 0 for moved in incident.moved)
     sure = f"{agreed} processes agree" if agreed > 1 else "it has no noise"
     also = f" ({'; '.join(incident.notes)})" if incident.notes else ""
