@@ -128,6 +128,8 @@ def _identity(context: Context, job: Job) -> dict[str, Any]:
 def index(home: Home) -> None:
     """Bring the home's index up to date with all that the home holds; DashboardError where it cannot be written."""
     try:
+        if stamps := home.night_stamps():
+            whole_store.keep_messages(home, stamps[-1])
         with store.open_for_writing(home.store_file) as opened:
             whole_store.fill(home, opened)
     except (sqlite3.Error, OSError) as error:

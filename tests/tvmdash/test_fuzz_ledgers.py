@@ -240,7 +240,7 @@ READERS: dict[str, tuple[str, list[Any] | Any, Callable[[Home, Path], object]]] 
         look_at_spell,
     ),
     "slack": (
-        "results/subsystem/output/routes/slack.json", version_1(slack_ledger._Messages((SENT,))), look_at_slack,
+        "results/subsystem/output/routes/slack.json", version_1(slack_ledger.Messages((SENT,))), look_at_slack,
     ),
     "request": (
         f"results/tries/queue/{NIGHTS[2]}.json", version_1(TryRequest("git:abc", "me", NIGHTS[2])), look_at_tries,

@@ -18,8 +18,8 @@ from tvmdash.errors import DashboardError
 from tvmdash.files import lines
 from tvmdash.structured import Stamp
 
-VERDICT, PAGE = "verdict", "page"
-"""How each series stood, and what the site said of the night."""
+VERDICT, PAGE, MESSAGES = "verdict", "page", "messages"
+"""How each series stood, what the site said of the night, and which messages were settled when it closed."""
 _log = logging.getLogger("ledger")
 
 
@@ -57,18 +57,20 @@ def read_night(home: Home, night: str) -> dict[str, Mapping[str, Any]]:
     return {line.kind: line.data for line in read_file(_file_of(home, night)) if line.night == night}
 
 
-def read_file(path: Path) -> Iterator[LedgerLine]:
-    """The lines of a month in their order; one that is torn or no such line is logged and left alone."""
+def read_file(path: Path, kind: str = "") -> Iterator[LedgerLine]:
+    """The lines of a month in their order, or those of a kind; one that is torn or no such line is logged and left."""
     try:
         raw = path.read_bytes().split(b"\n") if path.is_file() else []
     except OSError as error:
         raise DashboardError(f"could not be read: {error.strerror}.", place=path) from error
     for number, line in enumerate(raw, start=1):
-        if not line.strip():
+        if not line.strip() or kind.encode() not in line:  # to parse a verdict takes a hundred times as long
             continue
         where = f"{path}:{number}"
         try:
-            yield structured.from_json(LedgerLine, common.parse_json(line, where), where)
+            read = structured.from_json(LedgerLine, common.parse_json(line, where), where)
+            if kind in {"", read.kind}:
+                yield read
         except DashboardError as error:
             _log.warning("This line of the ledger is passed over: %s", error)
 

@@ -9,12 +9,14 @@ from typing import Any
 
 from tests.dashboard.result_homes import data, record
 from tvmdash import common, ledger, structured, verdict
+from tvmdash.contracts.remeasured import FOLDER, RatioRun, Remeasured, Run
 from tvmdash.contracts.tries import PooledChange, TriedSeries, TriedTvm, Try, TryState
 from tvmdash.dashboard_info import COMPLETE, FAILED, OK, Home, JobResult, Night, StepResult
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents.ledger import LEDGER_FILE, Event
 from tvmdash.records import SeriesKey
 from tvmdash.routes.record import Entry, Kept, State
+from tvmdash.slack_util import ledger as slack
 
 NIGHTS = tuple(f"202611{day:02}T031500Z" for day in range(21, 26))
 INCIDENT = "i20261124-00ff"
@@ -41,6 +43,8 @@ def make_small_home(root: Path, points: int = 0, nights: Sequence[str] = NIGHTS)
             home.output("routes") / "mail.json",
             {"schema_version": 1, **structured.to_json(Kept(NIGHTS[0], (), (entry,)))},
         )
+        _measure_again(home)
+        send_in_slack(home, "exp_reports", NIGHTS)
         _write(home.output("routes") / "routes.json", {"schema_version": 1, "night": NIGHTS[-1], "routes": []})
     return home
 
@@ -81,7 +85,10 @@ def key_of(workload: str, metric: str = "run_time") -> str:
 def _night(night: str) -> Night:
     run = StepResult("run", OK, "", night, 90.0) if night != NIGHTS[1] else StepResult("run", FAILED, "killed", night)
     job = JobResult("experiment", "nets", "Nets", "", (run,))
-    commit = {"key": f"git-{night[:8]}", "provider": "git", "version": "0.28.dev0", "commit": night * 2}
+    facts = {"committed_utc": f"{night[:8]}T010000Z"}
+    commit = {
+        "key": f"git-{night[:8]}", "provider": "git", "version": "0.28.dev0", "commit": night * 2, "facts": facts
+    }  # fmt: skip
     return Night(night, COMPLETE, night, 100.0, 1, {}, (commit,), jobs=(job,))
 
 
@@ -115,6 +122,26 @@ def _opened() -> dict[str, Any]:
         "kind": "change", "begin": NIGHTS[3], "after": NIGHTS[2], "found": NIGHTS[3], "versions": ["a", "b"],
         "blame": "compiler", "moved": [moved], "artifacts": ["git-20261123", "git-20261124"],
     }  # fmt: skip
+
+
+def send_in_slack(home: Home, subsystem: str, nights: Sequence[str]) -> None:
+    """One message for each night, as a subsystem sends them, one night after the other."""
+    folder = home.output(subsystem)
+    folder.mkdir(parents=True, exist_ok=True)
+    for night in nights:
+        replies = {"fixed": slack.SavedReply(slack.State.GIVEN_UP, why="too old")}
+        ts = f"{common.parse_stamp(night).timestamp() + 600:.0f}.000100"
+        sent = slack.Entry(night, f"key of {night}", 0.0, slack.State.SENT, ts=ts, replies=replies)
+        slack.Ledger(folder).put(sent)
+
+
+def _measure_again(home: Home) -> None:
+    ratios = {key_of("mlp"): RatioRun(math.log(1.02), 0.01, 2)}, {key_of("mlp"): RatioRun(math.log(1.05), 0.01, 1)}
+    runs = tuple(Run("nets", NIGHTS[-2], "b", {}, 30.0, "a", each) for each in ratios)
+    alone = Run("nets", NIGHTS[-2], "b", {key_of("mlp"): 2.0}, 20.0)
+    done = Remeasured(NIGHTS[-1], 100.0, (*runs, alone), ended="complete")
+    path = home.output(verdict.SUBSYSTEM) / FOLDER / f"{NIGHTS[-1]}.json"
+    _write(path, {"schema_version": 1, **structured.to_json(done)})
 
 
 def _try() -> Try:

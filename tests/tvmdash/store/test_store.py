@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from tests.tvmdash.store.small_home import NIGHTS, make_small_home, tell_incident
+from tests.tvmdash.store.small_home import NIGHTS, key_of, make_small_home, send_in_slack, tell_incident
 from tvmdash import ledger, verdict
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.files import mounts
 from tvmdash.series import store as series_store
-from tvmdash.store import TABLES, connect, fill
+from tvmdash.store import TABLES, connect, fill, keep_messages
 
 EVERYTHING = [f'SELECT * FROM "{name}"' for name in TABLES]
 
@@ -42,6 +42,21 @@ def everything(home: Home) -> dict[str, list[tuple[Any, ...]]]:
 def test_every_table_that_is_told_of_has_rows(home: Home) -> None:
     index(home)
     assert {sql for sql, rows in everything(home).items() if not rows} == set()
+
+
+def test_a_build_of_a_commit_has_its_time(home: Home) -> None:
+    index(home)
+    assert ask(home, "SELECT min(commit_time), count(commit_time) FROM tvms") == [("20261121T010000Z", len(NIGHTS))]
+
+
+@pytest.mark.parametrize("line", [{"messages": 3}, {"messages": [{"route": "mail"}]}])
+def test_a_wrong_line_of_messages_costs_itself_only(home: Home, line: dict[str, Any]) -> None:
+    ledger.append(home, NIGHTS[0], ledger.MESSAGES, line)
+    keep_messages(home, NIGHTS[1])
+    keep_messages(home, NIGHTS[2])
+    assert sum(ledger.MESSAGES in path.read_text() for path in ledger.list_files(home)) == 1
+    index(home)
+    assert ask(home, "SELECT count(*) FROM messages WHERE route = 'mail'") == [(1,)]
 
 
 def test_five_questions_take_a_statement_each(home: Home) -> None:
@@ -139,7 +154,7 @@ def test_a_comparison_of_any_shape_costs_its_own_rows_only(home: Home, text: str
     folder.mkdir()
     (folder / f"{NIGHTS[0]}.json").write_text(text)
     index(home)
-    assert ask(home, "SELECT kind FROM trials") == [("try",)]
+    assert ask(home, "SELECT DISTINCT kind FROM trials ORDER BY kind") == [("remeasure",), ("try",)]
 
 
 def test_a_comparison_is_a_trial(home: Home) -> None:
@@ -155,6 +170,61 @@ def test_a_comparison_is_a_trial(home: Home) -> None:
     assert ask(home, "SELECT series, effect, low, high, pairs FROM trial_series WHERE trial LIKE 'compare%'") == [
         ("s", 0.05, 0.04, 0.06, 6)
     ]
+
+
+def test_what_a_night_measured_again_is_a_trial_for_each_two_artifacts(home: Home) -> None:
+    index(home)
+    told = "SELECT a, b, state, measured_s FROM trials WHERE kind = 'remeasure' ORDER BY a"
+    assert ask(home, told) == [("", "b", "complete", 20.0), ("a", "b", "complete", 60.0)]
+    ((series, effect, pairs),) = ask(
+        home, "SELECT series, effect, pairs FROM trial_series WHERE trial LIKE 'remeasure%'"
+    )
+    assert (series, pairs) == (key_of("mlp"), 3)
+    assert effect == pytest.approx((1.02**2 * 1.05) ** (1 / 3) - 1)
+
+
+def test_messages_of_routes_and_in_slack_stand_in_one_table(home: Home) -> None:
+    index(home)
+    assert ask(home, "SELECT * FROM messages WHERE night = ? ORDER BY route, key", NIGHTS[-1]) == [
+        ("mail", "night", NIGHTS[-1], "sent", 1, "2026-11-25T05:00:00Z", ""),
+        ("slack exp_reports", NIGHTS[-1], NIGHTS[-1], "sent", None, "2026-11-25T03:25:00Z", ""),
+        ("slack exp_reports", f"{NIGHTS[-1]} fixed", NIGHTS[-1], "given_up", None, "", "too old"),
+    ]
+
+
+def test_messages_that_their_own_files_have_forgotten_are_known_for_ever(home: Home) -> None:
+    nights = [f"2026{month:02}{day:02}T031500Z" for month in (3, 4, 5) for day in range(1, 29)]
+    for number in range(0, len(nights), 40):
+        send_in_slack(home, "digest", nights[number : number + 40])
+        keep_messages(home, NIGHTS[0])
+        index(home)
+    before = everything(home)
+    (home.output("digest") / "slack.json").unlink()
+    (home.output("routes") / "mail.json").unlink()
+    home.store_file.unlink()
+    index(home)
+    assert everything(home) == before
+    sent = "SELECT night FROM messages WHERE route = 'slack digest' AND state = 'sent' ORDER BY night"
+    assert [night for (night,) in ask(home, sent)] == nights
+    lines = sum(path.read_bytes().count(b"\n") for path in ledger.list_files(home))
+    keep_messages(home, NIGHTS[-1])
+    assert sum(path.read_bytes().count(b"\n") for path in ledger.list_files(home)) == lines, "said once"
+
+
+def test_a_message_that_was_not_sent_yet_is_what_its_file_says(home: Home) -> None:
+    path = home.output("routes") / "mail.json"
+    waiting = {
+        "schema_version": 1,
+        "since": NIGHTS[0],
+        "entries": [{"key": "w", "night": NIGHTS[-1], "state": "waiting"}],
+    }
+    path.write_text(json.dumps(waiting))
+    keep_messages(home, NIGHTS[-1])
+    index(home)
+    assert ask(home, "SELECT key, state FROM messages WHERE route = 'mail'") == [("w", "waiting")]
+    path.write_text(json.dumps({**waiting, "entries": []}))
+    index(home)
+    assert ask(home, "SELECT key, state FROM messages WHERE route = 'mail'") == []
 
 
 def test_a_wrong_verdict_in_the_ledger_costs_its_own_night_only(home: Home) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 SCHEMA_VERSION = 1
+FOLDER = "remeasured"
 
 
 @dataclass(frozen=True)

@@ -95,9 +95,9 @@ PUBLIC: Mapping[str, str] = MappingProxyType(
         "runs": "an experiment of a night: which TVM beside which reference; `error` where its data cannot be read",
         "failures": "a stage that did not go well, or left failed points",
         "tvms": "a build of TVM that nights had",
-        "trials": "a `try`, `compare`, `bisect`, `reproduce` or `backfill`",
+        "trials": "a `try`, `compare`, `bisect`, `reproduce`, `backfill`; `remeasure`: what a night measured again",
         "trial_series": "what one said of a series: `b` against `a`, as a fraction",
-        "messages": "a message of a route, and how far it came",
+        "messages": "a message of a route, or in Slack (`slack FOLDER`), and how far it came",
     }
 )
 """The tables for everybody, and what a row is."""

@@ -80,7 +80,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class _Messages:
+class Messages:
     """What the file holds."""
 
     messages: tuple[Entry, ...]
@@ -101,7 +101,7 @@ class Ledger:
         self.entries[entry.stamp] = entry
         kept = {*sorted(self.entries)[-_KEPT:], entry.stamp}  # tonight's, also by a clock that was turned back
         self.entries = {stamp: self.entries[stamp] for stamp in sorted(kept)}
-        value = {"schema_version": 1, **structured.to_json(_Messages(tuple(self.entries.values())))}
+        value = {"schema_version": 1, **structured.to_json(Messages(tuple(self.entries.values())))}
         try:
             common.write_json(self._path, value)
         except OSError as error:
@@ -117,7 +117,7 @@ class Ledger:
 
     def _read(self) -> None:
         try:
-            messages = structured.from_json(_Messages, common.read_json(self._path), self._path).messages
+            messages = structured.from_json(Messages, common.read_json(self._path), self._path).messages
         except DashboardError:
             self.was_broken = True
             messages = tuple(_read_intact(self._path))

@@ -18,6 +18,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.series import store as series_store
 from tvmdash.series import tables
 from tvmdash.series.store import open_for_reading as open_for_reading  # by this name authors know it
+from tvmdash.store.gather import keep_messages as keep_messages
 from tvmdash.store.gather import take_in
 
 if TYPE_CHECKING:

@@ -5,18 +5,25 @@ All in one transaction: who reads meanwhile sees what was there before. A file i
 
 from __future__ import annotations
 
+import contextlib
+import datetime
+import functools
 import json
 import logging
+import math
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
 from tvmdash import common, ledger, structured, verdict
 from tvmdash.backfill.calls import Call
+from tvmdash.contracts import remeasured
 from tvmdash.contracts.bisection import Bisection
 from tvmdash.contracts.comparisons import ComparisonFile
 from tvmdash.contracts.reproduction import ReproductionResult
+from tvmdash.contracts.routes import ROUTES_FILE, SUBSYSTEM
 from tvmdash.contracts.tries import Try
 from tvmdash.dashboard_info import OK, SKIPPED, Home, Night
 from tvmdash.errors import DashboardError
@@ -27,8 +34,12 @@ from tvmdash.records.metrics import RATIOS
 from tvmdash.routes.record import Kept
 from tvmdash.series import across, naming
 from tvmdash.series.store import Outline, Store
+from tvmdash.slack_util import ledger as slack
+from tvmdash.structured import Stamp
 
 _MOST_WORDS = 500
+_SETTLED = ("sent", "refused", "given_up")
+"""The states of what is not tried again."""
 _STANDINGS, _EVIDENCES = list(verdict.Standing), list(verdict.Evidence)
 """A verdict's words by the numbers that stand for them in the index."""
 _log = logging.getLogger("store")
@@ -48,8 +59,10 @@ def take_in(home: Home, opened: Store) -> None:
         for folder, take in _TRIALS.items():
             for path in sorted((home.root / "results" / folder).glob("*.json")):
                 _once(opened, path, take)
-        for path in sorted(home.output("routes").glob("*.json")):
-            _once(opened, path, _take_messages)
+        for path in sorted((home.output(verdict.SUBSYSTEM) / remeasured.FOLDER).glob("*.json")):
+            _once(opened, path, _take_remeasured)
+        for path in _list_message_files(home):
+            _once(opened, path, functools.partial(_take_messages, home))
 
 
 def _once(opened: Store, path: Path, take: Callable[[sqlite3.Connection, Path], None]) -> None:
@@ -114,9 +127,10 @@ def _take_night(connection: sqlite3.Connection, path: Path) -> None:
                 connection.execute("INSERT INTO failures VALUES (?, ?, ?, ?, ?, ?)", row)
     connection.execute("DELETE FROM _artifacts WHERE night = ?", (night.stamp,))
     of_night = (
-        (night.stamp, *(_text(artifact.get(name)) for name in ("key", "provider", "version", "commit", "commit_time")))
+        (night.stamp, *(_text(artifact.get(name)) for name in ("key", "provider", "version", "commit")),
+         _text(common.object_in(artifact, "facts").get("committed_utc")))
         for artifact in night.artifacts
-    )
+    )  # fmt: skip
     _insert(connection, "_artifacts", of_night)
 
 
@@ -125,15 +139,19 @@ def _text(value: common.Json) -> str | None:
 
 
 def _take_decisions(connection: sqlite3.Connection, path: Path) -> None:
-    """A month of the ledger; of several lines about one night the last one counts."""
-    last = {(line.night, line.kind): line.data for line in ledger.read_file(path)}
+    """A month of the ledger; of several verdicts and pages of one night the last one counts."""
+    read = list(ledger.read_file(path))
+    last = {(line.night, line.kind): line for line in read if line.kind != ledger.MESSAGES}
     numbers = dict(connection.execute("SELECT key, number FROM _names"))
-    for (night, kind), data in last.items():
+    for line in (*last.values(), *(line for line in read if line.kind == ledger.MESSAGES)):
+        night, data = line.night, line.data
         try:
-            if kind == ledger.VERDICT:
+            if line.kind == ledger.VERDICT:
                 _put_verdict(connection, numbers, verdict.KeptVerdict.from_json(data, path), night)
-            elif kind == ledger.PAGE:
+            elif line.kind == ledger.PAGE:
                 _put_page(connection, data, night)
+            elif line.kind == ledger.MESSAGES:
+                _put_messages(connection, _read_settled(path, line))
         except DashboardError as error:  # it costs its own night, not the month
             _log.warning("%s What was decided on %s is missing in the index.", error, night)
 
@@ -239,6 +257,26 @@ def _take_backfill(connection: sqlite3.Connection, path: Path) -> None:
     _put_trial(connection, path, "backfill", done.stamp, state, (done.artifacts, ""), done.elapsed_s, ())
 
 
+def _take_remeasured(connection: sqlite3.Connection, path: Path) -> None:
+    """A trial for each artifact that stat_alerts measured again, beside another one or alone."""
+    done = structured.from_json(remeasured.Remeasured, common.read_json(path), path)
+    runs_of: dict[tuple[str, str], list[remeasured.Run]] = {}
+    for run in done.runs:
+        runs_of.setdefault((run.beside, run.artifact), []).append(run)
+    for number, (sides, runs) in enumerate(runs_of.items()):
+        names = sorted({series for run in runs for series in run.ratios})
+        rows = ((series, "", *_pool([run.ratios[series] for run in runs if series in run.ratios])) for series in names)
+        seconds = sum(run.seconds for run in runs)
+        _put_trial(connection, path, "remeasure", done.night, done.ended, sides, seconds, rows, part=f" {number}")
+
+
+def _pool(ratios: Iterable[remeasured.RatioRun]) -> tuple[float, None, None, int]:
+    """The effect over all pairs, and how many there are; what it is sure of is the judge's to say."""
+    logs = [(ratio.log * ratio.pairs, ratio.pairs) for ratio in ratios]
+    pairs = sum(count for _, count in logs)
+    return math.expm1(sum(log for log, _ in logs) / pairs) if pairs else 0.0, None, None, pairs
+
+
 def _put_trial(
     connection: sqlite3.Connection,
     path: Path,
@@ -248,9 +286,11 @@ def _put_trial(
     sides: tuple[str, ...],
     measured_s: Any,
     rows: Iterable[tuple[Any, ...]],
+    *,
+    part: str = "",
 ) -> None:
-    trial = f"{kind} {path.stem}"
-    file = f"results/{path.parent.name}/{path.name}"
+    trial = f"{kind} {path.stem}{part}"
+    file = path.as_posix()[path.as_posix().rindex("/results/") + 1 :]
     _insert(connection, "trials", [(trial, kind, stamp, state, *sides, measured_s, file)])
     connection.execute("DELETE FROM trial_series WHERE trial = ?", (trial,))
     _insert(connection, "trial_series", ((trial, *row) for row in rows if row[0]))
@@ -266,14 +306,106 @@ _TRIALS: Mapping[str, Callable[[sqlite3.Connection, Path], None]] = {
 """By their folder in `results`."""
 
 
-def _take_messages(connection: sqlite3.Connection, path: Path) -> None:
-    value = common.read_json(path)
-    if not (isinstance(value, dict) and "entries" in value):
-        return  # routes.json and report.json lie beside the records
-    kept = structured.from_json(Kept, value, path)
-    rows = (
-        (path.stem, entry.key, entry.night, str(entry.state), entry.tries, entry.at, entry.why)
-        for entry in kept.entries
-    )
-    connection.execute("DELETE FROM messages WHERE route = ?", (path.stem,))
-    _insert(connection, "messages", rows)
+def _take_messages(home: Home, connection: sqlite3.Connection, path: Path) -> None:
+    """Those of a file of today; what it has forgotten is in the ledger, unless it was never settled."""
+    told = _read_messages(path, home)
+    marks = ", ".join("?" * len(_SETTLED))
+    unsettled = f"DELETE FROM messages WHERE route = ? AND state NOT IN ({marks})"  # noqa: S608 - question marks
+    connection.execute(unsettled, (_route_of(home, path), *_SETTLED))
+    _put_messages(connection, told)
+
+
+def _put_messages(connection: sqlite3.Connection, told: Iterable[_Message]) -> None:
+    _insert(connection, "messages", map(astuple, told))
+
+
+@dataclass(frozen=True)
+class _Message:
+    """A message of a route, or in Slack (`slack FOLDER`), and its state; `at` is when it was sent or tried last."""
+
+    route: str
+    key: str
+    night: Stamp
+    state: str
+    attempts: int | None = None
+    at: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class _Settled:
+    """A line of the ledger: what was settled since the line before."""
+
+    messages: tuple[_Message, ...]
+
+
+def _list_message_files(home: Home) -> list[Path]:
+    """The files that know of messages; routes.json and report.json, which lie beside some, do not."""
+    routes = [path for path in home.output(SUBSYSTEM).glob("*.json") if path.name not in {ROUTES_FILE, "report.json"}]
+    outputs = home.output(SUBSYSTEM).parent
+    return sorted([*routes, *outputs.glob(f"*/{slack.FILE}"), *outputs.glob(f"*/*/*/{slack.FILE}")])
+
+
+def _route_of(home: Home, path: Path) -> str:
+    """What the table calls the route of such a file."""
+    if path.name == slack.FILE:
+        return f"slack {path.parent.relative_to(home.output(SUBSYSTEM).parent)}"
+    return path.stem
+
+
+def _read_messages(path: Path, home: Home) -> list[_Message]:
+    """The messages in one of these files; DashboardError where it is damaged."""
+    route = _route_of(home, path)
+    if path.name != slack.FILE:
+        kept = structured.from_json(Kept, common.read_json(path), path)
+        return [
+            _Message(route, entry.key, entry.night, entry.state, entry.tries, entry.at, entry.why[:_MOST_WORDS])
+            for entry in kept.entries
+        ]
+    found = structured.from_json(slack.Messages, common.read_json(path), path)
+    return [message for entry in found.messages for message in _of_slack(route, entry)]
+
+
+def _of_slack(route: str, entry: slack.Entry) -> Iterator[_Message]:
+    moment = ""
+    with contextlib.suppress(ValueError, OverflowError):  # of a file that somebody else wrote
+        at = datetime.datetime.fromtimestamp(float(entry.ts or entry.since), datetime.UTC)
+        moment = f"{at:%Y-%m-%dT%H:%M:%SZ}"
+    yield _Message(route, entry.stamp, entry.stamp, _state(entry.state), None, moment, entry.why[:_MOST_WORDS])
+    for mark, reply in entry.replies.items():
+        key = f"{entry.stamp} {mark}"
+        yield _Message(route, key, entry.stamp, _state(reply.state), None, "", reply.why[:_MOST_WORDS])
+
+
+def _state(state: slack.State) -> str:
+    return state.replace(" ", "_")
+
+
+def keep_messages(home: Home, night: str) -> None:
+    """Put into the ledger, on closing that night, what is settled and not in it; what is damaged is logged."""
+    files = _list_message_files(home)
+    settled = [each for path in files for each in _read_or_log(path, _read_messages, home) if each.state in _SETTLED]
+    first = min((message.night for message in settled), default="")
+    known = {
+        message
+        for path in ledger.list_files(home)
+        if path.stem >= f"{first[:4]}-{first[4:6]}"
+        for line in ledger.read_file(path, ledger.MESSAGES)
+        for message in _read_or_log(path, _read_settled, line)
+    }
+    if new := tuple(message for message in settled if message not in known):
+        ledger.append(home, night, ledger.MESSAGES, structured.to_json(_Settled(new)))
+
+
+def _read_settled(path: Path, line: ledger.LedgerLine) -> Sequence[_Message]:
+    return structured.from_json(_Settled, line.data, path, at="$.data").messages
+
+
+def _read_or_log(
+    path: Path, read: Callable[..., Sequence[_Message]], of: Home | ledger.LedgerLine
+) -> Sequence[_Message]:
+    try:
+        return read(path, of)
+    except DashboardError as error:
+        _log.warning("%s Its messages are missing in the ledger.", error)
+        return ()
