@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from files.incremental import IncrementalSite, fingerprint, mark
-from inputs import parsing
 from inputs.code_changes import FOLDER, file_of, id_of
+from inputs.subsystems import fault_of
 from views.context import SiteContext
 
 from tvmdash import structured
@@ -106,7 +106,7 @@ def _read(experiment: str, stamp: str, source: Path) -> NightDifferences:
     try:
         changes = structured.read(CodeChanges, source)
     except DashboardError as error:
-        return NightDifferences(experiment, stamp, (), parsing.fault_of(source, error))
+        return NightDifferences(experiment, stamp, (), fault_of(source, error))
     return describe(experiment, stamp, changes.points if changes else ())
 
 

@@ -14,8 +14,8 @@ from typing import Any
 from files import forked
 from files.files import safe_name
 from files.incremental import NONE, IncrementalSite, fingerprint, mark
-from inputs.parsing import WRONG, reason_of
 from inputs.raw_points import CATALOGUE, Measured, identity_of, read_measured, write_trace
+from inputs.subsystems import WRONG, reason_of
 from views.context import SiteContext
 
 from data.catalogue import SiteCatalogue

@@ -21,7 +21,7 @@ from views.commits import list_new
 from views.context import SiteContext
 from views.night_results import KeptResults, Results, ResultsView
 
-from tvmdash import common, ledger
+from tvmdash import common, ledger, structured
 from tvmdash.dashboard_info import Night
 from tvmdash.errors import DashboardError
 from tvmdash.records.metrics import Way
@@ -91,7 +91,7 @@ def write_nights(context: SiteContext, results: ResultsView, new: Path) -> Writt
         known = years[stamp[:4]]
         brought = results.of(stamp, pages_kept.get(stamp) or known.kept.get(stamp, KeptResults()))
         if stamp not in pages_kept and brought.kept != KeptResults():
-            ledger.append(context.home, stamp, ledger.PAGE, vars(brought.kept))
+            ledger.append(context.home, stamp, ledger.PAGE, structured.to_json(brought.kept))
         page = _Page(stamp, f"{mark(context.home.night_file(stamp))}-{brought.fingerprint}", brought)
         row = known.rows.get(stamp)
         if row is not None and row.source == page.source and _carried(f"{stamp}.html", context.old, new):
@@ -112,7 +112,7 @@ def write_nights(context: SiteContext, results: ResultsView, new: Path) -> Writt
             continue
         text = pages.render("year.html", frame, year=year, rows=sorted(own.items(), reverse=True), gone=gone)
         write_new(f"{new}/nights/{year}.html", text.encode())
-        nights = {stamp: {**vars(row), "kept": vars(row.kept)} for stamp, row in sorted(own.items())}
+        nights = {stamp: structured.to_json(row) for stamp, row in sorted(own.items())}
         value = {"schema_version": SCHEMA_VERSION, "renderer": context.made_by, "nights": nights}
         write_data(f"{new}/nights/{year}.json", value)
     _write_index(context, done, new, gone)
@@ -199,21 +199,10 @@ def _read_catalogue(path: Path, made_by: str) -> _KnownNight:
     """A list that this code wrote; of one that other code wrote, what was kept; nothing of any other file."""
     rows: dict[str, NightRow] = {}
     kept: dict[str, KeptResults] = {}
-    with contextlib.suppress(DashboardError, KeyError, TypeError, AttributeError, ValueError):
+    with contextlib.suppress(DashboardError, KeyError, TypeError, AttributeError):
         value = common.read_json(path)
         nights = value["nights"].items()
         kept = {stamp: KeptResults.from_json(row.get("kept", {}), row.get("headline", "")) for stamp, row in nights}
         if value["renderer"] == made_by:
-            rows = {
-                stamp: NightRow(
-                    **{
-                        **row,
-                        "versions": tuple(row["versions"]),
-                        "experiments": tuple(row["experiments"]),
-                        "begun": tuple(map(tuple, row["begun"])),
-                        "kept": kept[stamp],
-                    }
-                )
-                for stamp, row in nights
-            }
+            rows = {stamp: structured.from_json(NightRow, row, path) for stamp, row in nights}
     return _KnownNight(rows, kept)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from files import graphs
 from files.graphs import SiteGraph
-from inputs.scores import SUBSYSTEM
+from inputs.subsystems import SCORE
 from markup.sparks import Labels, SparkCurve, chart
 from markupsafe import Markup
 from render import page as pages
@@ -70,8 +70,8 @@ def write_scores(context: SiteContext, new: Path) -> None:
 
 
 def _view(context: SiteContext, score: ScoreTonight, new: Path) -> ScoreView:
-    folder = context.home.output(SUBSYSTEM)
-    pictures = [graphs.take_picture(folder / item.file, SUBSYSTEM, new, context.old) for item in score.graphs]
+    folder = context.home.output(SCORE)
+    pictures = [graphs.take_picture(folder / item.file, SCORE, new, context.old) for item in score.graphs]
     points = context.scores.points(score.id)[-MOST_NIGHTS:]
     value, text = _headline(score)
     has_headline = bool(score.headline)  # its words tell the interval and the change

@@ -10,10 +10,18 @@ from pathlib import Path
 
 from files.incremental import code_version, fingerprint
 from inputs import code_changes
-from inputs.alerts import Alerts, read_alerts
-from inputs.others import TELEMETRY, Deadlines, TelemetryRuns, read_deadlines, read_telemetry
 from inputs.put_aside import PutAside, read_muted, read_retired
-from inputs.scores import Scores, read_scores
+from inputs.subsystems import (
+    TELEMETRY,
+    Alerts,
+    Deadlines,
+    Scores,
+    TelemetryRuns,
+    read_alerts,
+    read_deadlines,
+    read_scores,
+    read_telemetry,
+)
 
 from tvmdash import common
 from tvmdash.dashboard_info import Home, Night, host_of

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from files.incremental import fingerprint
-from inputs.parsing import WRONG, text
 
+from tvmdash import structured
+from tvmdash.errors import DashboardError
 from tvmdash.incidents.headline import format_headline
 from tvmdash.records.metrics import Way
 from tvmdash.text import format_quantity, three_digits
@@ -35,16 +36,13 @@ class KeptResults:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any], headline: str) -> KeptResults:
-        """What asdict made; empty where it is anything else. headline: how the jobs went, as told at that time."""
+        """What the ledger holds; empty where it is anything else. headline: how the jobs went, as told at that time."""
         try:
-            series = {text(name): int(count) for name, count in value["series"].items()}
-            summaries = tuple((text(name), text(title), text(summary)) for name, title, summary in value["summaries"])
-            sentence_parts = value.get("sentence")
-            sentence = (text(sentence_parts[0]), text(sentence_parts[1])) if sentence_parts else None
-            says_jobs = bool(value.get("says_jobs", sentence is not None and sentence[1] == headline))
-            return cls(series, summaries, sentence, says_jobs)
-        except WRONG:
+            kept = structured.from_json(cls, value, "a night's page")
+        except DashboardError:
             return cls()
+        told = kept.sentence is not None and kept.sentence[1] == headline
+        return kept if "says_jobs" in value else replace(kept, says_jobs=told)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from files.files import safe_name
-from inputs.alerts import Alerts
+from inputs.subsystems import Alerts
 from markup.sparks import Band, sparkline
 from markupsafe import Markup
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from inputs.alerts import Alerts
+from inputs.subsystems import Alerts
 
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError

@@ -12,7 +12,7 @@ from typing import Any
 from files import graphs
 from files.files import carry_over, regular_file_bytes, safe_name
 from files.graphs import SiteGraph
-from inputs.parsing import WRONG, reason_of, text
+from inputs.subsystems import WRONG, reason_of
 
 from tvmdash import common, config_util, records, redaction
 from tvmdash.dashboard_info import Home, JobResult, Night, experiment_of, make_title
@@ -203,7 +203,7 @@ def _points(context: SiteContext, experiment: str, site: Path) -> tuple[Points |
 
 
 def _report_of(failures: Sequence[records.Failure]) -> tuple[tuple[str, str], ...]:
-    return tuple((label_of(failure.workload, failure.values), text(failure.error)) for failure in failures)
+    return tuple((label_of(failure.workload, failure.values), failure.error) for failure in failures)
 
 
 def report_views(home: Home, tonight: Night, output: Path) -> list[ReportView]:

@@ -9,7 +9,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -33,6 +33,9 @@ from tvmdash.dashboard_info import (
     Reference,
     StepResult,
 )
+from tvmdash.incidents import file as incident_file
+from tvmdash.incidents.events import Opened
+from tvmdash.incidents.ledger import OPENED, Event, Incident, changed
 from tvmdash.machine.identity import MachineChange
 
 REPO = Path(__file__).resolve().parents[3]
@@ -145,6 +148,20 @@ class Site:
         path = self.home.output(subsystem) / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
+
+    def incidents(self, *incidents: Incident) -> None:
+        """Leave a ledger that comes to these."""
+        path = incident_file.file_of(self.home)
+        path.unlink(missing_ok=True)
+        for incident in incidents:
+            opened = Opened(**{each.name: getattr(incident, each.name) for each in fields(Opened)})
+            events = [Event.of("2026-01-01T00:00:00Z", "detector", OPENED, incident.id, opened)]
+            events += [
+                changed(incident.id, to.state, at=to.at, who=to.who, words=to.words, end=incident.end)
+                for to in incident.changes
+                if to.state != "new"
+            ]
+            incident_file.append(path, events)
 
     def publish_here(self, at: str = STAMP) -> Page:
         """Publish in this process, which is faster; the first page."""

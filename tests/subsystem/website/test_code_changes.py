@@ -120,7 +120,7 @@ def test_an_incident_leads_to_the_point_that_changed(site: Site) -> None:
     leave(site, POINT)
     moved = Moved(key, "mlp registers", "registers", "registers", None, 40, 41, 0.025, processes=2, kind="exact")
     told = Incident("i1", "change", "new", STAMP, stamp(1), STAMP, ("a", "b"), "compiler", (moved,))
-    site.output("stat_alerts", "incidents.json", {"schema_version": 1, "incidents": [told.to_json()]})
+    site.incidents(told)
     night, _ = published(site)
     (link,) = (each for each in site.page("incidents/i1.html").references if each.startswith("../code/"))
     assert link == f"../code/{night.path.name}#{next(each for each in night.ids if each.startswith('point-'))}"

@@ -197,7 +197,6 @@ def verdicts(site: Site, reason: str, noise: float | None, needed: int | None = 
     shuffled = {"nights": 1000, "alerts": 0, "per_1000": 0.0, "at_most_per_1000": 3.0}
     page |= {"incidents": [], "honesty": {"target_per_1000": 0.2, "shuffled": shuffled}}
     site.output("stat_alerts", "page.json", page)
-    site.output("stat_alerts", "incidents.json", {"schema_version": 1, "incidents": []})
     level, words = (Level.STEADY, STEADY) if noise else (Level.BLIND, "Too early to tell")
     write_verdict(site.home, NightVerdict(STAMP, level, words, len(rows), len(rows)))
 

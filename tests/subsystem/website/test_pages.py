@@ -11,8 +11,9 @@ import pytest
 from tests.subsystem.website.sites import STAMP, Site, assert_whole, failure, job, record, stamp
 from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, Home, MissingBackup, PartialData, Reference, ReferenceChoice
+from tvmdash.incidents import file as incident_file
 from tvmdash.incidents.events import Moved
-from tvmdash.incidents.ledger import Change, Incident
+from tvmdash.incidents.ledger import Change, Incident, changed
 from tvmdash.machine import identity
 from tvmdash.machine.identity import MachineChange, MachineIdentity
 
@@ -52,7 +53,7 @@ def alerts(site: Site, *incidents: Incident, night: str = STAMP) -> None:
     }
     page = {"schema_version": 1, "night": night, "series": [], "stamps": [night], "incidents": rows, "honesty": honesty}
     site.output("stat_alerts", "page.json", {**page, "annotations": []})
-    site.output("stat_alerts", "incidents.json", {"schema_version": 1, "incidents": rows})
+    site.incidents(*incidents)
 
 
 def point(at: str, value: float | None, missing: list[str] | None = None) -> dict[str, Any]:
@@ -77,7 +78,7 @@ def scores(site: Site, *points: dict[str, Any]) -> None:
 
 
 SOURCES = (
-    "stat_alerts/page.json", "stat_alerts/incidents.json", "score/page.json", "score/scores.json",
+    "stat_alerts/page.json", "score/page.json", "score/scores.json",
     "telemetry/page.json", "deadline/deadlines.json",
 )  # fmt: skip
 
@@ -98,19 +99,26 @@ def test_a_damaged_source_costs_its_own_part_and_is_told(site: Site, file: str) 
     assert_whole(site)
     assert "It could not be read" in page.words
     assert ("Speed" in page.words) == (file != "score/page.json")
-    assert ("Regression" in page.words) == (file != "stat_alerts/incidents.json")
+    assert "Regression" in page.words
     assert "1 of 1 expected series" in page.words
 
 
-def test_an_incident_that_cannot_be_read_is_told_with_its_place_and_those_before_it_stand(site: Site) -> None:
+def test_a_line_of_the_ledger_that_cannot_be_read_costs_itself_only(site: Site) -> None:
     whole_home(site)
-    rows = [incident(STAMP).to_json(), incident(STAMP, id="i-second").to_json()]
-    rows[1]["moved"] = [{**rows[1]["moved"][0], "effect": "much"}]
-    site.output("stat_alerts", "incidents.json", {"schema_version": 1, "incidents": rows})
+    path = site.home.output("stat_alerts") / "incidents.jsonl"
+    path.write_bytes(b'{"torn\n' + path.read_bytes() + b"[3]\n")
     page = site.publish_here()
     assert_whole(site)
-    assert "$.incidents[1].moved[0].effect: 'much' is not a number" in page.words
     assert "Regression" in page.words
+
+
+def test_what_people_said_since_the_night_is_on_the_page(site: Site) -> None:
+    whole_home(site)
+    site.publish_here()
+    said = changed(incident(STAMP).id, "false_alarm", at="2026-11-21T09:00:00Z", who="ann", words="the fan was off")
+    incident_file.append(incident_file.file_of(site.home), [said])
+    site.publish_here()
+    assert "ann: false alarm, the fan was off" in site.page("alerts.html").words
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"night": 3, "series": 1, "scores": [1], "incidents": [{}]}'])

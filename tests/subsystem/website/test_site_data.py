@@ -25,6 +25,8 @@ from tests.site_transfer import sent, with_imports
 from tests.subsystem import scripts
 from tvmdash import common
 from tvmdash.dashboard_info import OK, RUNNING, Home, JobResult, Night, StepResult
+from tvmdash.incidents import file as incident_file
+from tvmdash.incidents.ledger import changed
 from tvmdash.records import SCHEMAS
 from tvmdash.series import store
 from tvmdash.text import clean
@@ -370,13 +372,11 @@ def test_a_series_without_a_point_that_night_is_carried_over(copied: Home) -> No
 def test_what_people_say_rewrites_the_series_that_it_is_about(copied: Home) -> None:
     site = publish(copied)
     before = inodes(site)
-    view = copied.output("stat_alerts") / "incidents.json"
-    value = read(view)
-    one = value["incidents"][-1]
-    one["state"] = "acknowledged"
-    common.write_json(view, value)
+    one = list(incident_file.read_ledger(copied).incidents.values())[-1]
+    said = changed(one.id, "false_alarm", at="2026-11-22T09:00:00Z", who="ann")
+    incident_file.append(incident_file.file_of(copied), [said])
     publish(copied)
-    concerned = {moved["series"] for moved in one["moved"]}
+    concerned = {moved.series for moved in one.moved}
     assert {Path(name).stem for name in rewritten(before, inodes(site))} == concerned
     assert rewritten(before, inodes(site)), "there is an incident at all"
 

@@ -35,7 +35,7 @@ def output_of(home: Path) -> Path:
 
 def ledger_of(home: Path) -> Ledger:
     """All incidents and silences of a home."""
-    return ledgers.fold(incident_file.read(output_of(home) / ledgers.LEDGER_FILE))
+    return incident_file.read_ledger(Home(home))
 
 
 def _format_row(incident: Incident) -> str:
@@ -73,7 +73,7 @@ def _settle(state: str) -> Callable[[argparse.Namespace, Ledger], str]:
         event = ledgers.changed(
             incident.id, wanted, at=_format_now(), who=_name_user(parsed), words=parsed.words, end=end
         )
-        incident_file.append(output_of(parsed.home) / ledgers.LEDGER_FILE, [event])
+        incident_file.append(incident_file.file_of(Home(parsed.home)), [event])
         return f"{incident.id} is {wanted.replace('_', ' ')}: {format_headline(incident)}\n"
 
     return settle
@@ -83,7 +83,7 @@ def _add_bisection(parsed: argparse.Namespace, ledger: Ledger) -> str:
     incident = ledger.find(parsed.incident)
     found = structured.from_json(Bisection, common.read_json(parsed.result), parsed.result)
     event = ledgers.bisected_by(incident.id, found, at=_format_now(), who=_name_user(parsed))
-    incident_file.append(output_of(parsed.home) / ledgers.LEDGER_FILE, [event])
+    incident_file.append(incident_file.file_of(Home(parsed.home)), [event])
     return f"{incident.id}: {format_bisection(event.read(BisectionAnswer))}\n"
 
 
@@ -93,7 +93,7 @@ def _silence(parsed: argparse.Namespace, ledger: Ledger) -> str:
     until = f"{common.utc_now() + datetime.timedelta(days=parsed.days):%Y-%m-%dT%H:%M:%SZ}"
     told = Silenced(parsed.pattern, until, parsed.words)
     event = Event.of(_format_now(), _name_user(parsed), ledgers.SILENCED, "", told)
-    incident_file.append(output_of(parsed.home) / ledgers.LEDGER_FILE, [event])
+    incident_file.append(incident_file.file_of(Home(parsed.home)), [event])
     return f"{parsed.pattern} is silenced until {until}. It is still judged.\n"
 
 
@@ -105,7 +105,7 @@ def _unsilence(parsed: argparse.Namespace, ledger: Ledger) -> str:
     event = Event.of(
         _format_now(), _name_user(parsed), ledgers.UNSILENCED, "", Unsilenced(parsed.pattern, parsed.words)
     )
-    incident_file.append(output_of(parsed.home) / ledgers.LEDGER_FILE, [event])
+    incident_file.append(incident_file.file_of(Home(parsed.home)), [event])
     return f"{parsed.pattern} is reported again from the next night on.\n"
 
 

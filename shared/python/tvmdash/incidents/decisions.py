@@ -10,7 +10,6 @@ import difflib
 import fnmatch
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from tvmdash import common
 from tvmdash.dashboard_info import Home
@@ -19,7 +18,7 @@ from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.annotations import RETIRED, Annotation, append, make, read
 from tvmdash.incidents.events import Silenced, Unsilenced
-from tvmdash.incidents.ledger import Event, Ledger, Silence
+from tvmdash.incidents.ledger import Event, Silence
 from tvmdash.series import naming, store
 
 _MOST_DAYS = 365
@@ -75,7 +74,7 @@ def mute(home: Home, pattern: str, until: datetime.datetime, by: By) -> str:
         raise DashboardError(problem, remedy="A mute must end; use `retire` for what is gone for good.")
     matched = _describe_matches(home, pattern)
     told = Silenced(pattern, f"{until:%Y-%m-%dT%H:%M:%SZ}", by.why)
-    _append(home, Event.of(by.at, by.who, ledgers.SILENCED, "", told))
+    incident_file.append(incident_file.file_of(home), [Event.of(by.at, by.who, ledgers.SILENCED, "", told)])
     return matched
 
 
@@ -84,12 +83,13 @@ def unmute(home: Home, pattern: str, by: By) -> None:
     standing = list_muted(home, by.at)
     if all(each.pattern != pattern for each in standing):
         raise _make_unknown(pattern, "muted", (each.pattern for each in standing))
-    _append(home, Event.of(by.at, by.who, ledgers.UNSILENCED, "", Unsilenced(pattern, by.why)))
+    event = Event.of(by.at, by.who, ledgers.UNSILENCED, "", Unsilenced(pattern, by.why))
+    incident_file.append(incident_file.file_of(home), [event])
 
 
 def list_muted(home: Home, now: str) -> list[Silence]:
     """The silences in force at the ISO moment `now`."""
-    return _read_ledger(home).silences_at(now)
+    return incident_file.read_ledger(home).silences_at(now)
 
 
 def describe_retired(annotation: Annotation) -> str:
@@ -101,20 +101,6 @@ def describe_muted(silence: Silence) -> str:
     """One line for people."""
     why = f": {silence.words}" if silence.words else ""
     return f"{silence.pattern}: muted until {silence.until[:10]} by {silence.who}{why}"
-
-
-def _ledger_file(home: Home) -> Path:
-    return home.output(ledgers.SUBSYSTEM) / ledgers.LEDGER_FILE
-
-
-def _read_ledger(home: Home) -> Ledger:
-    return ledgers.fold(incident_file.read(_ledger_file(home)))
-
-
-def _append(home: Home, event: Event) -> None:
-    path = _ledger_file(home)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    incident_file.append(path, [event])
 
 
 def _make_unknown(pattern: str, what: str, known: Iterable[str]) -> DashboardError:

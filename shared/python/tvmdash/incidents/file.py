@@ -12,9 +12,19 @@ from tvmdash import common, structured
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.files import lines
-from tvmdash.incidents.ledger import CHANGE, LEDGER_FILE, SUBSYSTEM, Event, check, fold
+from tvmdash.incidents.ledger import CHANGE, LEDGER_FILE, SUBSYSTEM, Event, Ledger, check, fold
 
 _log = logging.getLogger("incidents")
+
+
+def file_of(home: Home) -> Path:
+    """Where the home has it."""
+    return home.output(SUBSYSTEM) / LEDGER_FILE
+
+
+def read_ledger(home: Home) -> Ledger:
+    """All incidents and silences of the home as they are now."""
+    return fold(read(file_of(home)))
 
 
 def read(path: Path) -> list[Event]:
@@ -53,5 +63,5 @@ def append(path: Path, events: Sequence[Event]) -> None:
 
 def find_open_regression(home: Home) -> str:
     """The first night of the oldest regression of times that is open in the home; empty where none is."""
-    incidents = fold(read(home.output(SUBSYSTEM) / LEDGER_FILE)).open()
-    return min((each.begin for each in incidents if each.kind == CHANGE and not each.is_exact), default="")
+    opened = read_ledger(home).open()
+    return min((each.begin for each in opened if each.kind == CHANGE and not each.is_exact), default="")

@@ -13,7 +13,6 @@ from tvmdash.errors import DashboardError
 from tvmdash.failures import list_failures
 from tvmdash.files import lock
 from tvmdash.incidents import file as incident_file
-from tvmdash.incidents import ledger as ledgers
 from tvmdash.routes.config import Route, RouteKind, Routing, read_routing
 from tvmdash.routes.deliver import Told, tell_route
 from tvmdash.routes.plan import Situation
@@ -45,7 +44,7 @@ def tell_routes(home: Home, night: str, moment: datetime.datetime | None = None)
 def _tell_all(
     home: Home, output: Path, night: str, routing: Routing, routes: list[Route], moment: datetime.datetime
 ) -> list[Told]:
-    ledger = ledgers.fold(incident_file.read(home.output(ledgers.SUBSYSTEM) / ledgers.LEDGER_FILE))
+    ledger = incident_file.read_ledger(home)
     verdict, failures = _read_verdict(home, night), _read_failures(home, night)
 
     def tell(route: Route) -> Told:

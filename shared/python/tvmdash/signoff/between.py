@@ -91,8 +91,7 @@ def _is_tvms(incident: Incident) -> bool:
 def read_told(found: Sources, a: HomeTvm, b: HomeTvm) -> ToldBetween:
     """What the home's ledger, its alerts page and its bisections say."""
     window = find_window(a, b)
-    output = found.home.output(ledgers.SUBSYSTEM)
-    ledger = ledgers.fold(incident_file.read(output / ledgers.LEDGER_FILE))
+    ledger = incident_file.read_ledger(found.home)
     moved: dict[str, list[tuple[Incident, Moved]]] = {}
     for incident in sorted(ledger.incidents.values(), key=lambda incident: incident.begin):
         if window.holds(incident.begin) and incident.state != FALSE_ALARM:

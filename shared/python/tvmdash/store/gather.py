@@ -55,7 +55,7 @@ def take_in(home: Home, opened: Store) -> None:
             _once(opened, home.night_file(stamp), _take_night)
         for path in ledger.list_files(home):
             _once(opened, path, _take_decisions)
-        _once(opened, home.output(verdict.SUBSYSTEM) / incidents.LEDGER_FILE, _take_incidents)
+        _once(opened, incident_file.file_of(home), _take_incidents)
         for folder, take in _TRIALS.items():
             for path in sorted((home.root / "results" / folder).glob("*.json")):
                 _once(opened, path, take)
