@@ -20,7 +20,7 @@ from tvmdash.judge.model import locate
 from tvmdash.machine.identity import MachineIdentity
 from tvmdash.records import Build
 from tvmdash.records.metrics import ENOUGH_RATIOS, FEWEST_ALONE, RATIOS, Direction, FleetKind, Kind, is_regression
-from tvmdash.series import across, naming, store
+from tvmdash.series import naming, store
 from tvmdash.series.naming import id_of
 from tvmdash.series.packed import counts, floats, integers
 from tvmdash.series.store import Series
@@ -60,7 +60,7 @@ class Row:
     @property
     def machine(self) -> str:
         """The machine that measures it, as its records call it; empty where they do not say."""
-        return across.machine_of(self.labels)
+        return naming.machine_of(self.labels)
 
     def is_regression(self, effect: float, before: float, after: float) -> bool | None:
         """Whether the number got worse by `effect`, better (False) or only changed (None)."""

@@ -17,7 +17,7 @@ from tvmdash.dashboard_info import BLOCKED, FAILED, JobResult, Night
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import ACKNOWLEDGED, DETECTOR, FIXED, MACHINE, Incident, Ledger, iso_of
 from tvmdash.records.metrics import BETTER, is_worse
-from tvmdash.series import across
+from tvmdash.series import naming
 from tvmdash.stats.student import mean_interval
 from tvmdash.verdict import Absence, BesideReference, Missing, OverMachines, Standing, Suspect
 
@@ -206,7 +206,7 @@ def compare(table: Table, stands: Mapping[int, SeriesStanding], incidents: Seque
     points: dict[str, list[int]] = {}
     for row, series in enumerate(table.rows):
         if series.machine:
-            points.setdefault(across.point_of(series.experiment, series.metric, series.labels), []).append(row)
+            points.setdefault(naming.point_of(series.experiment, series.metric, series.labels), []).append(row)
     rows = {series.key: row for row, series in enumerate(table.rows)}
     point_of = {row: rows_of for rows_of in points.values() for row in rows_of}
     found = (_compare(table, stands, incident, rows, point_of) for incident in incidents)
@@ -236,7 +236,7 @@ def _compare(
     combined = map(math.expm1, _combine(effects)) if len(effects) >= FEWEST_COMBINED and is_everywhere else ()
     name = ""
     if len({id(point_of[row]) for row in moved}) == 1:
-        name = across.strip_host(table.rows[next(iter(moved))].name)
+        name = naming.strip_host(table.rows[next(iter(moved))].name)
     return OverMachines(incident.id, tuple(on), tuple(calm), tuple(unknown), name, *combined)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tvmdash.dashboard_info import host_of
 from tvmdash.records.metrics import WAYS
-from tvmdash.series import across, naming
+from tvmdash.series import naming
 from tvmdash.stats.means import geometric_mean, geometric_mean_interval
 from tvmdash.text import format_list, format_percent, format_percent_range
 from tvmdash.verdict import JudgedSeries, Standing
@@ -154,8 +154,8 @@ def _group(series: Iterable[SeriesView], tonight: str) -> list[_Point]:
     """A machine that was exchanged has two series of a point: the one that was measured last stands for it."""
     points: dict[tuple[str, str], _Point] = {}
     for view in series:
-        key = (across.point_of(view.experiment, view.metric, view.labels), view.unit)
-        experiment = across.strip_host(view.experiment)
+        key = (naming.point_of(view.experiment, view.metric, view.labels), view.unit)
+        experiment = naming.strip_host(view.experiment)
         point = points.setdefault(key, _Point(view.id, experiment, view.metric, view.unit, view.title, view.labels))
         host = host_of(view.experiment)
         known = point.views.get(host)

@@ -11,7 +11,7 @@ import pytest
 from tests.subsystem.stat_alerts.alert_homes import AlertHome, stamp_of
 from tests.subsystem.stat_alerts.test_night_verdict import judged
 from tests.subsystem.stat_alerts.test_paired_nights import OLD, WORKLOADS, Nights
-from tvmdash.series import across
+from tvmdash.series import naming
 from tvmdash.verdict import Level
 
 COUNT, STEP = 12, 11
@@ -106,16 +106,16 @@ def test_what_several_machines_measure_of_other_points_does_not_count(tmp_path: 
     ],
 )  # fmt: skip
 def test_a_name_loses_its_host_and_nothing_else(name: str, bare: str) -> None:
-    assert across.strip_host(name) == bare
+    assert naming.strip_host(name) == bare
 
 
 def test_the_same_point_has_one_key_on_machines_of_two_kinds() -> None:
     x86 = {"env_name": "a", "hw_model": "x", "target": '{"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 1}'}
     arm = {"env_name": "b", "hw_model": "y", "target": '{"kind": "llvm", "mcpu": "neoverse-n1", "num-cores": 4}'}
     cuda = {**arm, "target": '{"kind": "cuda"}'}
-    keys = [across.point_of(name, "run_time", labels) for name, labels in (("c", x86), ("c~b", arm), ("c~b", cuda))]
+    keys = [naming.point_of(name, "run_time", labels) for name, labels in (("c", x86), ("c~b", arm), ("c~b", cuda))]
     assert keys[0] == keys[1] != keys[2]
-    assert across.point_of("c", "compile_time", x86) != keys[0]
+    assert naming.point_of("c", "compile_time", x86) != keys[0]
 
 
 def count_told(home: AlertHome) -> list[tuple[int, int, int]]:

@@ -10,7 +10,7 @@ from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import MACHINE, Incident
 from tvmdash.records.metrics import CHANGED
 from tvmdash.routes.config import Owner, Route, RouteKind, Routing
-from tvmdash.series.across import strip_host
+from tvmdash.series.naming import strip_host
 from tvmdash.verdict import Level
 
 _LOCAL, _ALL = "local", "*"

@@ -1,18 +1,28 @@
-"""Series as people and files name them: one key and one name each, the same in alerts, in Slack and on the website."""
+"""Series as people and files name them: one key and one name each, the same in alerts, in Slack and on the website.
+
+And the same point on several machines: what is left of its identity once the machine is taken out of it.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from tvmdash.machine.identity import MachineIdentity
+from tvmdash import common
+from tvmdash.errors import DashboardError
+from tvmdash.machine.identity import ENV_NAME, MachineIdentity
 from tvmdash.records.metrics import FleetKind
 
 _HIDDEN = frozenset({"workload", "env_name", "hw_model", "target", "engine_config"})
 _UNIT_SIGN = "~"
+_MACHINE = (ENV_NAME, "hw_model")
+_OF_MACHINE = ("mcpu", "mattr", "num-cores", "mtriple")
+"""What of a target follows from the machine."""
+_HOST, _VARIANT = "~", "@"
 _PLAIN_KEY = re.compile(r"[0-9a-f]{16}(~[A-Za-z0-9_-]{1,20})?")
 
 
@@ -113,7 +123,7 @@ def fleet(series: Named, home: MachineIdentity | None = None) -> str:
     kind = _fleet_kind(labels, series.unit)
     if kind == "numbers":
         return f"{kind} of {series.experiment}"
-    return f"{kind} on {', '.join(_machine_of(labels))}"
+    return f"{kind} on {', '.join(_machine_labels(labels))}"
 
 
 def fleet_kind(series: Named) -> FleetKind:
@@ -126,12 +136,12 @@ _FLEETS: Mapping[str, FleetKind] = {"ms": "times", "bytes": "sizes"}
 
 
 def _fleet_kind(labels: Mapping[str, Any], unit: str) -> FleetKind:
-    if "path" in labels or not _machine_of(labels):
+    if "path" in labels or not _machine_labels(labels):
         return "numbers"
     return _FLEETS.get(unit, "numbers")
 
 
-def _machine_of(labels: Mapping[str, Any]) -> list[str]:
+def _machine_labels(labels: Mapping[str, Any]) -> list[str]:
     return [str(labels[name]) for name in ("hw_model", "env_name") if labels.get(name)]
 
 
@@ -152,3 +162,42 @@ def flatten(labels: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield from ((str(inner), str(item)) for inner, item in value.items())
         else:
             yield key, str(value)
+
+
+def machine_of(labels: Mapping[str, Any]) -> str:
+    """The machine that measures the series with these labels; empty where they name none."""
+    return str(labels.get(ENV_NAME) or "")
+
+
+def point_of(experiment: str, metric: str, labels: Mapping[str, Any]) -> str:
+    """Equal for series that are the same but for the machine."""
+    kept = {name: item for name, item in labels.items() if name not in _MACHINE}
+    if isinstance(kept.get("target"), str):
+        kept["target"] = _strip_target(kept["target"])
+    return json.dumps([strip_host(experiment), metric, kept], sort_keys=True, default=str)
+
+
+def strip_host(name: str) -> str:
+    """An experiment's or a series' name without the host in it: of `cnn~desk@release mlp` it is `cnn@release mlp`."""
+    before, sign, rest = name.partition(_HOST)
+    if not sign or " " in before:
+        return name
+    ends = [rest.find(end) for end in (_VARIANT, " ") if end in rest]
+    return before + (rest[min(ends) :] if ends else "")
+
+
+def _strip_target(target: str) -> Any:
+    try:
+        value = common.parse_json(target.encode(errors="replace"), "target")
+    except DashboardError:
+        return target
+    return _strip_machine(value) if isinstance(value, dict) else value
+
+
+def _strip_machine(target: Mapping[str, Any]) -> dict[str, Any]:
+    """The target without what follows from the machine, also of what runs on it beside a device."""
+    return {
+        name: _strip_machine(item) if isinstance(item, dict) else item
+        for name, item in target.items()
+        if name not in _OF_MACHINE
+    }

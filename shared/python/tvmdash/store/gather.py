@@ -32,7 +32,7 @@ from tvmdash.incidents import ledger as incidents
 from tvmdash.incidents.headline import format_headline
 from tvmdash.records.metrics import RATIOS
 from tvmdash.routes.record import Kept
-from tvmdash.series import across, naming
+from tvmdash.series import naming
 from tvmdash.series.store import Outline, Store
 from tvmdash.slack_util import ledger as slack
 from tvmdash.structured import Stamp
@@ -83,7 +83,7 @@ def _name_series(home: Home, opened: Store) -> None:
     keys, names = naming.keys(measured), naming.names(measured)
     number_of = {(*_point(outline), outline.metric): outline.number for outline in measured}
     rows: list[tuple[Any, ...]] = [
-        (each.number, key, name, naming.workload_of(each), across.machine_of(each.labels), None)
+        (each.number, key, name, naming.workload_of(each), naming.machine_of(each.labels), None)
         for each, key, name in zip(measured, keys, names, strict=True)
     ]
     for each in outlines:
