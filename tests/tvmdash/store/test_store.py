@@ -108,7 +108,7 @@ def test_a_spoiled_index_is_made_again(home: Home, spoil: bytes) -> None:
     assert everything(home) == before
 
 
-@pytest.mark.parametrize("version", [11, 99], ids=["older", "newer"])
+@pytest.mark.parametrize("version", [12, 99], ids=["older", "newer"])
 def test_the_index_of_another_version_is_read_around_and_made_again(home: Home, version: int) -> None:
     index(home)
     before = everything(home)
@@ -345,7 +345,23 @@ def test_a_night_of_240_series_adds_little(tmp_path: Path) -> None:
     assert ask(home, "SELECT count(*) FROM _series") == [(241,)], (
         "times, their ratios, compile times, sizes; one foreign"
     )
-    assert added < 60_000
+    assert ask(home, "SELECT count(*) FROM verdicts") == [(120 * len(NIGHTS),)]
+    assert added < 48_000
+
+
+def test_what_a_night_adds_are_lines_and_rows_no_files(tmp_path: Path) -> None:
+    home = make_small_home(tmp_path / "home", points=4, nights=NIGHTS[:1])
+    index(home)
+    before = list_derived(home)
+    make_small_home(tmp_path / "home", points=4, nights=NIGHTS[1:])
+    index(home)
+    assert list_derived(home) == before
+
+
+def list_derived(home: Home) -> set[str]:
+    """The files of a home without those of each night: its record and its data."""
+    files = (path for path in (home.root / "results").rglob("*") if path.is_file())
+    return {path.name for path in files if not any(night in path.name for night in NIGHTS)}
 
 
 def count_bytes(home: Home) -> int:

@@ -16,7 +16,9 @@ def append(path: Path, values: Iterable[Mapping[str, Any]]) -> None:
 
     A line that was cut, as by a process that was killed while it wrote, costs itself only.
     """
-    text = "".join(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n" for value in values)
+    text = "".join(
+        json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n" for value in values
+    )
     with path.open("a+b") as file:
         wait_for_descriptor(file.fileno())
         if file.seek(0, os.SEEK_END):

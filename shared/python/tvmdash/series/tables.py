@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-VERSION = 12
+VERSION = 13
 
 SQL = """
 CREATE TABLE _born (name TEXT);
@@ -52,13 +52,16 @@ CREATE INDEX _nights_of_artifact ON _artifacts (artifact);
 CREATE VIEW tvms AS SELECT artifact, provider, version, commit_id AS "commit", commit_time, min(night) AS first_night,
     max(night) AS last_night, count(*) AS nights FROM _artifacts GROUP BY artifact;
 
-CREATE TABLE _verdicts (night TEXT, series INTEGER, standing INTEGER, evidence INTEGER, effect REAL, low REAL,
-    high REAL, visible REAL, incident TEXT, PRIMARY KEY (night, series)) WITHOUT ROWID;
-CREATE INDEX _standing_of ON _verdicts (series, night);
+CREATE TABLE _judged (number INTEGER PRIMARY KEY, night TEXT UNIQUE);
+-- Half of what a night adds were verdicts: their night is a number, and their fractions are ten-millionths.
+CREATE TABLE _verdicts (judged INTEGER, series INTEGER, standing INTEGER, evidence INTEGER, effect INTEGER, low INTEGER,
+    high INTEGER, visible INTEGER, incident TEXT, PRIMARY KEY (judged, series)) WITHOUT ROWID;
+CREATE INDEX _standing_of ON _verdicts (series, judged);
 CREATE TABLE _standings (number INTEGER PRIMARY KEY, word TEXT);
 CREATE TABLE _evidences (number INTEGER PRIMARY KEY, word TEXT);
-CREATE VIEW verdicts AS SELECT night, key AS series, _standings.word AS standing, _evidences.word AS evidence, effect,
-    low, high, visible, incident FROM _verdicts JOIN _names ON _names.number = series
+CREATE VIEW verdicts AS SELECT night, key AS series, _standings.word AS standing, _evidences.word AS evidence,
+    effect / 1e7 AS effect, low / 1e7 AS low, high / 1e7 AS high, visible / 1e7 AS visible, incident FROM _verdicts
+    JOIN _judged ON _judged.number = judged JOIN _names ON _names.number = series
     JOIN _standings ON _standings.number = standing LEFT JOIN _evidences ON _evidences.number = evidence;
 
 CREATE TABLE incidents (incident TEXT PRIMARY KEY, kind TEXT, state TEXT, is_open INTEGER, way TEXT, begin TEXT,

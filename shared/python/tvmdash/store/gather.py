@@ -166,11 +166,13 @@ def _put_verdict(
         " (excluded.level, excluded.headline, excluded.expected, excluded.seen, excluded.blind)",
         (night, *told),
     )
-    connection.execute("DELETE FROM _verdicts WHERE night = ?", (night,))
+    connection.execute("INSERT OR IGNORE INTO _judged (night) VALUES (?)", (night,))
+    (judged,) = connection.execute("SELECT number FROM _judged WHERE night = ?", (night,)).fetchone()
+    connection.execute("DELETE FROM _verdicts WHERE judged = ?", (judged,))
     rows = (
-        (night, numbers[each.series], _STANDINGS.index(each.standing),
-         each.evidence and _EVIDENCES.index(each.evidence), each.effect,
-         each.low, each.high, each.visible, each.incident)
+        (judged, numbers[each.series], _STANDINGS.index(each.standing),
+         each.evidence and _EVIDENCES.index(each.evidence),
+         *(part and round(part * 1e7) for part in (each.effect, each.low, each.high, each.visible)), each.incident)
         for each in kept.series if each.series in numbers
     )  # fmt: skip
     _insert(connection, "_verdicts", rows)
