@@ -73,7 +73,7 @@ def test_what_was_retired_is_expected_again_when_that_is_taken_back(
     assert judged(home, 39).level is Level.INCOMPLETE
     assert do(home, "unretire", "relax_opt dqn*") == 2
     assert "not retired" in capsys.readouterr().err
-    assert '"words": "it is back"' in (home.home.root / "results" / "annotations.jsonl").read_text()
+    assert '"words":"it is back"' in (home.home.root / "results" / "annotations.jsonl").read_text()
 
 
 def test_what_matches_nothing_and_is_like_nothing_is_refused(tmp_path: Path) -> None:

@@ -297,8 +297,7 @@ class Store:
 
     def stamps(self, experiment: str) -> list[str]:
         """The nights on which the experiment has readable data, oldest first."""
-        query = "SELECT night FROM runs WHERE experiment = ? AND error IS NULL ORDER BY night"
-        return [row[0] for row in self.connection.execute(query, (experiment,))]
+        return list(self.versions(experiment))
 
     def faults(self, experiment: str) -> dict[str, str]:
         """What is wrong with the data of each night that cannot be read."""
@@ -307,24 +306,24 @@ class Store:
 
     def versions(self, experiment: str) -> dict[str, str]:
         """The `tvm_hash` of each night on which the experiment has readable data, oldest first."""
-        query = "SELECT night, tvm FROM runs WHERE experiment = ? AND error IS NULL ORDER BY night"
-        return dict(self.connection.execute(query, (experiment,)).fetchall())
+        return dict(self._runs(experiment, "tvm"))
 
     def builds(self, experiment: str) -> dict[str, records.Build]:
         """What was measured on each night on which the experiment has readable data, oldest first."""
-        columns = "night, artifact, fingerprint, reference, reference_version"
-        query = f"SELECT {columns} FROM runs WHERE experiment = ? AND error IS NULL ORDER BY night"  # noqa: S608
-        return {stamp: records.Build(*build) for stamp, *build in self.connection.execute(query, (experiment,))}
+        columns = "artifact, fingerprint, reference, reference_version"
+        return {night: records.Build(*build) for night, *build in self._runs(experiment, columns)}
 
     def machines(self, experiment: str) -> dict[str, str]:
         """The machine of each night on which the experiment has readable data, in words ("" where unknown)."""
-        query = "SELECT night, machine FROM runs WHERE experiment = ? AND error IS NULL ORDER BY night"
-        return dict(self.connection.execute(query, (experiment,)).fetchall())
+        return dict(self._runs(experiment, "machine"))
 
     def failures(self, experiment: str) -> dict[str, int]:
         """How many points failed on each night on which the experiment has readable data."""
-        query = "SELECT night, failures FROM runs WHERE experiment = ? AND error IS NULL ORDER BY night"
-        return dict(self.connection.execute(query, (experiment,)).fetchall())
+        return dict(self._runs(experiment, "failures"))
+
+    def _runs(self, experiment: str, columns: str) -> Iterable[tuple[Any, ...]]:
+        query = f"SELECT night, {columns} FROM runs WHERE experiment = ? AND error IS NULL ORDER BY night"  # noqa: S608
+        return self.connection.execute(query, (experiment,))
 
 
 def _outline(row: Sequence[Any]) -> Outline:

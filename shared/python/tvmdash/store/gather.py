@@ -105,19 +105,21 @@ def _insert(connection: sqlite3.Connection, table: str, rows: Iterable[tuple[Any
         connection.execute(f"INSERT OR REPLACE INTO {table} VALUES ({places})", row)  # noqa: S608 - our own words
 
 
+def _set_night(connection: sqlite3.Connection, night: str, columns: str, values: tuple[Any, ...]) -> None:
+    """Say something of a night, of which other files say the rest."""
+    connection.execute("INSERT OR IGNORE INTO nights (night) VALUES (?)", (night,))
+    places = ", ".join("?" * len(values))
+    connection.execute(f"UPDATE nights SET ({columns}) = ({places}) WHERE night = ?", (*values, night))  # noqa: S608
+
+
 def _take_night(connection: sqlite3.Connection, path: Path) -> None:
     night = Night.from_json(common.read_json(path), path)
     failed = [job for job in night.jobs if not job.well]
     points = sum(job.failed_points for job in night.jobs)
     machine = night.machine.name if night.machine else None
+    columns = "state, ended, elapsed_s, machine, jobs, failed_jobs, failed_points"
     facts = (night.state, night.ended, night.elapsed_s, machine, len(night.jobs), len(failed), points)
-    connection.execute(
-        "INSERT INTO nights (night, state, ended, elapsed_s, machine, jobs, failed_jobs, failed_points)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (night) DO UPDATE SET (state, ended, elapsed_s, machine, jobs,"
-        " failed_jobs, failed_points) = (excluded.state, excluded.ended, excluded.elapsed_s, excluded.machine,"
-        " excluded.jobs, excluded.failed_jobs, excluded.failed_points)",
-        (night.stamp, *facts),
-    )
+    _set_night(connection, night.stamp, columns, facts)
     connection.execute("DELETE FROM failures WHERE night = ?", (night.stamp,))
     for job in failed:
         for step in job.steps:
@@ -160,12 +162,7 @@ def _put_verdict(
     connection: sqlite3.Connection, numbers: Mapping[str, int], kept: verdict.KeptVerdict, night: str
 ) -> None:
     told = (kept.level, kept.headline, kept.expected, kept.seen, kept.blind)
-    connection.execute(
-        "INSERT INTO nights (night, level, headline, expected, seen, blind) VALUES (?, ?, ?, ?, ?, ?)"
-        " ON CONFLICT (night) DO UPDATE SET (level, headline, expected, seen, blind) ="
-        " (excluded.level, excluded.headline, excluded.expected, excluded.seen, excluded.blind)",
-        (night, *told),
-    )
+    _set_night(connection, night, "level, headline, expected, seen, blind", told)
     connection.execute("INSERT OR IGNORE INTO _judged (night) VALUES (?)", (night,))
     (judged,) = connection.execute("SELECT number FROM _judged WHERE night = ?", (night,)).fetchone()
     connection.execute("DELETE FROM _verdicts WHERE judged = ?", (judged,))
@@ -182,11 +179,7 @@ def _put_page(connection: sqlite3.Connection, data: Mapping[str, Any], night: st
     connection.execute("INSERT OR REPLACE INTO _pages VALUES (?, ?)", (night, json.dumps(data)))
     sentence = data.get("sentence")
     words = _text(sentence[-1]) if isinstance(sentence, list) and sentence else None
-    connection.execute(
-        "INSERT INTO nights (night, sentence) VALUES (?, ?)"
-        " ON CONFLICT (night) DO UPDATE SET sentence = excluded.sentence",
-        (night, words),
-    )
+    _set_night(connection, night, "sentence", (words,))
 
 
 def _take_incidents(connection: sqlite3.Connection, path: Path) -> None:
