@@ -27,8 +27,8 @@ FLOORS: dict[str, str] = {
     "time_budget": "errors",
     "secret_file": "errors",
     "github_api": "common errors http_util secret_file text",
-    "stats": "errors",
-    "judge": "stats",
+    "stats": "",
+    "judge": "errors stats",
     "detect": "errors structured",
     "networks": "errors",
     "convert": "errors",
@@ -49,8 +49,8 @@ FLOORS: dict[str, str] = {
     "measure": "common config_util dashboard_info errors files stages stats",
     "records_exchange": "common dashboard_info errors machine records text",
     "trial_util": "measure",
-    "analysis_util": "devices measure records stats",
-    "summary_util": "common errors json_schema stats text",
+    "analysis_util": "devices measure records",
+    "summary_util": "common errors json_schema judge text",
     "plot_util": "common errors text",
     "check_prerequisites": "common config_util dashboard_info errors stages text",
     "traces": "common convert errors files machine measure records text",
@@ -58,7 +58,7 @@ FLOORS: dict[str, str] = {
     "incidents": "common contracts dashboard_info detect errors files judge records series structured text",
     "signoff": "common contracts dashboard_info detect devices errors files incidents judge machine records series"
     " stats structured text verdict",
-    "backfill": "common dashboard_info errors judge records series stats structured text verdict",
+    "backfill": "common dashboard_info errors judge records series structured text verdict",
     "slack_util": "common config_util dashboard_info errors files home_secrets http_util secret_file stages structured"
     " text verdict time_budget",
     "routes": "common config_util contracts dashboard_info errors failures files github_api home_secrets http_util"
@@ -66,7 +66,7 @@ FLOORS: dict[str, str] = {
     "store": "backfill common contracts dashboard_info errors incidents ledger records routes series slack_util"
     " structured verdict",
     "experiment": "analysis_util common config_util dashboard_info devices errors files machine measure plot_util"
-    " records series stages stats structured summary_util text trial_util",
+    " records series stages structured summary_util text trial_util",
     "relax_util": "common devices errors experiment files machine measure networks trial_util",
     "exp_templates": "common config_util dashboard_info devices experiment measure plot_util records stages"
     " summary_util",
@@ -332,7 +332,7 @@ CEILINGS = {
     "import chain": 21,
     "class names used twice": 44,
     "entries of a folder": 29,
-    "modules outside stats that import it": 19,
+    "modules outside stats that import it": 5,
     "lines of product Python": 90_450,
 }
 """What may only fall: how much of the tree one must hold in mind. Lower a number when it has fallen."""

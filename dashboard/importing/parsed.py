@@ -11,7 +11,7 @@ from typing import Any
 from dashboard.importing.source import File
 from tvmdash import records
 from tvmdash.errors import DashboardError
-from tvmdash.stats import reduction
+from tvmdash.measure import reduction
 
 NO_MEDIAN = "the source has no median; the mean is used instead"
 _EMPTY: Mapping[str, Any] = {"docker_tag": None, "docker_hash": None}

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import geometric_mean
 from typing import Protocol
-
-from tvmdash.stats.means import geometric_mean
-from tvmdash.stats.student import Z_975
 
 FEWEST_RESAMPLED = 3
 """With fewer workloads, resampling them says nothing."""
@@ -53,11 +51,11 @@ def measurement_interval(there: Sequence[ScoreEstimate]) -> tuple[float | None, 
 
     The workloads are taken as given: to resample those whose times differ a thousandfold answers nobody's question.
     """
-    variance = 0.0
+    squares = 0.0
     for item in there:
         if not item.low or not item.high:
             return None, None
-        variance += (math.log(item.high / item.low) / (2 * Z_975)) ** 2
-    reach = Z_975 * math.sqrt(variance) / len(there)
+        squares += (math.log(item.high / item.low) / 2) ** 2
+    reach = math.sqrt(squares) / len(there)
     mean = math.log(geometric_mean([item.value for item in there]))
     return math.exp(mean - reach), math.exp(mean + reach)

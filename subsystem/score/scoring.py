@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import geometric_mean
 
 from definitions import CORRECT, GEOMEAN, SHARE, SPEEDUP, Definition, Selector, differing
 from intervals import Resampling, measurement_interval, resampled
@@ -18,7 +19,6 @@ from intervals import Resampling, measurement_interval, resampled
 from tvmdash.contracts.scores import Lack, Missing, WorkloadValue
 from tvmdash.errors import DashboardError
 from tvmdash.records import Failure, Record
-from tvmdash.stats.means import geometric_mean
 from tvmdash.text import elide, format_list
 
 ALL_WORKLOADS = "every workload"

@@ -9,8 +9,8 @@ from typing import Any
 
 from dashboard.night.context import Workspace
 from tvmdash import common, records
+from tvmdash.measure.turns import combine_pairs
 from tvmdash.records.metrics import COMPARABLE, Declarations
-from tvmdash.stats.paired import combine_pairs
 
 Numbers = Mapping[str, float]
 

@@ -12,10 +12,10 @@ from tvmdash import devices
 from tvmdash.measure import content, under_load
 from tvmdash.measure.capture import Trial
 from tvmdash.measure.quality import find_doubts
+from tvmdash.measure.reduction import Reduced, reduce_processes
 from tvmdash.records import SCHEMA_VERSION, Failure, Record, description
 from tvmdash.records.functions import hash_functions, read_functions
 from tvmdash.records.metrics import MAY_BE_EXACT, METRICS, read_own
-from tvmdash.stats.reduction import Reduced, reduce_processes
 
 OPERATORS = "operators"
 """A trial's fact: by operator, its milliseconds in each watched run. Of a record: what became of it."""

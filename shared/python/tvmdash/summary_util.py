@@ -14,7 +14,7 @@ from typing import Any
 from tvmdash.common import Json
 from tvmdash.errors import DashboardError
 from tvmdash.json_schema import Schema
-from tvmdash.stats.ratios import Ratio, format_ratio, geometric_mean_ratio
+from tvmdash.judge.means import Ratio, geometric_mean_ratio
 from tvmdash.text import TIME_UNITS, elide, format_bytes, format_duration, format_list, format_quantity
 
 __all__ = [
@@ -37,6 +37,8 @@ __all__ = [
 ]
 
 TITLE_LENGTH, VALUE_LENGTH = 200, 4000
+_WIDEST = 1e4
+"""An interval of ratios whose ends are further apart says nothing to anybody."""
 SUMMARY_SCHEMA: Json = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "summary.json of an experiment",
@@ -304,3 +306,22 @@ def _format_extreme_line(workload: str, group: Sequence[Measured]) -> str:
     texts = [f"{elide(p.configuration, 60)} ({format_quantity(p.value, p.unit)})" for p in (best, worst)]
     labels = ("fastest", "slowest") if best.unit in TIME_UNITS and best.lower_is_better else ("best", "worst")
     return f"- {elide(workload, 60)}: {labels[0]} {texts[0]}, {labels[1]} {texts[1]}"
+
+
+def format_ratio(ratio: Ratio, *, more: str = "faster", less: str = "slower") -> str:
+    """As in "1.23x faster (1.18 to 1.29, 5 workloads)"; `more` is said above 1, `less` (with the inverse) below."""
+    workloads = f"{ratio.n} workload{'' if ratio.n == 1 else 's'}"
+    turned = ratio.value < 1
+    value = 1 / ratio.value if turned else ratio.value
+    text = f"{_times(value)}x {less if turned else more}"
+    if ratio.low is None or ratio.high is None:
+        return f"{text} ({workloads})"
+    if ratio.high > _WIDEST * ratio.low:
+        return f"{text} ({workloads}, too few or too different for an interval)"
+    low, high = (1 / ratio.high, 1 / ratio.low) if turned else (ratio.low, ratio.high)
+    doubt = ", possibly no difference" if low <= 1 <= high else ""
+    return f"{text} ({_times(low)} to {_times(high)}, {workloads}{doubt})"
+
+
+def _times(value: float) -> str:
+    return f"{value:.2f}" if value < 100 else f"{value:.0f}"

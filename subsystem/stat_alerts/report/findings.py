@@ -16,9 +16,9 @@ from report.standings import SeriesStanding
 from tvmdash.dashboard_info import BLOCKED, FAILED, JobResult, Night
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import ACKNOWLEDGED, DETECTOR, FIXED, MACHINE, Incident, Ledger, iso_of
+from tvmdash.judge.means import combine_ratios
 from tvmdash.records.metrics import BETTER, is_worse
 from tvmdash.series import naming
-from tvmdash.stats.student import mean_interval
 from tvmdash.verdict import Absence, BesideReference, Missing, OverMachines, Standing, Suspect
 
 
@@ -231,9 +231,9 @@ def _compare(
     unknown = [name for name in _names(table, others) if name not in calm]
     if len(on) + len(calm) + len(unknown) < 2:
         return None
-    effects = _list_effects(moved, table)
+    ratios = _list_ratios(moved, table)
     is_everywhere = not calm and not unknown
-    combined = map(math.expm1, _combine(effects)) if len(effects) >= FEWEST_COMBINED and is_everywhere else ()
+    combined = _combine(ratios) if len(ratios) >= FEWEST_COMBINED and is_everywhere else ()
     name = ""
     if len({id(point_of[row]) for row in moved}) == 1:
         name = naming.strip_host(table.rows[next(iter(moved))].name)
@@ -247,19 +247,20 @@ def _would_show(stand: SeriesStanding, effect: float) -> bool:
     )
 
 
-def _list_effects(moved: Mapping[int, Moved], table: Table) -> list[float]:
-    """The mean logarithm of the change on each machine."""
+def _list_ratios(moved: Mapping[int, Moved], table: Table) -> list[float]:
+    """The geometric mean of after / before on each machine."""
     by_machine: dict[str, list[float]] = {}
     for row, part in moved.items():
         if part.relative and part.effect > -1:
             by_machine.setdefault(_name(table, row), []).append(math.log1p(part.effect))
-    return [float(np.mean(logs)) for logs in by_machine.values()]
+    return [math.exp(float(np.mean(logs))) for logs in by_machine.values()]
 
 
-def _combine(effects: Sequence[float]) -> tuple[float, float, float]:
-    """Their mean with the 95 % interval of Student's t: machines are drawn, so that they are what scatters."""
-    low, high = mean_interval(effects)
-    return float(np.mean(effects)), low, high
+def _combine(ratios: Sequence[float]) -> tuple[float, float, float]:
+    """The change over machines with its interval."""
+    mean = combine_ratios(ratios)
+    low, high = mean.bounds
+    return mean.value - 1, low - 1, high - 1
 
 
 def _names(table: Table, rows: Sequence[int] | Mapping[int, object]) -> list[str]:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import geometric_mean
 
 from markup.sparks import Labels, SparkCurve, chart, sparkline
 from markupsafe import Markup
@@ -14,7 +15,6 @@ from render import page as pages
 from views.context import SiteContext
 from views.series import SeriesView
 
-from tvmdash.stats.means import geometric_mean
 from tvmdash.text import format_quantity, three_digits
 
 METRIC = "run_time"

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tvmdash.dashboard_info import host_of
+from tvmdash.judge.means import combine_ratios
 from tvmdash.records.metrics import WAYS
 from tvmdash.series import naming
-from tvmdash.stats.means import geometric_mean, geometric_mean_interval
 from tvmdash.text import format_list, format_percent, format_percent_range
 from tvmdash.verdict import JudgedSeries, Standing
 from views.context import SiteContext
@@ -243,7 +243,8 @@ def combine(cells: Sequence[Cell]) -> tuple[str, str]:
     for effects, what in ((changes, "change"), (beside, "beside the reference")):
         ratios = [1 + effect for effect in effects if effect > -1]
         if len(ratios) >= FEWEST_COMBINED:
-            low, high = geometric_mean_interval(ratios)
-            text = f"{format_percent(geometric_mean(ratios) - 1)} ({format_percent_range(low - 1, high - 1)})"
+            mean = combine_ratios(ratios)
+            low, high = mean.bounds
+            text = f"{format_percent(mean.value - 1)} ({format_percent_range(low - 1, high - 1)})"
             return text, f"{what}, {len(ratios)} machines"
     return "", ""

@@ -17,8 +17,8 @@ from tests.benchmarks.lab.rows import Experiment, Row
 from tests.benchmarks.lab.world import Build, World
 from tvmdash import common
 from tvmdash.machine.identity import MachineIdentity
+from tvmdash.measure.reduction import processes_interval
 from tvmdash.records import SCHEMA_VERSION, Record
-from tvmdash.stats.reduction import processes_interval
 
 FIRST = datetime.datetime(2026, 1, 1, 3, 15, tzinfo=datetime.UTC)
 IDENTITY = MachineIdentity("lab", "2026-01-01T03:15:00Z", None, "lab processor")

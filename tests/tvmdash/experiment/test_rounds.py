@@ -22,9 +22,9 @@ from tvmdash.experiment.rounds import (
     is_wanted,
 )
 from tvmdash.measure.capture import Sample, Trial
+from tvmdash.measure.reduction import reduce_processes
+from tvmdash.measure.turns import combine_pairs
 from tvmdash.measure.under_load import ENERGY, LEAST_S, UNKNOWN
-from tvmdash.stats.paired import combine_pairs
-from tvmdash.stats.reduction import reduce_processes
 
 
 def trial(times_ms: list[float], *, prepare_ms: float = 0.0, error: str | None = None, ran: str | None = None) -> Trial:

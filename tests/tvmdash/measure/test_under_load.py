@@ -10,8 +10,8 @@ import pytest
 from tests.cards.stand_in import Driver, make_driver
 from tvmdash.errors import DashboardError
 from tvmdash.measure.quality import DoubtKind, find_doubts
+from tvmdash.measure.reduction import reduce_processes
 from tvmdash.measure.under_load import LoadReading, find_energy
-from tvmdash.stats.reduction import reduce_processes
 
 WATCH = """
 import json, sys, time

@@ -17,12 +17,12 @@ from tvmdash.backfill.calls import Failed
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.judge import RULES
+from tvmdash.judge.means import combine_ratios
 from tvmdash.records import Failure, PointValue
 from tvmdash.records.metrics import METRICS
 from tvmdash.series import naming
 from tvmdash.series.naming import key_of
 from tvmdash.series.store import Outline
-from tvmdash.stats.means import geometric_mean, geometric_mean_interval
 from tvmdash.verdict import Controls
 
 if TYPE_CHECKING:
@@ -52,8 +52,9 @@ class BackfillCourse:
         values = list(self.rounds.get(version, {}).values())
         if not values or min(values) <= 0:
             return None
-        interval = geometric_mean_interval(values) if len(values) >= RULES.fewest_pairs else (None, None)
-        return BackfillLevel(geometric_mean(values), *interval)
+        mean = combine_ratios(values)
+        is_known = len(values) >= RULES.fewest_pairs
+        return BackfillLevel(mean.value, mean.low, mean.high) if is_known else BackfillLevel(mean.value, None, None)
 
 
 @dataclass(frozen=True)

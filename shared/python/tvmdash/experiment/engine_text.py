@@ -8,7 +8,7 @@ from typing import Any
 
 from tvmdash.devices import CPU, FIELD, device_of
 from tvmdash.series.store import Series
-from tvmdash.stats.ratios import format_ratio, geometric_mean_ratio
+from tvmdash.summary_util import format_ratio, geometric_mean_ratio
 
 _SAME = ("workload", "workload_args", "runtime_config")
 """The columns on which two engines must agree to have done the same."""

@@ -17,8 +17,8 @@ from tvmdash import analysis_util
 from tvmdash.analysis_util import OPERATORS
 from tvmdash.config_util import Config, values_of
 from tvmdash.measure.capture import OperatorSpan, Trial
+from tvmdash.measure.reduction import reduce_processes
 from tvmdash.records import Record
-from tvmdash.stats.reduction import reduce_processes
 
 FIELD = "per_operator"
 AXIS = "operator"

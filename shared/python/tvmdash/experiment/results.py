@@ -16,8 +16,8 @@ from tvmdash.experiment.points import key
 from tvmdash.experiment.rounds import KILLED, MINUTES, ONCE, UNCHANGED, Precision, find_content, is_unchanged
 from tvmdash.experiment.run import ENDED_FILE, PLAN_FILE
 from tvmdash.measure.capture import Trial, read_trials
+from tvmdash.measure.reduction import Reduced
 from tvmdash.records import SCHEMA_VERSION, Failure, description
-from tvmdash.stats.reduction import Reduced
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from tvmdash.experiment.info import Clock
 from tvmdash.experiment.paired.pairs import Pair
 from tvmdash.measure import content
 from tvmdash.measure.capture import Trial
+from tvmdash.measure.reduction import Reduced, reduce_processes
+from tvmdash.measure.turns import PairedRatio
 from tvmdash.measure.under_load import LEAST_S, was_watched
-from tvmdash.stats.paired import PairedRatio
-from tvmdash.stats.reduction import Reduced, reduce_processes
 from tvmdash.trial_util import MIN_SAMPLES
 
 INTERVAL, PROCESSES, MINUTES, BROKEN = "interval", "max_processes", "max_minutes", "a process that did not end well"

@@ -40,7 +40,7 @@ from tvmdash.experiment.rounds import (
     is_wanted,
 )
 from tvmdash.measure.capture import Trial, read_trials
-from tvmdash.stats.paired import PairedRatio
+from tvmdash.measure.turns import PairedRatio
 
 PLAN_FILE, ENDED_FILE = "plan.json", "ended.json"
 Jobs = tuple[MeasuringJob, ...]

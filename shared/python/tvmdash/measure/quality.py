@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tvmdash.measure.reduction import Reduced
 from tvmdash.measure.under_load import THROTTLED, was_watched
-from tvmdash.stats.reduction import Reduced
 
 UNSTABLE_SHARE = 0.10
 BUSY_LOAD_PER_CORE = 0.7

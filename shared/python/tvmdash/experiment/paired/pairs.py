@@ -10,9 +10,9 @@ from typing import Any
 from tvmdash.experiment.info import Clock
 from tvmdash.experiment.points import key
 from tvmdash.measure.capture import Sample, Trial
+from tvmdash.measure.reduction import reduce_processes
+from tvmdash.measure.turns import PairedRatio, combine_pairs, log_ratio_of_turns
 from tvmdash.records.metrics import METRICS, RUN_TIME, read_own
-from tvmdash.stats.paired import PairedRatio, combine_pairs, log_ratio_of_turns
-from tvmdash.stats.reduction import reduce_processes
 
 TONIGHT, REFERENCE = ("tonight", "reference")
 OF_PAIR = frozenset({"side", "pair"})

@@ -11,7 +11,10 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tvmdash.stats.student import mean_interval
+from tvmdash.stats import exp_interval, mean_interval
+
+WIDEST = 0.5
+"""An interval that reaches further, as a share of the median, is given by nobody: the number is not known."""
 
 
 @dataclass(frozen=True)
@@ -68,10 +71,17 @@ def reduce_processes(processes: Sequence[Sequence[float]]) -> Reduced:
     )
 
 
-def processes_interval(median: float, medians: Sequence[float]) -> tuple[float, float]:
-    """Student's t on the medians of two or more processes, widened where `median` lies outside, never below 0."""
-    low, high = mean_interval(medians)
-    return max(0.0, min(median, low)), max(median, high)
+def processes_interval(median: float, medians: Sequence[float]) -> tuple[float | None, float | None]:
+    """Student's t on the logarithms of the medians of two or more processes, widened where `median` lies outside.
+
+    On logarithms no time is below 0. None where it reaches beyond WIDEST of the median: that is not known, and two
+    processes that differ twofold would give an interval of twelve powers of ten.
+    """
+    if min(medians) <= 0:
+        return None, None
+    low, high = exp_interval(mean_interval([math.log(each) for each in medians]))
+    low, high = min(median, low), max(median, high)
+    return (low, high) if low >= (1 - WIDEST) * median and high <= (1 + WIDEST) * median else (None, None)
 
 
 def median_interval(ordered: Sequence[float]) -> tuple[float | None, float | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tvmdash.stats.ratios import Ratio, format_ratio, geometric_mean_ratio
+from tvmdash.summary_util import Ratio, format_ratio, geometric_mean_ratio
 from tvmdash.text import format_estimate, format_quantity
 
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 Z_975 = 1.959963984540054
 """The 97.5 % point of the normal distribution."""
+_LARGEST_POWER = 700.0
+"""`exp` of more overflows."""
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float]:
@@ -15,6 +17,12 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float]:
     mean = statistics.fmean(values)
     reach = t_975(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
     return mean - reach, mean + reach
+
+
+def exp_interval(logs: tuple[float, float]) -> tuple[float, float]:
+    """The interval of the values whose logarithms lie in this one."""
+    low, high = (math.exp(min(log, _LARGEST_POWER)) for log in logs)
+    return low, high
 
 
 def t_975(degrees: int) -> float:

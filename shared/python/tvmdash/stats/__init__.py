@@ -1,1 +1,0 @@
-"""Statistics: medians, intervals, ratios, tests of signs, noisy bisection. Knows nothing of TVM."""
