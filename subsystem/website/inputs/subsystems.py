@@ -96,7 +96,7 @@ def size_of(incident: Incident) -> float:
 def read_alerts(home: Home) -> Alerts:
     """What stat_alerts left of the last night it judged, and the incidents as they are now."""
     path = home.output(SUBSYSTEM) / alerts.PAGE_FILE
-    incidents = tuple(reversed(incident_file.read_ledger(home).incidents.values()))
+    incidents = tuple(incident_file.read_ledger(home).incidents.values())[::-1]
     try:
         page = common.read_json(path, max_bytes=structured.MAX_BYTES) if path.is_file() else None
         if page is None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tvmdash.stats import Z_975
+from tvmdash.judge.student import Z_975
 
 
 @dataclass(frozen=True)

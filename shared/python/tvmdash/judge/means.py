@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tvmdash.errors import DashboardError
-from tvmdash.stats import exp_interval, mean_interval
+from tvmdash.judge.student import exp_interval, mean_interval
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tvmdash.stats import t_975, two_sided
+from tvmdash.judge.student import t_975, two_sided
 
 HOLDS, DOES_NOT_HOLD, CANNOT_TELL = "holds", "does not hold", "cannot tell"
 LEAST_ROUNDS = 3

@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tvmdash.stats import exp_interval, mean_interval
+from tvmdash.judge.student import exp_interval, mean_interval
 
 WIDEST = 0.5
 """An interval that reaches further, as a share of the median, is given by nobody: the number is not known."""

@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tvmdash.stats import exp_interval, mean_interval
+from tvmdash.judge.student import exp_interval, mean_interval
 
 TRIM = 0.2
 """The share of the turns of a pair of processes that is left out of their mean at each end."""

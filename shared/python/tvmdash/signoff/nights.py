@@ -19,9 +19,9 @@ from tvmdash.detect.noise import vif
 from tvmdash.judge import two
 from tvmdash.judge.model import Shift
 from tvmdash.judge.rules import RULES
+from tvmdash.judge.student import t_975
 from tvmdash.signoff.comparing import SeriesChange, cannot_say
 from tvmdash.signoff.measured import MeasuredSeries, NightValue
-from tvmdash.stats import t_975
 
 FEWEST_NIGHTS = 3
 _MOST_CONTROLS = 8.0
