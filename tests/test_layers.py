@@ -62,7 +62,7 @@ FLOORS: dict[str, str] = {
     " text verdict time_budget",
     "routes": "common config_util contracts dashboard_info errors failures files github_api home_secrets http_util"
     " incidents last_config records secret_file series slack_util structured text verdict time_budget",
-    "store": "backfill common contracts dashboard_info errors incidents ledger records routes series slack_util"
+    "store": "backfill common contracts dashboard_info errors files incidents ledger records routes series slack_util"
     " structured verdict",
     "experiment": "analysis_util common config_util dashboard_info devices errors files machine measure plot_util"
     " records series stages structured summary_util text trial_util",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from tests.tvmdash.store.small_home import NIGHTS, key_of, make_small_home, send
 from tvmdash import ledger, verdict
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.files import mounts
+from tvmdash.files import lock, mounts
 from tvmdash.series import store as series_store
 from tvmdash.store import TABLES, connect, fill, keep_messages
 
@@ -96,6 +97,42 @@ def test_an_index_made_again_says_the_same(home: Home) -> None:
     assert everything(home) == before
     index(home)
     assert everything(home) == before
+
+
+def test_what_people_did_since_the_night_is_known(home: Home) -> None:
+    settle(home)
+    index(home)
+    tell_incident(home, "state", {"state": "fixed", "words": "reverted", "end": NIGHTS[-1]})
+    assert ask(home, "SELECT state FROM incidents") == [("fixed",)]
+    (tried,) = home.tries.glob("*.json")
+    tried.with_name(f"{NIGHTS[0]}.json").write_text(tried.read_text().replace(NIGHTS[-1], NIGHTS[0]))
+    assert ask(home, "SELECT night FROM trials WHERE kind = 'try' ORDER BY 1") == [(NIGHTS[0],), (NIGHTS[-1],)]
+
+
+def test_while_a_night_runs_nothing_of_it_is_seen(home: Home) -> None:
+    settle(home)
+    index(home)
+    tell_incident(home, "state", {"state": "fixed", "words": "reverted", "end": NIGHTS[-1]})
+    held = lock.take(home.lock_file)
+    assert held
+    with held:
+        assert ask(home, "SELECT state FROM incidents") == [("acknowledged",)]
+    assert ask(home, "SELECT state FROM incidents") == [("fixed",)]
+
+
+def test_an_index_that_has_measurements_alone_is_completed(home: Home) -> None:
+    index(home)
+    before = everything(home)
+    home.store_file.unlink()
+    with series_store.open_for_writing(home.store_file) as opened:
+        opened.ingest(home.data("nets"), "nets")
+    assert everything(home) == before
+
+
+def settle(home: Home) -> None:
+    """Let the home be an hour old: what has only just changed is read again in any case."""
+    for path in (home.root / "results").rglob("*"):
+        os.utime(path, (path.stat().st_mtime - 3600,) * 2)
 
 
 @pytest.mark.parametrize("spoil", [b"no database at all", b""], ids=["damaged", "empty"])

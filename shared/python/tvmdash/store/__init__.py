@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.files import lock, mounts
 from tvmdash.series import store as series_store
 from tvmdash.series import tables
 from tvmdash.series.store import open_for_reading as open_for_reading  # by this name authors know it
+from tvmdash.store import gather
 from tvmdash.store.gather import keep_messages as keep_messages
-from tvmdash.store.gather import take_in
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -96,6 +97,7 @@ def connect(home: Path | str) -> HomeStore:
     if not (root / "results").is_dir():
         raise DashboardError("is no home: it has no folder `results`.", place=root)
     whole = Home(root)
+    _catch_up(whole)
     opened = series_store.read_only(whole.store_file) if whole.store_file.is_file() else None
     if opened is None:
         _log.warning("%s: there is no index of this version; the files are read instead.", whole.store_file)
@@ -104,7 +106,29 @@ def connect(home: Path | str) -> HomeStore:
     return HomeStore(opened.connection)
 
 
+def _catch_up(home: Home) -> None:
+    """Take in what people and commands did since the night, unless one runs: of that, nobody sees a half."""
+    if (
+        not home.store_file.is_file()
+        or lock.is_held(home.lock_file)
+        or mounts.find_network_type(home.store_file.parent)
+    ):
+        return
+    try:
+        known = series_store.read_only(home.store_file)
+        if known is None:
+            return
+        with known:
+            is_behind = gather.is_behind(home, known)
+        if is_behind:
+            with series_store.open_for_writing(home.store_file) as opened:
+                opened.connection.execute("PRAGMA busy_timeout = 0")  # whoever writes now does the same
+                fill(home, opened)
+    except (sqlite3.OperationalError, OSError) as error:  # another user's home, a full disk: it can be read
+        _log.warning("%s: %s; it is as the last night left it.", home.store_file, error)
+
+
 def fill(home: Home, opened: series_store.Store) -> None:
     """Bring the index up to date with everything in the home."""
     opened.ingest_all((home.data(name), name) for name in home.experiments_with_data())
-    take_in(home, opened)
+    gather.take_in(home, opened)

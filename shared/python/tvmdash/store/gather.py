@@ -63,6 +63,15 @@ def take_in(home: Home, opened: Store) -> None:
             _once(opened, path, _take_remeasured)
         for path in _list_message_files(home):
             _once(opened, path, functools.partial(_take_messages, home))
+        for folder in _TRIALS:
+            opened.mark_taken(home.root / "results" / folder)
+
+
+def is_behind(home: Home, opened: Store) -> bool:
+    """Whether people or commands did something since the index was brought up to date."""
+    folders = (home.root / "results" / folder for folder in _TRIALS)
+    changeable = (*ledger.list_files(home)[-1:], incident_file.file_of(home), *folders)
+    return any(path.exists() and not opened.is_taken(path) for path in changeable)
 
 
 def _once(opened: Store, path: Path, take: Callable[[sqlite3.Connection, Path], None]) -> None:
