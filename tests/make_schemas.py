@@ -19,11 +19,10 @@ from tvmdash.contracts.alerts import AlertsPage
 from tvmdash.contracts.bisection import Bisection
 from tvmdash.contracts.code_changes import CodeChanges
 from tvmdash.contracts.deadlines import DeadlinesAhead
-from tvmdash.contracts.in_slack import InSlack
 from tvmdash.contracts.receipts import Receipt
 from tvmdash.contracts.remeasured import Remeasured
 from tvmdash.contracts.reproduction import ReproductionResult
-from tvmdash.contracts.routes import RouteStates
+from tvmdash.contracts.routes import InSlack, RouteStates
 from tvmdash.contracts.scores import ScorePage, Scores
 from tvmdash.contracts.signoff import Signoff
 from tvmdash.contracts.telemetry import TelemetryPage

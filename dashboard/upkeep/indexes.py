@@ -30,13 +30,10 @@ def list_indexed(home: Home, experiment: str) -> frozenset[str]:
 
     from tvmdash.series import store
 
-    if not home.store_file.is_file():
-        return frozenset()
     try:
-        with store.open_for_reading(home.store_file, home.data(experiment), experiment) as opened:
-            return (
-                frozenset() if opened.in_memory else frozenset((*opened.stamps(experiment), *opened.faults(experiment)))
-            )
+        opened = store.read_only(home.store_file) if home.store_file.is_file() else None
+        with opened or store.in_memory() as known:
+            return frozenset((*known.stamps(experiment), *known.faults(experiment)))
     except sqlite3.Error:
         return frozenset()
 

@@ -14,8 +14,7 @@ from threads import text as thread_words
 from threads.files import Thread, ThreadMemory, ToldInThread
 from threads.text import Setting
 from tvmdash import common, structured
-from tvmdash.contracts.in_slack import IN_SLACK_FILE, InSlack
-from tvmdash.contracts.routes import RouteState, RouteStates, write_states
+from tvmdash.contracts.routes import IN_SLACK_FILE, InSlack, RouteState, RouteStates, write_states
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import SETTLED, Incident, Ledger, iso_of

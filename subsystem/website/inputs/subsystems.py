@@ -1,14 +1,16 @@
-"""What other subsystems left for the page, read as data from strangers: a file that is damaged costs its own part."""
+"""What other subsystems and people left for the page: a file that is damaged costs its own part."""
 
 from __future__ import annotations
 
 import datetime
+import fnmatch
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
 from tvmdash import common, structured
+from tvmdash.common import parse_stamp
 from tvmdash.contracts import alerts, deadlines, scores, telemetry
 from tvmdash.contracts.alerts import AlertsPage, AnnotationNote, Honesty, SeriesVerdict, StddevPage, StddevSeries
 from tvmdash.contracts.deadlines import DeadlineAhead, DeadlinesAhead
@@ -16,9 +18,10 @@ from tvmdash.contracts.scores import LeftOut, ScoredNight, ScoreHistory, ScorePa
 from tvmdash.contracts.telemetry import TelemetryPage, TelemetryRun
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.incidents import decisions
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents.events import Moved
-from tvmdash.incidents.ledger import MACHINE, OPEN_STATES, SUBSYSTEM, Incident
+from tvmdash.incidents.ledger import MACHINE, OPEN_STATES, SUBSYSTEM, Incident, Silence, iso_of
 from tvmdash.verdict import Standing
 
 SCORE, TELEMETRY, DEADLINE = "score", "telemetry", "deadline"
@@ -202,3 +205,38 @@ def _shown(ahead: DeadlineAhead) -> DeadlineAhead:
     """`left` as in "in 11 days", `words` its moment; of one that has no parts, `left` is all of its words."""
     safe = ahead.url if ahead.url.startswith(("https://", "http://")) else ""
     return replace(ahead, left=ahead.left or ahead.words, words=ahead.moment, url=safe)
+
+
+@dataclass(frozen=True)
+class PutAside:
+    """What one decision is about, as it was given, and what it says: since or until when, by whom and why."""
+
+    scope: str
+    words: str
+
+    def covers(self, experiment: str, series: Iterable[str]) -> bool:
+        """Whether it is about the experiment, or about one of these series of it."""
+        return any(fnmatch.fnmatch(name, self.scope) for name in (experiment, *series))
+
+
+def read_retired(home: Home, stamp: str) -> list[PutAside]:
+    """What is retired on that night, oldest first."""
+    return [
+        PutAside(note.scope, f"retired on {_day(note.place)} by {note.who}: {note.words}")
+        for note in decisions.list_retired(home)
+        if note.kind == "night" and note.place <= stamp
+    ]
+
+
+def read_muted(home: Home, stamp: str) -> list[PutAside]:
+    """What is muted on that night, oldest first."""
+    return [PutAside(each.pattern, _describe_silence(each)) for each in decisions.list_muted(home, iso_of(stamp))]
+
+
+def _describe_silence(silence: Silence) -> str:
+    why = f": {silence.words}" if silence.words else ""
+    return f"muted until {_day(silence.until.replace('-', '').replace(':', ''))} by {silence.who}{why}"
+
+
+def _day(stamp: str) -> str:
+    return f"{parse_stamp(stamp):%-d %B %Y}"

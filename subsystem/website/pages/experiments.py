@@ -8,7 +8,7 @@ from pathlib import Path
 
 from files import graphs
 from files.graphs import SiteGraph
-from inputs.put_aside import PutAside
+from inputs.subsystems import PutAside
 from markup.sparks import svg
 from markupsafe import Markup
 from render import page as pages

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from inputs.put_aside import PutAside
-from inputs.subsystems import Alerts, Deadlines
+from inputs.subsystems import Alerts, Deadlines, PutAside
 from views import incidents as incident_views
 from views import night as night_views
 from views import night_facts

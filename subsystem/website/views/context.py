@@ -10,15 +10,17 @@ from pathlib import Path
 
 from files.incremental import code_version, fingerprint
 from inputs import code_changes
-from inputs.put_aside import PutAside, read_muted, read_retired
 from inputs.subsystems import (
     TELEMETRY,
     Alerts,
     Deadlines,
+    PutAside,
     Scores,
     TelemetryRuns,
     read_alerts,
     read_deadlines,
+    read_muted,
+    read_retired,
     read_scores,
     read_telemetry,
 )

@@ -12,7 +12,7 @@ from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.structured import Stamp
 
-ROUTES_FILE = "routes.json"
+ROUTES_FILE, IN_SLACK_FILE = "routes.json", "in_slack.json"
 SUBSYSTEM, THREADS = "routes", "stat_alerts"
 _MAX_BYTES = 4 << 20
 
@@ -42,6 +42,20 @@ class RouteStates:
 
     night: Stamp
     routes: tuple[RouteState, ...] = ()
+
+
+@dataclass(frozen=True)
+class InSlack:
+    """What a subsystem that told a night's news in Slack by itself has said in place of its report on the night `night`.
+
+    `headline`, and `details` below it. words: all of it, said where there is no headline. page: the page of the website that has all of it.
+    """
+
+    night: Stamp
+    words: str = ""
+    headline: str = ""
+    details: str = ""
+    page: str = ""
 
 
 def write_states(output: Path, states: RouteStates) -> None:

@@ -56,9 +56,9 @@ def take_in(home: Home, opened: Store) -> None:
         for path in ledger.list_files(home):
             _once(opened, path, _take_decisions)
         _once(opened, incident_file.file_of(home), _take_incidents)
-        for folder, take in _TRIALS.items():
+        for folder in _TRIALS:
             for path in sorted((home.root / "results" / folder).glob("*.json")):
-                _once(opened, path, take)
+                _once(opened, path, _take_trial)
         for path in sorted((home.output(verdict.SUBSYSTEM) / remeasured.FOLDER).glob("*.json")):
             _once(opened, path, _take_remeasured)
         for path in _list_message_files(home):
@@ -220,45 +220,48 @@ def _row_of(incident: incidents.Incident) -> tuple[Any, ...]:
     return incident.id, *what, *times, *tvms, whose, len(incident.moved), worst, format_headline(incident)
 
 
-def _take_try(connection: sqlite3.Connection, path: Path) -> None:
-    done = structured.from_json(Try, common.read_json(path), path)
+_Trial = tuple[str, str | None, str, tuple[str, str], float | None, Iterable[tuple[Any, ...]]]
+"""Its kind, night, state and two sides, the seconds it measured, and its series' rows."""
+
+
+def _take_trial(connection: sqlite3.Connection, path: Path) -> None:
+    kind, describe = _TRIALS[path.parent.name]
+    _put_trial(connection, path, describe(structured.from_json(kind, common.read_json(path), path), path))
+
+
+def _of_try(done: Try, path: Path) -> _Trial:
     rows = (
         (each.id, each.name, each.change.effect, each.change.low, each.change.high, each.change.pairs)
         for each in done.series
         if each.change
     )
     sides = (done.base.exact_name, done.candidate.exact_name)
-    _put_trial(connection, path, "try", done.stamp, done.state, sides, done.measured_s, rows)
+    return "try", done.stamp, done.state, sides, done.measured_s, rows
 
 
-def _take_comparison(connection: sqlite3.Connection, path: Path) -> None:
-    done = structured.from_json(ComparisonFile, common.read_json(path), path)
+def _of_comparison(done: ComparisonFile, path: Path) -> _Trial:
     rows = (
         (each.id, each.name, found.effect, found.low, found.high, found.rounds)
         for each in done.series
         if (found := each.difference)
     )
-    _put_trial(connection, path, "compare", path.stem, "done", (done.a.asked, done.b.asked), done.elapsed_s, rows)
+    return "compare", path.stem, "done", (done.a.asked, done.b.asked), done.elapsed_s, rows
 
 
-def _take_bisection(connection: sqlite3.Connection, path: Path) -> None:
-    done = structured.from_json(Bisection, common.read_json(path), path)
+def _of_bisection(done: Bisection, path: Path) -> _Trial:
     rows = [(done.series, done.name, done.effect, done.low, done.high, done.measurements // 2)]
     sides = (done.good.id, done.bad.id)
-    _put_trial(connection, path, "bisect", None, done.state, sides, done.elapsed_s, rows)
+    return "bisect", None, done.state, sides, done.elapsed_s, rows
 
 
-def _take_reproduction(connection: sqlite3.Connection, path: Path) -> None:
-    done = structured.from_json(ReproductionResult, common.read_json(path), path)
+def _of_reproduction(done: ReproductionResult, path: Path) -> _Trial:
     rows = ((each.id, each.name, each.found.effect, None, None, len(each.new)) for each in done.lines if each.found)
     tvm = str(done.artifact.get("version", ""))
-    _put_trial(connection, path, "reproduce", done.stamp, done.verdict, (tvm, tvm), done.elapsed_s, rows)
+    return "reproduce", done.stamp, done.verdict, (tvm, tvm), done.elapsed_s, rows
 
 
-def _take_backfill(connection: sqlite3.Connection, path: Path) -> None:
-    done = structured.from_json(Call, common.read_json(path), path)
-    state = "done" if not done.left else "budget"
-    _put_trial(connection, path, "backfill", done.stamp, state, (done.artifacts, ""), done.elapsed_s, ())
+def _of_backfill(done: Call, path: Path) -> _Trial:
+    return "backfill", done.stamp, "budget" if done.left else "done", (done.artifacts, ""), done.elapsed_s, ()
 
 
 def _take_remeasured(connection: sqlite3.Connection, path: Path) -> None:
@@ -271,7 +274,7 @@ def _take_remeasured(connection: sqlite3.Connection, path: Path) -> None:
         names = sorted({series for run in runs for series in run.ratios})
         rows = ((series, "", *_pool([run.ratios[series] for run in runs if series in run.ratios])) for series in names)
         seconds = sum(run.seconds for run in runs)
-        _put_trial(connection, path, "remeasure", done.night, done.ended, sides, seconds, rows, part=f" {number}")
+        _put_trial(connection, path, ("remeasure", done.night, done.ended, sides, seconds, rows), f" {number}")
 
 
 def _pool(ratios: Iterable[remeasured.RatioRun]) -> tuple[float, None, None, int]:
@@ -281,18 +284,8 @@ def _pool(ratios: Iterable[remeasured.RatioRun]) -> tuple[float, None, None, int
     return math.expm1(sum(log for log, _ in logs) / pairs) if pairs else 0.0, None, None, pairs
 
 
-def _put_trial(
-    connection: sqlite3.Connection,
-    path: Path,
-    kind: str,
-    stamp: str | None,
-    state: str,
-    sides: tuple[str, ...],
-    measured_s: Any,
-    rows: Iterable[tuple[Any, ...]],
-    *,
-    part: str = "",
-) -> None:
+def _put_trial(connection: sqlite3.Connection, path: Path, done: _Trial, part: str = "") -> None:
+    kind, stamp, state, sides, measured_s, rows = done
     trial = f"{kind} {path.stem}{part}"
     file = path.as_posix()[path.as_posix().rindex("/results/") + 1 :]
     _insert(connection, "trials", [(trial, kind, stamp, state, *sides, measured_s, file)])
@@ -300,12 +293,12 @@ def _put_trial(
     _insert(connection, "trial_series", ((trial, *row) for row in rows if row[0]))
 
 
-_TRIALS: Mapping[str, Callable[[sqlite3.Connection, Path], None]] = {
-    "tries": _take_try,
-    "comparisons": _take_comparison,
-    "bisections": _take_bisection,
-    "reproductions": _take_reproduction,
-    "backfills": _take_backfill,
+_TRIALS: Mapping[str, tuple[type, Callable[[Any, Path], _Trial]]] = {
+    "tries": (Try, _of_try),
+    "comparisons": (ComparisonFile, _of_comparison),
+    "bisections": (Bisection, _of_bisection),
+    "reproductions": (ReproductionResult, _of_reproduction),
+    "backfills": (Call, _of_backfill),
 }
 """By their folder in `results`."""
 
