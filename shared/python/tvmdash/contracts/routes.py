@@ -46,9 +46,10 @@ class RouteStates:
 
 @dataclass(frozen=True)
 class InSlack:
-    """What a subsystem that told a night's news in Slack by itself has said in place of its report on the night `night`.
+    """What a subsystem has told in Slack by itself of the night `night`, in place of its report there.
 
-    `headline`, and `details` below it. words: all of it, said where there is no headline. page: the page of the website that has all of it.
+    `headline`, and `details` below it. words: all of it, said where there is no headline. page: the page of the
+    website that has all of it.
     """
 
     night: Stamp
