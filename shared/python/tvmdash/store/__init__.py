@@ -73,7 +73,8 @@ class HomeStore:
         try:
             return Selection(self._connection.execute(sql, parameters))
         except (sqlite3.Error, sqlite3.Warning) as error:
-            remedy = f"The tables are: {', '.join(TABLES)}." if "no such table" in str(error) else ""
+            tables = f"The tables are: {', '.join(TABLES)}. Single runs are asked with `dashboard traces query`."
+            remedy = tables if "no such table" in str(error) else ""
             raise DashboardError(f"{error}.", place="SQL", remedy=remedy) from error
 
     def columns_of(self, table: str) -> list[str]:
