@@ -14,10 +14,22 @@ import pytest
 from dashboard.archive import archive
 from tests.dashboard.homes import REPO
 from tvmdash.dashboard_info import Home
-from tvmdash.store import TABLES, connect
+from tvmdash.store import TABLES, connect, keep_messages
 
 pytestmark = pytest.mark.slow
 BEFORE_THE_LEDGER = "67c9a73"
+_TOLD_IN_SLACK = 60
+_TELL = f"""
+import datetime, pathlib, sys
+from tvmdash.slack_util.ledger import Entry, Ledger, State
+folder = pathlib.Path(sys.argv[1])
+folder.mkdir(parents=True)
+last = datetime.datetime(2026, 11, 21, 3, 15)
+for day in range({_TOLD_IN_SLACK}):
+    stamp = f"{{last - datetime.timedelta(days=day):%Y%m%dT%H%M%SZ}}"
+    Ledger(folder).put(Entry(stamp, "key", 0.0, State.SENT, ts="1800000000.000100"))
+"""
+"""What that commit's nights left of its messages in Slack: of so many nights."""
 _BUILT = ["tvms", "trials", "trial_series", "failures", "runs", "series", "measurements"]
 
 
@@ -36,6 +48,7 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Home:
     program(code, "tests/make_site_home.py", str(home), "--nights", "70", "--series", "40", "--publish")
     program(code, "-m", "tvmdash.incidents", str(home), "silence", "cnn_*", "--days", "30", "--who", "ann")
     shutil.rmtree(home / "tmp" / "raw")
+    program(code, "-c", _TELL, str(Home(home).output("exp_reports")))
     return Home(home)
 
 
@@ -81,8 +94,12 @@ def read_all(home: Home) -> dict[str, Any]:
 def test_a_home_of_old_is_the_same_after_the_index_is_deleted_and_after_a_restore(old: Home, tmp_path: Path) -> None:
     told = [page.name for page in (old.output("website") / "nights").glob("2*Z.html")]
     addresses = {str(path.relative_to(old.output("website"))) for path in old.output("website").rglob("*.html")}
+    keep_messages(old, old.night_stamps()[-1])
+    (old.output("exp_reports") / "slack.json").write_text('{"schema_version": 1, "messages": []}')
     make_again(old)
     before = read_all(old)
+    assert len(before["messages"]) == _TOLD_IN_SLACK
+    assert before["verdicts"]
     assert set(told) == set(before["nights"][1])
     assert len(told) == 70
     assert addresses <= set(before["addresses"]), "an address that people have kept leads nowhere"
