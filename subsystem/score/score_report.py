@@ -7,14 +7,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from definitions import CORRECT, GEOMEAN, SHARE, SPEEDUP
+from definitions import GEOMEAN, SHARE, SPEEDUP
 from history import Scored
 from scoring import ScorePoint
 
 from tvmdash.contracts.scores import Before, Graph, LeftOut, Missing, ScorePage, ScoreTonight
 from tvmdash.plot_util import Bar, BarValue, Line, Longitudinal, Mark, Plot, alt_text
 from tvmdash.subsys_templates import Report
-from tvmdash.summary_util import format_percent_change
 from tvmdash.text import elide, format_list, format_quantity, three_digits
 
 _SAFE = re.compile(r"[^A-Za-z0-9_-]+")
@@ -149,11 +148,7 @@ def _format_change(scored: Scored, tonight: ScorePoint) -> str:
         count = len(tonight.expected)
         return f"No earlier night is complete for the same {'workload' if count == 1 else f'{count} workloads'}."
     since = "the night before" if before is earlier[-1] else f"night {before.stamp}, the last comparable one"
-    if scored.definition.kind == CORRECT:
-        return f"{before.value:.0f} on {since}."
-    lower = scored.definition.lower_is_better
-    change = format_percent_change(before.value, tonight.value, scored.definition.unit, lower_is_better=lower)
-    return f"Since {since}, not judged against noise: {change}."
+    return f"{_format_value(scored, before).value} on {since}."
 
 
 def name_of(scored: Scored) -> str:

@@ -7,9 +7,6 @@ import pytest
 from tests.golden_files import Golden
 from tvmdash import summary_util
 from tvmdash.errors import DashboardError
-from tvmdash.experiment import plots
-from tvmdash.experiment.info import History
-from tvmdash.series import store
 from tvmdash.summary_util import Failure, Measured, Ratio, Section, SectionKind, Summary, default_summary
 
 
@@ -148,7 +145,6 @@ def test_a_summary_says_the_same_in_sections_with_numbers_and_names() -> None:
     assert told == {
         SectionKind.FAILED: ({"failed": 1}, ("b",)),
         SectionKind.MEASURED: ({"measured": 2}, ()),
-        SectionKind.CHANGES: ({"compared": 2, "changed": 1, "threshold_percent": 5}, ("a, tvm",)),
         SectionKind.ENGINES: ({}, ()),
         SectionKind.OTHER: ({}, ()),
         SectionKind.EXTREMES: ({}, ("a",)),
@@ -160,8 +156,8 @@ def test_a_section_is_left_out_by_its_kind_whatever_its_words() -> None:
     usual = a_night()
     sections = [Section(part.kind, tuple(f"#{part.kind}#" for _ in part.lines)) for part in usual.sections]
     told = Summary.of_sections("t", sections).without(SectionKind.EXTREMES, SectionKind.OTHER)
-    assert told.value == "#failed#\n#measured#\n#changes#\n#changes#\n#engines#"
-    more = told.without(SectionKind.CHANGES).with_lines(["mine"], before=SectionKind.ENGINES).with_lines(["last"])
+    assert told.value == "#failed#\n#measured#\n#engines#"
+    more = told.with_lines(["mine"], before=SectionKind.ENGINES).with_lines(["last"])
     assert more.value == "#failed#\n#measured#\nmine\n#engines#\nlast"
 
 
@@ -195,29 +191,23 @@ def test_a_wrong_summary_is_refused_with_file_and_place(value: object, place: st
         summary_util.parse_summary(value, "summary/a/summary.json")
 
 
-def point(label: str, value: float, previous: float | None, *, lower_is_better: bool = True) -> Measured:
-    return Measured(label, value, previous, "ms", lower_is_better)
+def point(label: str, value: float, previous: float | None) -> Measured:
+    return Measured(label, value, previous, "ms")
 
 
 CONFIGURED = [
     Measured(f"mlp {c}", v, None, "ms", True, "mlp", c) for c, v in (("O0", 31.0), ("O1", 12.0), ("O2", 12.5))
 ]
 MOVED = [point("a", 9.0, 10.0), point("b", 12.0, 10.0), point("c", 10.1, 10.0), point("d", 3.0, None)]
-HIGHER = [point("up", 12.0, 10.0, lower_is_better=False), point("down", 8.0, 10.0, lower_is_better=False)]
-MANY = [*(point(f"slow {i}", 20.0 + i, 10.0) for i in range(9)), point("fast", 1.0, 10.0)]
 FAILED = Failure("vgg", "out of memory.")
 
 
 def test_messages(golden: Golden) -> None:
     summaries = {
         "a failure": default_summary("t", [point("mlp", 1.0, 1.0)], [FAILED]),
-        "changes": default_summary("t", MOVED),
-        "higher is better": default_summary("t", HIGHER),
-        "many changes": default_summary("t", MANY),
+        "other values than before": default_summary("t", MOVED),
         "configurations": default_summary("t", CONFIGURED),
-        "a first night": default_summary("t", [point("mlp", 1.0, None)]),
         "an empty night": default_summary("t", []),
-        "after a stopped night": after_a_stopped_night(),
     }
     golden.messages("summaries", [(name, summary.value) for name, summary in summaries.items()])
 
@@ -228,21 +218,10 @@ def test_failures_come_first_with_their_reasons() -> None:
     assert "1 point" in second
 
 
-def test_changes_above_the_threshold_are_told_worst_first_without_claiming_more() -> None:
-    lines = default_summary("t", MOVED).value.splitlines()
-    assert lines[1].startswith("2 of 3 changed")
-    assert [line[:12] for line in lines[2:]] == ["- b: up 20.0", "- a: down 10"]
-
-
-def test_of_a_metric_where_higher_is_better_the_fall_is_worst() -> None:
-    line = default_summary("t", HIGHER).value.splitlines()[2]
-    assert (line.startswith("- down: "), "(worse)" in line) == (True, True)
-
-
-def test_the_best_of_many_changes_is_not_pushed_out_by_the_worst() -> None:
-    value = default_summary("t", MANY).value
-    assert "- fast: down 90.0 %" in value
-    assert "- and 5 more" in value
+def test_whether_a_value_changed_is_left_to_the_nights_verdict() -> None:
+    summary = default_summary("t", MOVED, threshold_percent=1.0)
+    assert summary.value == "4 points measured."
+    assert SectionKind.CHANGES not in {section.kind for section in summary.sections}
 
 
 def test_the_fastest_and_slowest_configuration_of_each_workload_are_named() -> None:
@@ -254,39 +233,3 @@ def test_a_default_summary_always_fits_its_file() -> None:
     points = [Measured(f"{i}{name}", i + 1.0, 1e-3, "ms", True, f"{i % 30}{name}", f"{i}{name}") for i in range(500)]
     default_summary(name, points, [Failure(name, name)] * 50).to_json()
     default_summary("", [], []).to_json()
-
-
-def _series(name: str, values: dict[str, float]) -> store.Series:
-    blank = (None,) * len(values)
-    return store.Series(
-        id=name,
-        experiment="e",
-        metric="run_time",
-        unit="ms",
-        direction="lower",
-        labels={"workload": f"network.{name}"},
-        stamps=tuple(values),
-        values=tuple(values.values()),
-        low=blank,
-        high=blank,
-        std=blank,
-    )
-
-
-def after_a_stopped_night() -> Summary:
-    """Of four points one was there before, one is lacking from the last night, one from long ago, and one is new."""
-    nights = tuple(f"202611{day:02d}T030000Z" for day in range(1, 12))
-    whole, stopped, tonight = nights[-3:]
-    series = (
-        _series("there", {whole: 1.0, stopped: 1.0, tonight: 1.0}),
-        _series("lacking", {whole: 1.0, tonight: 2.0}),
-        _series("long_gone", {nights[0]: 1.0, tonight: 2.0}),
-        _series("new", {tonight: 2.0}),
-    )
-    return plots.default_summary(History("e", (), series, nights, ()))
-
-
-def test_a_point_that_a_stopped_night_lacks_is_compared_with_the_last_night_that_had_it() -> None:
-    value = after_a_stopped_night().value
-    assert "1 of 2 changed" in value
-    assert "- lacking: up 100 %" in value

@@ -142,7 +142,7 @@ def _section_to_json(section: Section) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Measured:
-    """One point of tonight; `previous` is the last night's value, None if it had none.
+    """One point of tonight; `previous` is the last night's value, None if it had none, for an author's own lines.
 
     skipped: the last night had none, and `previous` is of the night before it that had one.
     """
@@ -208,7 +208,7 @@ def default_summary(
     engines: Sequence[str] = (),
     more: Sequence[str] = (),
 ) -> Summary:
-    """Tonight in a few lines: what failed and why, how much was measured, what changed by more than the threshold.
+    """Tonight in a few lines: what failed and why, how much was measured. What changed, the night's verdict says.
 
     `count` is how many points there are where `points` holds several metrics of one; `engines` are lines on how the
     engines compare, `more` any others of the caller's.
@@ -221,7 +221,6 @@ def default_summary(
             (f"{_count(measured, 'point')} measured." if points else "Nothing was measured.",),
             {"measured": measured},
         ),
-        _make_changes_section(points, threshold_percent),
         Section(SectionKind.ENGINES, tuple(engines)),
         Section(SectionKind.OTHER, tuple(more)),
         _make_extremes_section(points),
@@ -243,50 +242,6 @@ def _format_failed(failures: Sequence[Failure]) -> str:
     texts = [f"{elide(failure.label, 80)}: {elide(failure.reason, 160).rstrip('.')}" for failure in failures[:_LISTED]]
     rest = f"; and {len(failures) - _LISTED} more" if len(failures) > _LISTED else ""
     return f"{_count(len(failures), 'point')} failed. {'; '.join(texts)}{rest}."
-
-
-def _make_changes_section(points: Sequence[Measured], threshold: float) -> Section:
-    compared = [(percent_change(p.previous, p.value), p) for p in points if p.previous is not None]
-    changed = [(change, point) for change, point in compared if abs(change) > threshold]
-    moved = [point for _, point in sorted(changed, key=lambda item: (-_measure_harm(*item), item[1].label))]
-    if compared:
-        lines = _format_changed(points, [point for _, point in compared], moved, threshold)
-    else:
-        lines = ["No earlier night to compare with."] if points else []
-    numbers = {"compared": len(compared), "changed": len(moved), "threshold_percent": threshold}
-    return Section(SectionKind.CHANGES, tuple(lines), numbers, tuple(point.label for point in moved))
-
-
-def _format_changed(
-    points: Sequence[Measured], compared: Sequence[Measured], moved: Sequence[Measured], threshold: float
-) -> list[str]:
-    new = len(points) - len(compared)
-    without = f" {_count(new, 'point')} had no value last night." if new else ""
-    older = sum(point.skipped for point in compared)
-    if older:
-        verb = "is" if older == 1 else "are"
-        without += (
-            f" {_count(older, 'point')} had none last night and {verb} compared with the last night that had one."
-        )
-    if not moved:
-        return [f"None of {len(compared)} changed by more than {threshold:g} % since the last night.{without}"]
-    head = f"{len(moved)} of {len(compared)} changed by more than {threshold:g} % since the last night"
-    return [f"{head} (not yet judged against noise).{without}", *_format_moved_lines(moved)]
-
-
-def _measure_harm(change: float, point: Measured) -> float:
-    return change if point.lower_is_better else -change
-
-
-def _format_moved_lines(moved: Sequence[Measured]) -> list[str]:
-    """The worst first; of many, the worst ones and the best one."""
-    shown = moved if len(moved) <= _LISTED else [*moved[: _LISTED - 1], moved[-1]]
-    lines = [
-        f"- {elide(p.label, 80)}: "
-        + format_percent_change(p.previous or 0.0, p.value, p.unit, lower_is_better=p.lower_is_better)
-        for p in shown
-    ]
-    return lines + ([f"- and {len(moved) - len(shown)} more"] if len(moved) > len(shown) else [])
 
 
 def _make_extremes_section(points: Sequence[Measured]) -> Section:

@@ -33,8 +33,6 @@ from tvmdash.text import format_quantity
 
 TIMES = frozenset({"run_time", "value"})
 """The metrics that are drawn by default: one a point."""
-NIGHTS_BACK = 7
-"""How many nights back a point is compared, where the nights between have no value of it."""
 RECENT = datetime.timedelta(days=14)
 LEAST_MAPPED = 3
 """Fewer workloads or configurations are read as easily from bars as from a heat map."""
@@ -94,10 +92,9 @@ def default_plots(history: History) -> dict[str, Plot]:
 
 
 def default_summary(history: History) -> Summary:
-    """Tonight's values against the night before, failures first; how TVM stands to each rival, and on each device."""
+    """Tonight's values, failures first; how TVM stands to each rival, and on each device."""
     tonight = measured_tonight(history)
     names = [name for name in find_varying(history, tonight) if name not in {"workload", "network"}]
-    # What a ratio to the reference was last night may have been to another: of nightlies it always was.
     points = [_make_measured(history, series, names) for series in tonight if series.metric not in RATIOS]
     count = sum(series.metric in TIMES for series in tonight)
     title = f"{history.experiment}, night {history.stamps[-1]}"
@@ -130,17 +127,13 @@ def _name_point(history: History, series: Series, names: Sequence[str]) -> str:
 
 
 def _make_measured(history: History, series: Series, names: Sequence[str]) -> Measured:
-    """The point, with its value of the last night that had one: a night that was stopped half-way lacks some."""
-    before = series.stamps[-2] if len(series.stamps) > 1 else None
-    recent = before in history.stamps[-1 - NIGHTS_BACK : -1]
     workload = str(history.values(series)["workload"])
     configuration = _name(history, series, names)
     metric = "" if series.metric in TIMES else series.metric.replace("_", " ")
     return Measured(
         label=", ".join(part for part in (workload, configuration, metric) if part),
         value=series.values[-1],
-        previous=series.values[-2] if recent else None,
-        skipped=recent and before != history.stamps[-2],
+        previous=None,
         unit=series.unit,
         lower_is_better=series.direction != "higher",
         workload=workload if series.metric == "run_time" else "",
