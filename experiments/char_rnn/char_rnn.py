@@ -62,6 +62,7 @@ class CharRnn(Experiment[CharRnnConfig]):
             timer=python_timer(made.names),
             check=lambda: checked(made.names(), asked.names),
             compile_ms=compiled.compile_ms,
+            compile_cpu_ms=compiled.compile_cpu_ms,
             code_size_bytes=compiled.code_size_bytes,
             passes_ms=compiled.pass_times_ms,
             details={"module_hash": compiled.module_hash},

@@ -60,6 +60,7 @@ class TreeLstm(Experiment[TreeLstmConfig]):
             timer=python_timer(made.call),
             check=lambda: checked(asked, runs, made.tables()),
             compile_ms=compiled.compile_ms,
+            compile_cpu_ms=compiled.compile_cpu_ms,
             code_size_bytes=compiled.code_size_bytes,
             passes_ms=compiled.pass_times_ms,
             details=_work(runs),  # no module_hash: symbolic shapes give other bytes at each compilation

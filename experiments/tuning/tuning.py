@@ -91,6 +91,7 @@ class Tuning(Experiment[TuningConfig]):
             timer=loaded.timer(x),
             check=lambda: accuracy.check_answer(loaded.run(x), networks.reference(network, weights, x)),
             compile_ms=compiled.compile_ms,
+            compile_cpu_ms=compiled.compile_cpu_ms,
             code_size_bytes=compiled.code_size_bytes,
             memory_bytes=compiled.planned_memory_bytes,
             inputs=(x,),

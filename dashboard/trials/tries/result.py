@@ -17,7 +17,7 @@ from tvmdash.devices import CPU, device_of
 from tvmdash.judge import two
 from tvmdash.judge.evidence import Evidence, Pairs
 from tvmdash.records import PointValue
-from tvmdash.records.metrics import MAY_BE_EXACT, RATIOS
+from tvmdash.records.metrics import IN_TURN, MAY_BE_EXACT, RATIOS
 from tvmdash.series import naming
 from tvmdash.tries import files
 
@@ -132,7 +132,8 @@ def _make_evidence(item: TriedSeries) -> Evidence:
         Pairs(at, two.B, two.A, run.log, run.std if run.pairs > 1 else 0.0, run.pairs)
         for at, run in enumerate(item.runs)
     ]
-    return two.make_evidence(item.experiment, pairs, item.direction, is_of_device=device_of(item.labels) != CPU)
+    is_of_device = device_of(item.labels) != CPU
+    return two.make_evidence(item.experiment, pairs, item.direction, is_of_device=is_of_device, metric=item.metric)
 
 
 def _make_rounds(item: TriedSeries) -> two.RoundSeries | None:
@@ -159,10 +160,12 @@ def _name(items: Sequence[_Named]) -> tuple[_Named, ...]:
 def list_wanted(result: Try, experiment: str, rounds: int = 0) -> list[TriedSeries]:
     """The series of the experiment that were not measured `rounds` times or, without it, whose intervals are wide.
 
-    Where pairs of processes measure some, the others get what rounds these need.
+    Where pairs of processes measure some, the others get what rounds these need, and what is found out beside the
+    times of a point, as how long it took to compile, gets the pairs that these need.
     """
     own = [item for item in result.series if item.experiment == experiment and item.has_ratio]
     own = [item for item in own if item.runs] or own
+    own = [item for item in own if item.metric not in IN_TURN[1:]] or own
     if rounds:
         return [item for item in own if item.pairs < rounds]
     return [item for item in own if not item.is_known(result.until)]

@@ -15,7 +15,7 @@ from tvmdash.measure.quality import find_doubts
 from tvmdash.measure.reduction import Reduced, reduce_processes
 from tvmdash.records import SCHEMA_VERSION, Failure, Record, description
 from tvmdash.records.functions import hash_functions, read_functions
-from tvmdash.records.metrics import MAY_BE_EXACT, METRICS, read_own
+from tvmdash.records.metrics import COMPILE_CPU_TIME, MAY_BE_EXACT, METRICS, read_own
 
 OPERATORS = "operators"
 """A trial's fact: by operator, its milliseconds in each watched run. Of a record: what became of it."""
@@ -27,6 +27,7 @@ _OWN_PLACE = frozenset(
         "load_after",
         "execution_config",
         *_OF_EACH_PROCESS,
+        COMPILE_CPU_TIME,
         under_load.THROTTLED,
         content.FACT,
         description.FACT,

@@ -233,6 +233,7 @@ def _read_row(
         code,
         SIGNS[series.direction],
         is_of_device=device_of(series.labels) != CPU,
+        metric=series.metric,
         has_returned=_has_returned(measured[-1].artifact, own[tonight], measured),
         steps=tuple(_known_steps(table, series.key, (places, own), measured, memory, open_of, ended)),
     )

@@ -13,12 +13,12 @@ from files.files import safe_name
 from tvmdash import common, structured
 from tvmdash.contracts.receipts import Receipt, ReceiptRecord
 from tvmdash.errors import DashboardError
+from tvmdash.records.metrics import COMPILE_TIME
 
 _NUMBER = re.compile(r"_?\d+$")
 _MOST_PARTS = 12
 _ALL = 1.005
 """Beyond it, a share is no part of the whole: others made up for it."""
-COMPILE_TIME = "compile_time"
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from tests.dashboard import homes, standin
 from tests.dashboard import remeasure_homes as labs
 from tests.dashboard.remeasure_homes import NAME, Lab
 from tvmdash import structured
-from tvmdash.contracts.tries import TriedTvm, Try, TryState
+from tvmdash.contracts.tries import RunOfPairs, TriedSeries, TriedTvm, Try, TryState
 from tvmdash.errors import DashboardError
 from tvmdash.records import PointValue, SeriesKey
 from tvmdash.tries import text
@@ -351,3 +351,14 @@ def test_where_there_is_no_home_nothing_is_made_and_that_is_said(tmp_path: Path)
     assert done.code == 2
     assert f"{missing.home.root}: no such folder." in done.output
     assert not list(tmp_path.iterdir())
+
+
+def test_a_try_does_not_go_on_for_what_comes_along_with_the_times(tmp_path: Path) -> None:
+    sides = (TriedTvm("a", "a", "0.27.0"), TriedTvm("b", "b", "0.26.0"))
+    runs = (RunOfPairs(0.0, 0.07, 2),)
+    series = [TriedSeries(metric, "nets", metric, {}, runs=runs) for metric in ("run_time", "compile_time", "energy")]
+    result = Try("20260101T000000Z", TryState.RUNNING, *sides, 0.01, "here", {"nets": "f"}, series=tuple(series))
+    assert [item.id for item in results.list_wanted(result, "nets")] == ["run_time"]
+    assert [item.id for item in results.list_wanted(replace(result, series=result.series[1:]), "nets")] == [
+        "compile_time", "energy",
+    ]  # fmt: skip

@@ -33,7 +33,7 @@ class Nights:
 
     speed: by (workload, level) and night, the factor of tonight's TVM over the reference. machine: that of the wall
     clock. artifacts, references: what was measured on each night; contents: of what all points ran; pairs: of
-    processes.
+    processes. compilations: of pairs in which both sides compiled; compiling: as speed, of them.
     """
 
     count: int
@@ -46,6 +46,8 @@ class Nights:
     seed: int = 1
     speed: dict[tuple[str, int], np.ndarray[Any, Any]] = field(default_factory=dict)
     alone: frozenset[int] = frozenset()
+    compilations: int = 0
+    compiling: dict[tuple[str, int], np.ndarray[Any, Any]] = field(default_factory=dict)
 
     def slower(self, workload: str, level: int, factor: float, first: int, until: int | None = None) -> Nights:
         self.speed.setdefault((workload, level), np.ones(self.count))[first:until] *= factor
@@ -88,6 +90,14 @@ class Nights:
             if len(logs) == 1:
                 del ratio["low"], ratio["high"]
             info["paired"] = {"ratios": {"run_time": ratio}, "reference": {"run_time": 0.25}}
+            if self.compilations:
+                log = math.log(self.compiling.get((workload, level), np.ones(self.count))[night])
+                found = (log + 0.07 * rng.standard_normal(self.compilations)).tolist()
+                busy = (self.machine[night] if self.machine else 1.0) * math.exp(rng.normal(0, 0.2))
+                info["compile_time"] = 330.0 * math.exp(log) * busy
+                info["paired"]["ratios"]["compile_time"] = {
+                    "clock": "cpu", "log_ratios": found, "ratio": math.exp(sum(found) / len(found)),
+                }  # fmt: skip
         return record
 
 
@@ -615,3 +625,36 @@ def test_a_step_on_the_second_night_is_told_beside_the_first_nights_build_that_w
     assert [verdict.level for verdict in said[1:]] == [Level.REGRESSION] * 2
     (incident,) = opened(AlertHome(tmp_path))
     assert (incident.begin, incident.after) == (stamp_of(1), stamp_of(0))
+
+
+def test_compile_times_of_a_busy_night_are_judged_by_their_pairs_and_say_nothing(tmp_path: Path) -> None:
+    home = Nights(5, machine=[1, 1, 3, 1, 4], compilations=2).fill(tmp_path)
+    said = verdicts(home, 5)
+    assert not opened(home)
+    assert [verdict.suspects for verdict in said] == [()] * 5
+    assert [each.evidence for each in said[4].series] == [Evidence.PAIRED] * 16
+
+
+def test_slower_compilation_is_suspected_at_once_and_told_when_five_pairs_say_so(tmp_path: Path) -> None:
+    artifacts = ["a", "b", "c", "d", "d", "d"]
+    nights = Nights(6, artifacts=artifacts, compilations=2)
+    nights.compiling["mlp", 3] = np.array([1, 1, 1, 1.6, 1.6, 1.6])
+    said = verdicts(nights.fill(tmp_path), 6)
+    assert [verdict.level for verdict in said[3:]] == [Level.SUSPECT, Level.SUSPECT, Level.REGRESSION]
+    (incident,) = opened(AlertHome(tmp_path))
+    (moved,) = incident.moved
+    assert (moved.metric, moved.worse, incident.versions) == ("compile_time", True, ("c", "d"))
+    assert moved.low is not None
+    assert moved.high is not None
+    assert moved.low < 0.6 < moved.high
+
+
+def test_a_step_of_all_run_times_is_found_beside_as_many_compile_times(tmp_path: Path) -> None:
+    nights = Nights(9, scatter=0.008, compilations=2)
+    for workload in WORKLOADS:
+        for level in (0, 3):
+            nights.slower(workload, level, 1.02, 7)
+    said = verdicts(nights.fill(tmp_path), 9)
+    (incident,) = opened(AlertHome(tmp_path))
+    assert [verdict.night for verdict in said if verdict.new][:1] == [stamp_of(7)]
+    assert {moved.metric for moved in incident.moved} == {"run_time"}

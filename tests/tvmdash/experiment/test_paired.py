@@ -53,6 +53,7 @@ class Toy(Experiment):
             call = compiler.call
         data = list(range(work))
         return Prepared(timer=python_timer(lambda: call(data)), compile_ms=1.5, code_size_bytes=work,
+                        compile_cpu_ms=work / 1e4 if config["knows_cpu"] else None,
                         details={"module_hash": str(work)}, program=program,
                         after=compiler.watch if point.name == "on a card" else None)
 
@@ -128,6 +129,7 @@ FIELDS = {
     "names": {"type": "list", "of": {"type": "str"}, "doc": "Names.", "default": ["net"]},
     "rivals": {"type": "list", "of": {"type": "str"}, "doc": "Other engines.", "default": []},
     "group": {"type": "str", "doc": "One group for all.", "default": "", "min": 0},
+    "knows_cpu": {"type": "bool", "doc": "The CPU time of compiling.", "default": True},
 }
 Work = dict[str, Any]
 
@@ -230,6 +232,22 @@ def test_both_are_measured_in_turn_and_the_record_says_the_ratio_to_the_referenc
     assert value.samples == 2
 
 
+@pytest.mark.parametrize(("knows_cpu", "clock", "ratio"), [(True, "cpu", 2.0), (False, "wall", 1.0)])
+def test_compile_times_of_both_sides_are_compared_pair_by_pair(
+    tmp_path: Path, knows_cpu: bool, clock: str, ratio: float
+) -> None:
+    toy = Toy(tmp_path, pairs=4, max_pairs=4, knows_cpu=knows_cpu)
+    toy.run({"net": 40000}, {"net": 20000})
+    night = toy.analyze()
+    found = paired_of(night)["toy.net"]["ratios"]["compile_time"]
+    assert (found["clock"], len(found["log_ratios"])) == (clock, 2), "they compile in two of four rounds"
+    assert found["ratio"] == pytest.approx(ratio)
+    (value,) = [value for value in night.values() if value.key.metric == "compile_time_ratio"]
+    assert (value.value, value.samples, value.kind) == (pytest.approx(ratio), 2, "ratio")
+    assert [one.unit for one in night.values() if one.key.metric == "compile_time"] == ["ms"]
+    assert not night.undeclared
+
+
 def test_samples_of_the_two_sides_alternate_and_the_trace_tells_them_apart(tmp_path: Path) -> None:
     toy = Toy(tmp_path, pairs=1, max_pairs=1)
     toy.run({}, {})
@@ -261,6 +279,7 @@ def test_a_card_is_watched_in_the_first_pair_only_and_the_record_has_what_was_se
     info = record.additional_info
     assert (info["energy"] > 0, info["paired"]["reference"]["energy"] > 0) == (True, True)
     assert "throttled" in info["doubt_kinds"]
+    assert len(info["paired"]["ratios"]["energy"]["log_ratios"]) == 1
 
 
 def test_without_a_reference_the_night_is_measured_as_ever(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from tvmdash.devices import CPU
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.engines import Engine
 from tvmdash.measure.capture import OperatorSpan
-from tvmdash.records.metrics import Declared
+from tvmdash.records.metrics import COMPILE_CPU_TIME, Declared
 from tvmdash.series.store import Series
 from tvmdash.summary_util import Failure
 from tvmdash.trial_util import Timer
@@ -63,6 +63,7 @@ class Prepared:
     """A workload ready to be timed, and what is known of it.
 
     `check` compares an answer with the reference: it returns facts for the record (`max_error`, `tolerance`) or raises.
+    `compile_cpu_ms` is `compile_ms` by the CPU clock, by which it is compared with the reference's where it is known.
     `passes_ms` are compiler passes with their times. The record describes `inputs`, the arrays that it is called with,
     and `build`, how it was compiled. `layout` (as in NCHW) and `transfer_timed` (whether copying inputs and outputs
     lies between the clock reads) tell whether two engines did the same. `details` go into the record as they are.
@@ -87,6 +88,7 @@ class Prepared:
     program: Callable[[], str] | None = None
     after: Callable[[], Mapping[str, Any]] | None = None
     metrics: Mapping[str, Declared] = field(default_factory=dict)
+    compile_cpu_ms: float | None = None
 
     def describe(self) -> dict[str, dict[str, Any]]:
         """What the record's columns tell beside the point's values."""
@@ -97,6 +99,7 @@ class Prepared:
         """What goes into the record's additional_info."""
         known = {
             "compile_time": self.compile_ms,
+            COMPILE_CPU_TIME: self.compile_cpu_ms,
             "code_size": self.code_size_bytes,
             "device_memory_usage": self.memory_bytes,
         }

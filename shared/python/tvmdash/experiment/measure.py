@@ -31,7 +31,7 @@ from tvmdash.measure.phases import TIMING, phase
 from tvmdash.measure.prebuilt import Prebuilt
 from tvmdash.measure.under_load import watching
 from tvmdash.records import description
-from tvmdash.records.metrics import OWN
+from tvmdash.records.metrics import COMPILE_CPU_TIME, COMPILE_TIME, OWN
 from tvmdash.trial_util import Timing, time_workload
 
 TASK_FILE = "task.json"
@@ -40,6 +40,7 @@ HASHES_FILE = "hashes.json"
 _MACHINE = ("hw_model", "cpu_microcode", "affinity", "system")
 _PLACES = frozenset({"LD_LIBRARY_PATH"})
 """Variables that say where files lie, not what is in them."""
+_OF_COMPILING = frozenset({COMPILE_TIME, COMPILE_CPU_TIME})
 _log = logging.getLogger("experiment")
 
 
@@ -263,8 +264,7 @@ def _measure_trial(
         "load_after": hardware.load(),
         "execution_config": {**asdict(timing), "number": samples[0].number, "repeat": len(samples)},
     }
-    if not job.alone:
-        facts.pop("compile_time", None)
+    facts = {name: value for name, value in facts.items() if job.alone or name not in _OF_COMPILING}
     passes, regions = [(name, round(ms * 1e6)) for name, ms in prepared.passes_ms], []
     if kept and job.alone:
         regions = [Region(name, "phase", start_ns, duration_ns) for name, start_ns, duration_ns in built["phases"]]

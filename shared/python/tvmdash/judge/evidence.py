@@ -49,7 +49,8 @@ class Evidence:
     places: the order in TVM's history of the builds that are in question, by their names; a build without a place
     (a reference of another kind) only joins others. code: by build, a hash of the generated code. sign: 1 where more is
     worse, −1 where less is, 0 where neither. has_returned: tonight's is a new commit that runs what an earlier one ran,
-    byte for byte, so that both have one name here. window: so many of the last pairs are weighed.
+    byte for byte, so that both have one name here. metric: what is measured; series of one scatter alike and may move
+    together. window: so many of the last pairs are weighed.
     """
 
     experiment: str
@@ -60,6 +61,7 @@ class Evidence:
     sign: int = 1
     is_control: bool = False
     is_of_device: bool = False
+    metric: str = ""
     has_returned: bool = False
     steps: Sequence[KnownStep] = ()
     window: int = RULES.window

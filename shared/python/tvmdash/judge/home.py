@@ -295,20 +295,22 @@ class _Night:
         return is_large and RULES.log("worth_measuring") < found.odds < RULES.log("told")
 
     def _list_groups(self) -> Iterator[tuple[Scope, list[str], float]]:
-        """The home, each experiment, and what has new code; each with how likely a step of all of it is."""
-        experiments: dict[str, list[str]] = {}
+        """Of each metric the home, each experiment, and what has new code, and how likely a step of all of it is."""
+        metrics: dict[str, dict[str, list[str]]] = {}
         for name, model in self.models.items():
-            if not model.evidence.is_control:
-                experiments.setdefault(model.evidence.experiment, []).append(name)
-        every = [name for names in experiments.values() for name in names]
-        groups = [(Scope.HOME, every, RULES.step_of_home)]
-        if len(experiments) > 1:
-            share = RULES.step_of_experiments / len(experiments)
-            groups += [(Scope.EXPERIMENT, names, share) for names in experiments.values()]
-        changed = [name for name in every if self._has_new_code(name)]
-        if len(changed) < RULES.known * len(every):
-            groups.append((Scope.CODE, changed, RULES.step_of_code))
-        return ((scope, names, prior) for scope, names, prior in groups if len(names) >= 3)
+            each = model.evidence
+            if not each.is_control:
+                metrics.setdefault(each.metric, {}).setdefault(each.experiment, []).append(name)
+        for experiments in metrics.values():
+            every = [name for names in experiments.values() for name in names]
+            groups = [(Scope.HOME, every, RULES.step_of_home)]
+            if len(experiments) > 1:
+                share = RULES.step_of_experiments / len(experiments)
+                groups += [(Scope.EXPERIMENT, names, share) for names in experiments.values()]
+            changed = [name for name in every if self._has_new_code(name)]
+            if len(changed) < RULES.known * len(every):
+                groups.append((Scope.CODE, changed, RULES.step_of_code))
+            yield from ((scope, names, prior / len(metrics)) for scope, names, prior in groups if len(names) >= 3)
 
     def _has_new_code(self, name: str) -> bool:
         """Whether tonight's generated code is another than that of the build before."""

@@ -45,13 +45,16 @@ class HomeNoise:
 
 
 def learn(evidence: Mapping[str, Evidence]) -> HomeNoise:
-    """Scatter and luck of each series, shrunk to what the home's other series on its kind of device show."""
+    """Scatter and luck of each series, shrunk to what others of its metric on its kind of device show."""
     factors = _factors(evidence)
     pair: dict[str, float] = {}
-    for of_device in (False, True):
-        names = [name for name, each in evidence.items() if each.is_of_device == of_device]
-        prior = (RULES.pair_sd_of_device if of_device else RULES.pair_sd) ** 2
-        pair |= _pair_variances({name: evidence[name] for name in names}, factors, prior)
+    kinds: dict[tuple[bool, str], dict[str, Evidence]] = {}
+    for name, each in evidence.items():
+        kinds.setdefault((each.is_of_device, each.metric), {})[name] = each
+    for (of_device, metric), alike in kinds.items():
+        prior = RULES.pair_sd_of_device if of_device else RULES.pair_sd
+        prior = RULES.pair_sd_of_compiling if metric == "compile_time" else prior
+        pair |= _pair_variances(alike, factors, prior**2)
     jumps = _centred(
         {name: list(_jumps(each, pair[name], factors)) for name, each in evidence.items() if not each.is_control}
     )

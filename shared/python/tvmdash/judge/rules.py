@@ -92,6 +92,10 @@ class Rules:
     pair_sd_of_device: float = _rule(
         0.05, "The same on another device, by the wall clock (PoCL beside load: 3 to 23 %)."
     )
+    pair_sd_of_compiling: float = _rule(
+        0.07,
+        "The same of two compilations, by the CPU clock (0.27.0 beside load: 5.5 and 8.8 %; by the wall clock 30).",
+    )
     pair_freedom: float = _rule(8.0, "What the home's scatter of pairs counts for in that of a series.")
     beyond_own: float = _rule(
         2.33,

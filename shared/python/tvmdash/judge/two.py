@@ -91,13 +91,20 @@ class Difference:
 
 
 def make_evidence(
-    experiment: str, pairs: Sequence[Pairs], direction: str, *, is_of_device: bool = False, is_control: bool = False
+    experiment: str,
+    pairs: Sequence[Pairs],
+    direction: str,
+    *,
+    is_of_device: bool = False,
+    is_control: bool = False,
+    metric: str = "",
 ) -> Evidence:
     """One series of the two; its pairs are of B and A, or of either with what joins them. direction: as metrics say."""
     sign = SIGNS[direction]
     return Evidence(
-        experiment, pairs, PLACES, B, sign=sign, is_control=is_control, is_of_device=is_of_device, window=len(pairs)
-    )
+        experiment, pairs, PLACES, B, sign=sign, is_control=is_control, is_of_device=is_of_device, metric=metric,
+        window=len(pairs),
+    )  # fmt: skip
 
 
 def make_pairs(logs: Sequence[float], night: int = 0) -> Pairs:

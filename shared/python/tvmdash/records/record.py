@@ -27,9 +27,9 @@ from tvmdash.records.metrics import (
     LARGEST_ERROR,
     MAY_BE_EXACT,
     METRICS,
+    RATIOS,
     RESERVED,
     RUN_TIME,
-    RUN_TIME_RATIO,
     VALUE_RATIO,
     Declarations,
     Declared,
@@ -227,8 +227,8 @@ class NightData:
                 key = SeriesKey.of(self.experiment, metric.name, labels, self.home)
                 if metric.name == RUN_TIME:
                     more = _timed(record, info)
-                elif metric.name == RUN_TIME_RATIO:
-                    more = _compared(info["paired"]["ratios"][RUN_TIME])
+                elif metric.name in RATIOS:
+                    more = _compared(info["paired"]["ratios"][RATIOS[metric.name]])
                 else:
                     alike = _count(info.get("alike", {}).get(metric.place[-1]))
                     functions = read_functions(info, metric.place[-1])

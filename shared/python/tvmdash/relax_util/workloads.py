@@ -76,6 +76,7 @@ def make_prepared(
         timer=timer,
         check=check,
         compile_ms=compiled.compile_ms,
+        compile_cpu_ms=compiled.compile_cpu_ms,
         code_size_bytes=compiled.code_size_bytes,
         memory_bytes=compiled.planned_memory_bytes,
         passes_ms=compiled.pass_times_ms,

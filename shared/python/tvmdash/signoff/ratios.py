@@ -78,7 +78,9 @@ class _Joined:
         pairs = [self._turn(each) for each in self.pairs]
         outline = self.series.outline
         is_of_device = device_of(outline.labels) != CPU
-        return two.make_evidence(self.series.experiment, pairs, outline.direction, is_of_device=is_of_device)
+        return two.make_evidence(
+            self.series.experiment, pairs, outline.direction, is_of_device=is_of_device, metric=outline.metric
+        )
 
     def _turn(self, pairs: Pairs) -> Pairs:
         """B as the build of its pairs, A as their base or their build, by the names that the judge knows them by."""

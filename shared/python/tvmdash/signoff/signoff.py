@@ -20,7 +20,7 @@ from tvmdash.dashboard_info import Home, experiment_of
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import Incident
-from tvmdash.records.metrics import RATIOS, is_worse
+from tvmdash.records.metrics import is_worse
 from tvmdash.signoff import waivers
 from tvmdash.signoff.between import ToldBetween, read_told
 from tvmdash.signoff.judging import TwoTvms, judge_series
@@ -107,10 +107,8 @@ def _list_bisections(series: Iterable[SignoffSeries], told: ToldBetween) -> Iter
 
 def _list_pairable(series: Sequence[MeasuredSeries]) -> frozenset[str]:
     """The keys of the series that can be measured in turn: pairs were measured of others of their kind."""
-    having = {each.experiment for each in series if each.ratios}
-    return frozenset(
-        each.key for each in series if each.experiment in having and each.outline.metric in RATIOS.values()
-    )
+    having = {(each.experiment, each.outline.metric) for each in series if each.ratios}
+    return frozenset(each.key for each in series if (each.experiment, each.outline.metric) in having)
 
 
 _ON_THE_OTHER_SIDE = 0.5

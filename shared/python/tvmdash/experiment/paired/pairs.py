@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from tvmdash.experiment.points import key
 from tvmdash.measure.capture import Sample, Trial
 from tvmdash.measure.reduction import reduce_processes
 from tvmdash.measure.turns import PairedRatio, combine_pairs, log_ratio_of_turns
-from tvmdash.records.metrics import METRICS, RUN_TIME, read_own
+from tvmdash.records.metrics import COMPILE_CPU_TIME, COMPILE_TIME, IN_TURN, METRICS, RUN_TIME, read_own
 
 TONIGHT, REFERENCE = ("tonight", "reference")
 OF_PAIR = frozenset({"side", "pair"})
@@ -73,6 +74,12 @@ def describe(pairs: Sequence[Pair], clock: Clock) -> dict[str, Any] | None:
     if ratio is None:
         return None
     wall = combine(pairs, WALL) if clock == CPU else None
+    others = {name: _describe_ratio(*found) for name in IN_TURN if (found := _combine_facts(pairs, name))}
+    ratios = {RUN_TIME: _describe_ratio(ratio, clock, wall), **others}
+    return {"ratios": ratios, "reference": _describe_reference([pair.reference for pair in pairs])}
+
+
+def _describe_ratio(ratio: PairedRatio, clock: Clock, wall: PairedRatio | None = None) -> dict[str, Any]:
     said = {
         "clock": clock,
         "log_ratios": list(ratio.log_ratios),
@@ -81,8 +88,18 @@ def describe(pairs: Sequence[Pair], clock: Clock) -> dict[str, Any] | None:
         "low": ratio.low,
         "high": ratio.high,
     }
-    kept = {name: value for name, value in said.items() if value is not None}
-    return {"ratios": {RUN_TIME: kept}, "reference": _describe_reference([pair.reference for pair in pairs])}
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _combine_facts(pairs: Sequence[Pair], name: str) -> tuple[PairedRatio, Clock] | None:
+    """The ratio of a time that both processes of some pairs told, by the CPU clock where they knew it."""
+    clocks: dict[str, Clock] = {COMPILE_CPU_TIME: CPU} if name == COMPILE_TIME else {}
+    for fact, clock in {**clocks, name: WALL}.items():
+        both = [(pair.tonight.facts.get(fact), pair.reference.facts.get(fact)) for pair in pairs]
+        logs = [math.log(new / old) for new, old in both if new and old]
+        if logs:
+            return combine_pairs(logs), clock
+    return None
 
 
 def _describe_reference(trials: Sequence[Trial]) -> Mapping[str, Any]:
