@@ -14,19 +14,16 @@ from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from tvmdash import common
-from tvmdash.backfill.calls import Call
 from tvmdash.contracts.alerts import AlertsPage
-from tvmdash.contracts.bisection import Bisection
 from tvmdash.contracts.code_changes import CodeChanges
 from tvmdash.contracts.deadlines import DeadlinesAhead
 from tvmdash.contracts.receipts import Receipt
 from tvmdash.contracts.remeasured import Remeasured
-from tvmdash.contracts.reproduction import ReproductionResult
 from tvmdash.contracts.routes import InSlack, RouteStates
 from tvmdash.contracts.scores import ScorePage, Scores
 from tvmdash.contracts.signoff import Signoff
 from tvmdash.contracts.telemetry import TelemetryPage
-from tvmdash.contracts.tries import Try, TryRequest
+from tvmdash.contracts.trials import Trial, TrialRequest
 from tvmdash.dashboard_info import Night
 from tvmdash.incidents.ledger import Incidents
 from tvmdash.machine.identity import MachineIdentity
@@ -62,11 +59,8 @@ FILES = (
     File("telemetry_v1.json", "results/experiments/telemetry/NAME/telemetry_<stamp>.json", Telemetry),
     File("verdict_v1.json", f"{_STAT_ALERTS}/verdict.json", NightVerdict),
     File("code_changes_v1.json", "results/experiments/graph/NAME/code_changes.json", CodeChanges),
-    File("backfill_v1.json", "results/backfills/<stamp>.json", Call, version=None),
-    File("bisection_v1.json", "results/bisections/NAME.json", Bisection),
-    File("try_v1.json", "results/tries/<stamp>.json", Try),
-    File("try_request_v1.json", "results/tries/queue/<id>.json", TryRequest),
-    File("reproduction_v2.json", "results/reproductions/<stamp>.json", ReproductionResult, version=2),
+    File("trial_v1.json", "results/tries/<stamp>.json", Trial),
+    File("try_request_v1.json", "results/tries/queue/<id>.json", TrialRequest),
     File("signoff_v1.json", "FILE of signoff --json", Signoff),
     File("scores_v1.json", f"{_OUTPUT}/score/scores.json", Scores),
     File("score_page_v1.json", f"{_OUTPUT}/score/page.json", ScorePage),

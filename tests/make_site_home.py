@@ -27,12 +27,12 @@ from site_truth import HOSTILE, Truth  # noqa: E402 - from the repository
 
 from tests.subsystem import scripts  # noqa: E402 - from the repository
 from tvmdash import common, records, structured  # noqa: E402 - from the repository
-from tvmdash.contracts.tries import (  # noqa: E402 - from the repository
-    PooledChange,
-    TriedSeries,
-    TriedTvm,
-    Try,
-    TryState,
+from tvmdash.contracts.trials import (  # noqa: E402 - from the repository
+    Trial,
+    TrialChange,
+    TrialSeries,
+    TrialState,
+    TrialTvm,
 )
 from tvmdash.dashboard_info import COMPLETE, FAILED, OK, RUNNING, Home, JobResult, Night, StepResult  # noqa: E402
 from tvmdash.incidents import annotations, command  # noqa: E402 - from the repository
@@ -272,17 +272,17 @@ def _backfill(home: Home, truth: Truth) -> None:
 
 def _try(home: Home, truth: Truth) -> None:
     """One TVM tried against another: every second series changed."""
-    sides = (TriedTvm(f"git:pull/7 {HOSTILE}", "git-x", "0.28.dev0", "a" * 40), TriedTvm("pypi:0.27.0", "w", "0.27.0"))
+    sides = (TrialTvm(f"git:pull/7 {HOSTILE}", "git-x", "0.28.dev0", "a" * 40), TrialTvm("pypi:0.27.0", "w", "0.27.0"))
     changes = [
-        PooledChange(size, size - 0.003, size + 0.003, 0.003, 0.005, 12, real=size > 0.01) for size in (0.1, 0.001)
+        TrialChange(size, size - 0.003, size + 0.003, 0.003, 0.005, 12, real=size > 0.01) for size in (0.1, 0.001)
     ]
     name = truth.experiments()[0]
     series = tuple(
-        TriedSeries(str(at), name, "run_time", {}, name=f"{name} net{at} {HOSTILE}", change=changes[at % 2])
+        TrialSeries(str(at), name, "run_time", {}, name=f"{name} net{at} {HOSTILE}", change=changes[at % 2])
         for at in range(6)
     )
     stamp = common.stamp_of(truth.last - datetime.timedelta(hours=6))
-    done = Try(stamp, TryState.OVER, *sides, 0.01, "bench", {name: "f"}, runs={name: 3}, series=series)
+    done = Trial(stamp, TrialState.OVER, *sides, 0.01, "bench", {name: "f"}, runs={name: 3}, series=series)
     home.tries.mkdir(parents=True)
     common.write_json(home.tries / f"{stamp}.json", {"schema_version": 1, **structured.to_json(done)}, durable=False)
 

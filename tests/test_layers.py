@@ -44,7 +44,7 @@ FLOORS: dict[str, str] = {
     "home_secrets": "common config_util dashboard_info errors files redaction",
     "ledger": "common dashboard_info errors files structured",
     "verdict": "common dashboard_info detect errors ledger structured",
-    "contracts": "common dashboard_info detect errors judge machine records structured verdict",
+    "contracts": "common dashboard_info detect errors machine records structured verdict",
     "measure": "common config_util dashboard_info errors files judge stages",
     "records_exchange": "common dashboard_info errors machine records text",
     "trial_util": "measure",
@@ -53,17 +53,17 @@ FLOORS: dict[str, str] = {
     "plot_util": "common errors text",
     "check_prerequisites": "common config_util dashboard_info errors stages text",
     "traces": "common convert errors files machine measure records text",
-    "tries": "common contracts dashboard_info errors files records structured text",
-    "incidents": "common contracts dashboard_info detect errors files judge records series structured text",
+    "trials": "common contracts dashboard_info errors files records structured text",
+    "incidents": "common contracts dashboard_info detect errors files judge records series structured text trials",
     "signoff": "common contracts dashboard_info detect devices errors files incidents judge machine records series"
-    " structured text verdict",
-    "backfill": "common dashboard_info errors judge records series structured text verdict",
+    " structured text trials verdict",
+    "backfill": "common contracts dashboard_info errors judge records series text trials verdict",
     "slack_util": "common config_util dashboard_info errors files home_secrets http_util secret_file stages structured"
     " text verdict time_budget",
     "routes": "common config_util contracts dashboard_info errors failures files github_api home_secrets http_util"
     " incidents last_config records secret_file series slack_util structured text verdict time_budget",
-    "store": "backfill common contracts dashboard_info errors files incidents ledger records routes series slack_util"
-    " structured verdict",
+    "store": "common contracts dashboard_info errors files incidents ledger records routes series slack_util"
+    " structured trials verdict",
     "experiment": "analysis_util common config_util dashboard_info devices errors files machine measure plot_util"
     " records series stages structured summary_util text trial_util",
     "relax_util": "common devices errors experiment files machine measure networks trial_util",

@@ -159,7 +159,7 @@ CODES = {"doctor": {0, 1}, "signoff": {0, 4, 5}, "try": {0, 4}, "watch": {0, 1},
 BEFORE = {
     f'{DASHBOARD}incidents HOME unsilence "*resnet*"': f"{DASHBOARD}incidents HOME silence '*resnet*' because",
     f"{DASHBOARD}incidents HOME bisected ID FILE": _BISECT,
-    f"{DASHBOARD}incidents HOME bisected i20260704-1389 results/bisections/FILE.json": _BISECT,
+    f"{DASHBOARD}incidents HOME bisected i20260704-1389 results/tries/FILE.json": _BISECT,
     f"{DASHBOARD}results HOME --history": f"{DASHBOARD}backfill HOME --artifacts RANGE",
 }
 """What somebody must have done before the command means anything."""
@@ -201,7 +201,7 @@ def _fill(text: str, home: HomeForTests) -> list[str]:
     """The words of the command, with what those in capitals stand for."""
     (incident,) = list(incidents.ledger_of(home.path).incidents)[:1]
     (waiting,) = [path.stem for path in home.home.tries.glob("*.json")] or [""]
-    made = list((home.path / "results" / "bisections").glob("*.json"))
+    made = list((home.path / "results" / "tries").glob("*.json"))
     old, new = sorted(path.name for path in (home.root / "shelf").glob("wheel-*"))
     stamp = home.stamps()[-1]
     verb = text.split()[3]
@@ -215,7 +215,7 @@ def _fill(text: str, home: HomeForTests) -> list[str]:
         "NIGHT": stamp, "STAMP-before": f"{stamp}-before", "ID": waiting if verb == "tries" else incident,
         "i20260704-1389": incident, "i20260704": incident[:9], "FILE": made[0] if made else "", "VERB": "--help",
         "N": "2", "WHO": "ann", "WORDS": "because", "SELECT ...": "SELECT count(*) FROM nights",
-        "results/bisections/FILE.json": made[0] if made else "",
+        "results/tries/FILE.json": made[0] if made else "",
     }  # fmt: skip
     words = shlex.split(text.removeprefix(DASHBOARD).replace(" ...", "") if "SELECT ..." not in text else text)
     words = words[3:] if words[:2] == ["python3", "-m"] else words

@@ -98,10 +98,10 @@ def _comment(arguments: argparse.Namespace) -> int:
 def _format_text(arguments: argparse.Namespace, machine: str, site_url: str) -> str:
     from dashboard.github import answer
     from tvmdash import structured
-    from tvmdash.contracts.tries import Try
+    from tvmdash.contracts.trials import Trial
 
     where = answer.Circumstances(machine, arguments.asked_by, arguments.run_url, site_url)
     if arguments.begun:
         return answer.format_begun(where)
-    done = structured.read(Try, arguments.result)
+    done = structured.read(Trial, arguments.result)
     return answer.format_result(done, where) if done else answer.format_nothing(where)

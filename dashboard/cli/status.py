@@ -10,7 +10,7 @@ from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, add_home_verb, 
 from dashboard.cli.fail_on import add_fail_on, judge_exit_code
 from dashboard.night import lock
 from dashboard.schedule import refusal
-from dashboard.trials.backfill import folder
+from dashboard.trials import backfill
 from dashboard.upkeep import strays
 from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, RUNNING
@@ -37,7 +37,7 @@ def _status(arguments: argparse.Namespace) -> int:
     night = home.read_night(([stamp for stamp in stamps if stamp not in ahead] or stamps)[-1])
     if night.state == RUNNING and not lock.is_held(home):
         night = dataclasses.replace(night, state=INTERRUPTED)
-    print("\n".join(filter(None, (night_summary.summarize_status(home, night), folder.summarize(home)))))
+    print("\n".join(filter(None, (night_summary.summarize_status(home, night), backfill.describe(home)))))
     if ahead:
         print(f"{len(ahead)} nights are dated in the future. Check with python3 -m dashboard doctor {home.root}")
     is_well = refused is None and night.state in {COMPLETE, RUNNING} and night.well

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tvmdash import common
-from tvmdash.contracts.tries import Try
+from tvmdash.contracts.trials import Trial
 from tvmdash.github_api import BusyError, Comment, GitHub, PullRequest, RefusedError
 from tvmdash.text import cut_lines, escape_markdown
-from tvmdash.tries.text import format_markdown
+from tvmdash.trials.text import format_markdown
 
 MOST_CHARS = 60_000
 """Of a comment. GitHub takes 65,536."""
@@ -89,7 +89,7 @@ def format_begun(where: Circumstances) -> str:
     return _join(where, f"{text} This comment will be updated with the result.")
 
 
-def format_result(done: Try, where: Circumstances) -> str:
+def format_result(done: Trial, where: Circumstances) -> str:
     """What was measured."""
     text = f"On {escape_markdown(where.machine)}:\n\n{format_markdown(done).strip()}"
     page = f"tries/{done.stamp}.html" if common.is_stamp(done.stamp) else ""

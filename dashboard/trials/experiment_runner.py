@@ -18,7 +18,6 @@ from dashboard.night.environment import write_reference
 from dashboard.plan.job import Job
 from dashboard.process.sandbox import Guest
 from dashboard.trials.rounds import MeasuredRun, MeasuringError, Round, RoundState
-from dashboard.trials.trust import TRUSTED, Hosting
 from dashboard.trials.workspace import MeasuringWorkspace, ScratchContext
 from tvmdash import common, records
 from tvmdash.dashboard_info import StepResult
@@ -30,6 +29,22 @@ POINTS = "TVMDASH_POINTS"
 LEAST_S = 1.0
 """With less time left, nothing is begun."""
 _STAGES = ("run", "analyze")
+
+
+@dataclass(frozen=True)
+class Hosting:
+    """How a round is run where the code of a TVM in it is not trusted.
+
+    guest: what its stages are run with; None where all is trusted. setup_on: the trusted TVM that a setup is run with,
+    because nights take what it leaves; None where there is none.
+    """
+
+    guest: Guest | None = None
+    setup_on: Artifact | None = None
+
+
+TRUSTED = Hosting()
+"""Where all TVMs are the home's own, or named by its operator."""
 
 
 @dataclass
@@ -44,9 +59,9 @@ class TimeBudget:
         """How much of it is left."""
         return self.total_s - (time.monotonic() - self.begun)
 
-    def restart(self) -> None:
-        """Begin it now."""
-        self.begun = time.monotonic()
+    def restart(self, total_s: float) -> None:
+        """Begin it now, with so much time."""
+        self.total_s, self.begun = total_s, time.monotonic()
 
 
 @dataclass

@@ -1,16 +1,80 @@
-"""One round of measuring, asked for and answered: the types that all measuring commands share."""
+"""What is asked for and answered: a request, points, TVMs, rounds. All that measures beside the nights shares these."""
 
 from __future__ import annotations
 
 import enum
+import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from dashboard.artifacts.artifact import Artifact, ArtifactSpec
-from dashboard.trials.points import Point, key_of, point_of
+from tvmdash import records
+from tvmdash.contracts.trials import Suspect
 from tvmdash.errors import DashboardError
 from tvmdash.records import PointValue
+
+
+@dataclass(frozen=True)
+class MeasuringRequest:
+    """Which experiments are measured on which TVMs, how often and for how long.
+
+    experiments: by name; none of them means all that run in the home. series: as people name them; none means all.
+    tvms: as people name them: the two that are compared, the ends of a search, or a range. rounds: how often each is
+    measured. budget_s: for measuring altogether. rebuild: get what is not at hand. seed: None draws one; within a
+    night the night's own counts. isolates: TVMs that are not of the home's branch are built and run apart.
+    """
+
+    experiments: tuple[str, ...] = ()
+    series: tuple[str, ...] = ()
+    tvms: tuple[str, ...] = ()
+    rounds: int = 1
+    budget_s: float = math.inf
+    rebuild: bool = True
+    seed: int | None = None
+    isolates: bool = False
+
+
+Point = Mapping[str, Any]
+IDENTITY = tuple(name for name in records.IDENTITY if name not in {"env_name", "hw_model"})
+"""The columns that name a point in TVMDASH_POINTS: a record's identity without the machine."""
+PATH = "path"
+"""What names a number of a foreign experiment."""
+
+
+def point_of(labels: Mapping[str, Any]) -> dict[str, Any]:
+    """What names the point of a series with these labels."""
+    return {PATH: labels[PATH]} if PATH in labels else {name: labels.get(name) for name in IDENTITY}
+
+
+def key_of(point: Point) -> str:
+    """A text that is the same for equal points and for no others."""
+    return json.dumps(point, sort_keys=True)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One build that could be the first slow one. id: the commit's 40 digits, or the version.
+
+    Of a version, title, author and date are empty.
+    """
+
+    spec: ArtifactSpec
+    id: str
+    title: str = ""
+    author: str = ""
+    date: str = ""
+
+    @property
+    def suspect(self) -> Suspect:
+        """It without how it is built."""
+        return Suspect(self.id, self.title, self.author, self.date)
+
+    @property
+    def text(self) -> str:
+        """As in `1b565e7c3 "Title" by Ada, 2026-08-07`."""
+        return self.suspect.text
 
 
 class RoundState(enum.StrEnum):
@@ -27,6 +91,8 @@ class RoundState(enum.StrEnum):
     """The home does not run the experiment."""
     FAILED = "failed"
     """A stage of the experiment failed."""
+    CHANGED = "changed"
+    """The experiment's code or config is another than when the trial began."""
     BUDGET = "budget"
     """The time was over."""
 
@@ -90,7 +156,7 @@ class RoundOutcome:
     """What came of a round. runs: in the order of its TVMs; none unless it was MEASURED.
 
     at: the index of the TVM that it failed on. artifact: the key of that one, or of the one measured last; None where
-    it is not known. built_s: what building a TVM for it took. is_final: the same round is not tried again.
+    it is not known. built_s: what building a TVM for it took.
     """
 
     round: Round
@@ -101,12 +167,16 @@ class RoundOutcome:
     artifact: str | None = None
     built_s: float = 0.0
     elapsed_s: float = 0.0
-    is_final: bool = False
 
     @property
     def is_measured(self) -> bool:
         """Whether there are runs."""
         return self.state is RoundState.MEASURED
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the experiment is not what it was when the trial began."""
+        return self.state is RoundState.CHANGED
 
     def raise_error(self) -> None:
         """Raise MeasuringError where the round gave nothing."""

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dashboard.trials.points import point_of
+from dashboard.trials.rounds import point_of
 from tvmdash import records
+from tvmdash.contracts.trials import TrialSeries
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.records import PointValue
@@ -42,15 +43,16 @@ class WantedSeries:
         key = value.key
         return cls(key.id, key.experiment, key.metric, value.unit, key.labels, value.direction, value.kind, value.title)
 
+    def make_series(self) -> TrialSeries:
+        """The same in a trial, without a measurement."""
+        return TrialSeries(
+            self.id, self.experiment, self.metric, self.labels, self.direction, self.title, self.name, unit=self.unit
+        )
+
     @property
     def is_size(self) -> bool:
         """Whether it counts bytes, which no clock and no neighbour on the machine disturbs."""
         return self.unit == BYTES
-
-    @property
-    def is_time(self) -> bool:
-        """Whether it is known for a time: a number of a foreign experiment may be anything."""
-        return not self.is_size and self.kind == "time"
 
     @property
     def point(self) -> dict[str, Any]:
@@ -95,7 +97,8 @@ def find(home: Home, experiment: str, text: str) -> WantedSeries:
 def _nights(home: Home, experiment: str, stamps: list[str]) -> Iterator[list[WantedSeries]]:
     for stamp in reversed(stamps):
         with contextlib.suppress(DashboardError):  # a night that cannot be read is passed over
-            yield of_values(records.read_data(home.data_file(experiment, stamp), experiment).values())
+            values = records.read_data(home.data_file(experiment, stamp), experiment).values()
+            yield of_values(value for value in values if value.key.metric not in RATIOS)
 
 
 def of_values(values: Iterable[PointValue]) -> list[WantedSeries]:

@@ -3,39 +3,51 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import logging
 import time
-from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
+from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.provide import Provided, trust_all
+from dashboard.artifacts.spec import GIT, provider_of
 from dashboard.plan.artifact_names import ArtifactFinder
 from dashboard.plan.job import CodeFolders
-from dashboard.trials.experiment_runner import LEAST_S, ExperimentRunner, TimeBudget
-from dashboard.trials.request import MeasuringRequest
-from dashboard.trials.rounds import MeasuredRun, MeasuringError, Round, RoundOutcome, RoundState, Tvm, TvmOfNight
-from dashboard.trials.trust import TRUSTED, Door, Hosting
+from dashboard.plan.settings import HomeConfig, Isolation
+from dashboard.process import sandbox
+from dashboard.process.sandbox import Guest
+from dashboard.trials.experiment_runner import LEAST_S, TRUSTED, ExperimentRunner, Hosting, TimeBudget
+from dashboard.trials.rounds import (
+    MeasuredRun,
+    MeasuringError,
+    MeasuringRequest,
+    Round,
+    RoundOutcome,
+    RoundState,
+    Tvm,
+    TvmOfNight,
+)
 from dashboard.trials.workspace import MeasuringWorkspace, open_workspace
 from tvmdash import common
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
+_log = logging.getLogger("measuring")
 _Source = Artifact | ArtifactSpec | str
 """An artifact, what asks for one, or the key of one in the store."""
 
 
 @contextlib.contextmanager
-def open_session(
-    home: Home, request: MeasuringRequest, code: CodeFolders, *, tries: int = 1
-) -> Iterator[MeasuringSession]:
+def open_session(home: Home, request: MeasuringRequest, code: CodeFolders) -> Iterator[MeasuringSession]:
     """A session in the home, or in the night that this process is a part of; HeldError where another night holds it."""
     with (
         open_workspace(home, code, seed=request.seed) as workspace,
-        MeasuringSession(workspace, request, tries) as session,
+        MeasuringSession(workspace, request) as session,
     ):
         yield session
 
@@ -53,19 +65,18 @@ class _Progress:
 class MeasuringSession:
     """Where and with what a request is measured. Its budget begins with it; `budget.restart()` begins it anew.
 
-    tries: how often in succession an experiment may fail on one artifact before that pair is not measured any more.
+    What failed once on an artifact is not run on it again.
     """
 
     workspace: MeasuringWorkspace
     request: MeasuringRequest
-    tries: int = 1
     budget: TimeBudget = field(init=False)
     runner: ExperimentRunner = field(init=False)
     finder: ArtifactFinder = field(init=False)
     door: Door | None = field(init=False)
     _leases: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _obtained: dict[ArtifactSpec | str, Provided] = field(default_factory=dict)
-    _failures: dict[tuple[str, str | None], list[str]] = field(default_factory=lambda: defaultdict(list))
+    _failures: dict[tuple[str, str | None], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         config = self.workspace.plan.config
@@ -95,20 +106,18 @@ class MeasuringSession:
         """Measure one round. Whatever goes wrong in it is in the outcome."""
         began, progress = time.monotonic(), _Progress()
         runs: tuple[MeasuredRun, ...] = ()
-        state, text, failures = RoundState.MEASURED, "", 0
+        state, text = RoundState.MEASURED, ""
         try:
             runs = self._measure(asked, progress)
         except (DashboardError, OSError) as error:
             state = error.state if isinstance(error, MeasuringError) else RoundState.FAILED
             text = str(error)
             if state is RoundState.FAILED:
-                self._failures[asked.experiment, progress.artifact].append(text)
-                failures = len(self._failures[asked.experiment, progress.artifact])
+                self._failures[asked.experiment, progress.artifact] = text
         return RoundOutcome(
             asked, state, runs, text, progress.at, progress.artifact,
             built_s=progress.built_s,
             elapsed_s=time.monotonic() - began - progress.built_s,
-            is_final=failures >= self.tries,
         )  # fmt: skip
 
     def _measure(self, asked: Round, progress: _Progress) -> tuple[MeasuredRun, ...]:
@@ -132,16 +141,14 @@ class MeasuringSession:
         for progress.at in asked.order:
             progress.artifact = artifacts[progress.at].key
             runs[progress.at] = self.runner.measure(asked, artifacts[progress.at], beside, hosting)
-            self._failures.pop((asked.experiment, progress.artifact), None)
         return tuple(runs[at] for at in range(len(artifacts)))
 
     def _source_of(self, experiment: str, tvm: Tvm) -> _Source:
         return key_of_night(self.workspace.home, experiment, tvm.stamp) if isinstance(tvm, TvmOfNight) else tvm
 
     def _check_failures(self, experiment: str, key: str | None) -> None:
-        failures = self._failures.get((experiment, key), []) if key else []
-        if len(failures) >= self.tries:
-            raise MeasuringError(RoundState.FAILED, failures[-1])
+        if key and (experiment, key) in self._failures:
+            raise MeasuringError(RoundState.FAILED, self._failures[experiment, key])
 
     def _obtain(self, source: _Source, progress: _Progress) -> Artifact:
         """The artifact, kept from removal until a round asks for others."""
@@ -198,3 +205,48 @@ def key_of_night(home: Home, experiment: str, stamp: str) -> str:
         text = f"the data of {stamp} names no artifact; it was imported, added by hand, or measured without TVM"
         raise MeasuringError(RoundState.UNKNOWN, text)
     return key
+
+
+@dataclass(frozen=True)
+class Door:
+    """Tells guests from the home's own, in a home with this config.
+
+    Each method raises DashboardError where there is a guest that must be isolated and cannot be.
+    """
+
+    config: HomeConfig
+
+    @functools.cached_property
+    def guest(self) -> Guest:
+        """How guests are built and run."""
+        if self.config.isolation is Isolation.NEVER:
+            return Guest(is_sealed=False)
+        obstacle = sandbox.find_obstacle()
+        if obstacle and self.config.isolation is Isolation.REQUIRE:
+            why = "strangers may ask (github_may_ask)" if self.config.github.may_ask else "the config says 'require'"
+            raise DashboardError(f"isolate_candidates: {obstacle}, but {why}.")
+        if obstacle:
+            _log.warning("Code from outside the home's branch is built and run without a sandbox: %s.", obstacle)
+        return Guest(not obstacle, self.config.candidates_may_read)
+
+    def find_guest(self, exact: ArtifactSpec) -> Guest | None:
+        """How what the spec names is built; None where it is a wheel, or a commit of the home's branch."""
+        if provider_of(exact) != GIT:
+            return None
+        own = self.config.tvm
+        if provider_of(own) != GIT:
+            return self.guest
+        mirror = Mirror.of(self.config.artifacts, own.remote)
+        tip = mirror.resolve(own.branch)
+        return None if tip and mirror.contains(tip, exact.branch) else self.guest
+
+    def is_trusted(self, artifact: Artifact) -> bool:
+        """Whether its code is the home's own."""
+        if artifact.provider != GIT:
+            return True
+        return self.find_guest(ArtifactSpec(artifact.facts["remote"], str(artifact.commit))) is None
+
+    def receive(self, artifacts: Sequence[Artifact]) -> Hosting:
+        """How these are run together."""
+        trusted = [artifact for artifact in artifacts if self.is_trusted(artifact)]
+        return Hosting(None if len(trusted) == len(artifacts) else self.guest, trusted[-1] if trusted else None)

@@ -24,7 +24,6 @@ from dashboard.plan.job import CodeFolders, Job
 from dashboard.plan.night_plan import Plan
 from dashboard.plan.plan import make_plan
 from dashboard.process import orphans, process
-from dashboard.trials.calling_night import find_calling_night
 from tvmdash import common
 from tvmdash.dashboard_info import Home, variant_of
 from tvmdash.errors import DashboardError
@@ -156,3 +155,27 @@ def _plan_of_night(home: Home, stamp: str) -> Plan:
     """What is needed of the running night's plan: its config and its seed."""
     seed = home.read_night(stamp).seed
     return Plan(home, read_home_config(home), seed or 0, (), (), (), ())
+
+
+def find_calling_night(home: Home) -> str | None:
+    """The stamp of the home's running night that this process is a part of; None where it is part of none.
+
+    It is part of one where its environment says so and an ancestor of it holds the home's lock.
+    """
+    stamp, named = os.environ.get("TVMDASH_NIGHT", ""), os.environ.get("TVMDASH_HOME", "")
+    if not common.is_stamp(stamp) or not named or Path(named).resolve() != home.root.resolve():
+        return None
+    holder = lock.read_holder_pid(home) if lock.is_held(home) else None
+    return stamp if holder is not None and holder in _list_ancestors() else None
+
+
+def _list_ancestors() -> Iterator[int]:
+    pid = os.getppid()
+    while pid > 1:
+        yield pid
+        try:
+            status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return
+        pid = int(status.rpartition(")")[2].split()[1])
+    yield pid

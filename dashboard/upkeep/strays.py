@@ -68,7 +68,7 @@ def find_strays(
             yield Stray(path, f"it is dated in the future: the clock says {common.stamp_of(now)}")
         elif _is_since(path, since):
             yield from _find_in_night(path, stamp)
-    for folder in (home.nights, home.backfills, *sorted(home.backfill("x").parent.glob("*"))):
+    for folder in (home.nights, home.tries, home.backfills, *sorted(home.backfill("x").parent.glob("*"))):
         yield from _find_misnamed(folder, since)
     for experiment in home.experiments_with_data():
         yield from _find_misnamed(home.data(experiment), since)

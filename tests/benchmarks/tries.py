@@ -11,17 +11,17 @@ import random
 import statistics
 from collections.abc import Sequence
 
-from dashboard.trials.tries.result import judge_series
-from tvmdash.contracts.tries import LEAST_PAIRS, PooledChange, RunOfPairs, TriedSeries
+from dashboard.trials.result import judge_series
+from tvmdash.contracts.trials import LEAST_PAIRS, RunOfPairs, TrialChange, TrialSeries
 
 PAIRS = 5
 
 
-def play(rng: random.Random, scatter: float, count: int, until: float, least: int) -> Sequence[PooledChange]:
+def play(rng: random.Random, scatter: float, count: int, until: float, least: int) -> Sequence[TrialChange]:
     """The changes that one try finds among so many series without any; a pair scatters by so much."""
     runs: list[list[RunOfPairs]] = [[] for _ in range(count)]
     while True:
-        series = [TriedSeries(str(at), "e", "run_time", {}, runs=tuple(own)) for at, own in enumerate(runs)]
+        series = [TrialSeries(str(at), "e", "run_time", {}, runs=tuple(own)) for at, own in enumerate(runs)]
         found = judge_series(series)
         known = [change for change in found if change and (change.measured or 0.0) <= until and change.pairs >= least]
         if len(known) == count:

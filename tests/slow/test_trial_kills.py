@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import signal
 import subprocess
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.dashboard import homes
-from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, past, put_artifact
+from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, put_artifact
 
 pytestmark = pytest.mark.slow
 KILLS = 12
@@ -27,7 +26,7 @@ def lab(tmp_path: Path) -> Lab:
     shelf = [put_artifact(made.home.root / "shelf", version) for version in VERSIONS]
     slow = {one.key: {"mlp": 1.08} for one in shelf if int(one.version.split(".")[1]) >= 17}
     made.change(slow=slow)
-    past(made, 1, shelf[-1])
+    made.home.night()
     return made
 
 
@@ -39,22 +38,33 @@ def count_rounds(lab: Lab) -> int:
 
 
 def count_pairs(lab: Lab) -> int:
-    """How many pairs the journal of the home's bisection has."""
-    paths = sorted((lab.home.path / "results" / "bisections").glob("*.jsonl"))
-    lines = paths[-1].read_text().splitlines() if paths else []
-    return sum('"pair"' in line and json.loads(line)["event"] == "pair" for line in lines if line.endswith("}"))
+    """How many pairs the home's bisection has."""
+    paths = sorted((lab.home.path / "results" / "tries").glob("*.json"))
+    if not paths:
+        return 0
+    trial = homes.read(paths[-1])
+    (series,), steps = trial["series"], trial["bisection"]["steps"].values()
+    return len(series["rounds"]) + sum(len(step["logs"]) for step in steps)
+
+
+def count_nights(lab: Lab) -> int:
+    """How many TVMs of the past were measured."""
+    return len(list(lab.home.home.backfill(NAME).glob("data_*.json")))
 
 
 COMMANDS: dict[str, tuple[tuple[str, ...], Any]] = {
     "compare": (("pypi:0.16.0", "pypi:0.17.0", "--rounds", "60"), count_rounds),
     "try": (("pypi:0.17.0", "--against", "pypi:0.16.0", "--experiments", NAME), count_rounds),
+    "reproduce": ((f"{NAME}/STAMP", "--rounds", "60"), count_rounds),
+    "backfill": (("--artifacts", "pypi:0.10.0..0.22.0", "--rounds", "4"), count_nights),
     "bisect": ((NAME, "mlp", "--good", "pypi:0.10.0", "--bad", "pypi:0.22.0"), count_pairs),
 }
 
 
 @pytest.mark.parametrize("verb", COMMANDS)
 def test_no_kill_loses_a_finished_round_or_leaves_a_process(lab: Lab, verb: str) -> None:
-    words, count = COMMANDS[verb]
+    named, count = COMMANDS[verb]
+    words = [word.replace("STAMP", lab.home.stamps()[0]) for word in named]
     rng, kept, killed = random.Random(7), 0, 0
     for _ in range(KILLS):
         process = lab.home.start(*words, "--no-rebuild-tvm", verb=verb)

@@ -16,8 +16,7 @@ from dashboard.archive import archive as archives
 from dashboard.cli import night_summary
 from dashboard.night import progress
 from dashboard.schedule import watch
-from dashboard.trials.bisect.journal import BisectJournal
-from dashboard.trials.tries import listing
+from dashboard.trials import queue
 from dashboard.upkeep import disk, drill
 from tests import fuzzing
 from tests.fuzzing import the_same_each_time
@@ -27,7 +26,7 @@ from tvmdash import common, structured
 from tvmdash.backfill import calls
 from tvmdash.contracts import routes as route_states
 from tvmdash.contracts.signoff import SignoffState, SignoffWaiver, WaiverEvent
-from tvmdash.contracts.tries import Asked, TriedSeries, TriedTvm, Try, TryRequest, TryState
+from tvmdash.contracts.trials import Asked, Trial, TrialRequest, TrialSeries, TrialState, TrialTvm
 from tvmdash.dashboard_info import COMPLETE, RUNNING, Home, JobResult, Night, StepResult
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import annotations
@@ -43,7 +42,8 @@ from tvmdash.routes.message import Event as Reason
 from tvmdash.routes.message import Item, Message
 from tvmdash.signoff import waivers
 from tvmdash.slack_util import ledger as slack_ledger
-from tvmdash.tries import files as try_files
+from tvmdash.trials import files as try_files
+from tvmdash.trials import text
 from tvmdash.verdict import Level, NightVerdict, read_verdict
 
 NOW = NIGHTS[30]
@@ -61,10 +61,10 @@ KEPT = route_record.Kept(
 )
 SENT = slack_ledger.Entry(NIGHTS[3], "k", 1.0, slack_ledger.SENT, "C", "1.2", "d")
 WAIVER = SignoffWaiver(iso_of(NOW), "a", "r", "*", "A", "B", "id", "name", SignoffState.WORSE, 0.1, 2.0)
-SIDES = (TriedTvm("pypi:1", "k", "1"), TriedTvm("pypi:2", "l", "2"))
-TRY = Try(
-    NIGHTS[1], TryState.DONE, *SIDES, 0.01, "bench", {"cnn": "f"}, {"cnn": 3},
-    series=(TriedSeries("id", "cnn", "run_time", {"workload": "w"}),), requests={NIGHTS[2]: Asked("me", NIGHTS[2])},
+SIDES = (TrialTvm("pypi:1", "k", "1"), TrialTvm("pypi:2", "l", "2"))
+TRY = Trial(
+    NIGHTS[1], TrialState.DONE, *SIDES, 0.01, "bench", {"cnn": "f"}, {"cnn": 3},
+    series=(TrialSeries("id", "cnn", "run_time", {"workload": "w"}),), requests={NIGHTS[2]: Asked("me", NIGHTS[2])},
 )  # fmt: skip
 MACHINE = MachineIdentity("bench", NIGHTS[0], "abc", "EPYC", None, (Rename(RenameKind.EXPERIMENT, "a", "b", "x", "y"),))
 
@@ -175,9 +175,9 @@ def look_at_slack(home: Home, path: Path) -> None:
 
 
 def look_at_tries(home: Home, path: Path) -> None:
-    rows = listing.list_tries(home).rows
-    listing.format_rows(rows)
-    list(map(listing.describe, rows))
+    rows = queue.list_tries(home).rows
+    queue.format_rows(rows)
+    list(map(queue.describe, rows))
     assert common.is_stamp(try_files.make_id(home))
 
 
@@ -186,8 +186,10 @@ def look_at_spell(home: Home, path: Path) -> None:
     assert not current or not current.last or common.is_stamp(current.last)
 
 
-def look_at_bisection(home: Home, path: Path) -> None:
-    assert BisectJournal.open(path, {"experiment": "cnn"}, fresh=False).measurements >= 0
+def look_at_trial(home: Home, path: Path) -> None:
+    done = try_files.load(path)
+    text.format_table(done, every=True)
+    text.summarize(done)
 
 
 def look_at_drill(home: Home, path: Path) -> None:
@@ -243,7 +245,7 @@ READERS: dict[str, tuple[str, list[Any] | Any, Callable[[Home, Path], object]]] 
         "results/subsystem/output/routes/slack.json", version_1(slack_ledger.Messages((SENT,))), look_at_slack,
     ),
     "request": (
-        f"results/tries/queue/{NIGHTS[2]}.json", version_1(TryRequest("git:abc", "me", NIGHTS[2])), look_at_tries,
+        f"results/tries/queue/{NIGHTS[2]}.json", version_1(TrialRequest("git:abc", "me", NIGHTS[2])), look_at_tries,
     ),
     "try": (f"results/tries/{NIGHTS[1]}.json", structured.to_json(TRY), look_at_tries),
     "verdict": (
@@ -257,14 +259,37 @@ READERS: dict[str, tuple[str, list[Any] | Any, Callable[[Home, Path], object]]] 
         lambda home, _: calls.read(home),
     ),
     "bisection": (
-        "results/bisections/cnn.jsonl",
-        [
-            {"event": "begin", "schema_version": 1, "experiment": "cnn"},
-            {"event": "built", "commit": "c", "seconds": 1.0},
-            {"event": "pair", "commit": "c", "good": 1.0, "here": 2.0, "seconds": 3.0},
-            {"event": "failed", "commit": "d", "why": "w", "seconds": 1.0},
-        ],
-        look_at_bisection,
+        "results/bisections/cnn.json",
+        {
+            "state": "range", "series": "id", "name": "n", "builds": 1, "measurements": 30, "elapsed_s": 3.0,
+            "experiment": "cnn", "good": {"id": "1"}, "bad": {"id": "3"}, "candidates": 2, "failed": {"2": "w"},
+            "suspects": [{"id": "2"}, {"id": "3"}], "probability": 0.9, "effect": 0.1, "low": 0.09, "high": 0.11,
+            "noise": 0.01, "least": 4.0,
+        },
+        look_at_trial,
+    ),
+    "comparison": (
+        f"results/comparisons/{NIGHTS[1]}.json",
+        {
+            "a": {"asked": "pypi:1", "artifact": {"key": "k", "version": "1"}}, "elapsed_s": 3.0,
+            "b": {"asked": "pypi:2", "artifact": {"key": "l", "version": "2"}},
+            "series": [{
+                "id": "i", "experiment": "cnn", "metric": "m", "unit": "ms", "labels": {}, "name": "n",
+                "rounds": [[1.0, 1.1]], "difference": {"effect": 0.1, "low": 0.09, "high": 0.11, "rounds": 5},
+            }],
+        },
+        look_at_trial,
+    ),
+    "reproduction": (
+        f"results/reproductions/{NIGHTS[1]}.json",
+        {
+            "verdict": "holds", "stamp": NIGHTS[1], "experiment": "cnn", "night": NIGHTS[0], "elapsed_s": 3.0,
+            "artifact": {"version": "1"}, "lines": [{
+                "name": "n", "unit": "ms", "old": 1.0, "verdict": "holds", "new": [1.0, 1.01], "id": "i",
+                "found": {"old": 1.0, "new": 1.0, "effect": 0.0, "low": 0.9, "high": 1.1, "holds": True},
+            }],
+        },
+        look_at_trial,
     ),
 }  # fmt: skip
 
@@ -282,9 +307,9 @@ def test_a_file_in_any_state_is_read_as_far_as_it_can_be(home: Home, name: str, 
     if name == "journal":
         home.night_file(NOW).write_text(common.dump_json(dataclasses.replace(NIGHT, state=RUNNING).to_json()))
     said = say(lambda: look(home, path))
-    assert not said or (path.name in said and (not is_lines or name == "bisection"))
+    assert not said or (path.name in said and not is_lines)
     kept = [other for other in path.parent.glob(f"{path.stem}*") if other.read_bytes() == raw]
-    assert kept or name in {"disk", "route", "slack", "bisection"}, "what cannot be read stays"
+    assert kept or name in {"disk", "route", "slack"}, "what cannot be read stays"
     for other in path.parent.glob(f"{path.stem}*"):
         other.unlink()
 

@@ -5,8 +5,18 @@ from __future__ import annotations
 import argparse
 import signal
 
-from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, add_home_verb, find_code, interrupt, parse_duration_s
-from dashboard.cli.trials.options import add_no_rebuild, count, make_request
+from dashboard.cli.arguments import (
+    OK_CODE,
+    SOME_FAILED,
+    STOPPED,
+    Verbs,
+    add_home_verb,
+    find_code,
+    interrupt,
+    parse_duration_s,
+)
+from dashboard.cli.trials.options import add_files, add_no_rebuild, count, make_request, show_result
+from tvmdash.contracts.trials import TrialState
 from tvmdash.dashboard_info import Home
 
 
@@ -27,20 +37,24 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
         "--rounds", type=count, default=1, help="number of times to measure each TVM, in turn (default: 1)"
     )
     fill.add_argument("--retry", action="store_true", help="retry builds that failed before")
+    add_files(fill)
     add_no_rebuild(fill)
 
 
 def _backfill(arguments: argparse.Namespace) -> int:
-    from dashboard.trials.backfill import backfill
-    from dashboard.trials.backfill.order import Choice
+    from dashboard.trials import backfill
+    from dashboard.trials.tvms import Choice
 
     signal.signal(signal.SIGTERM, interrupt)
-    filled = backfill.backfill(
+    done, path = backfill.backfill(
         Home(arguments.home),
         make_request(arguments, tvms=(arguments.artifacts,)),
         code=find_code(arguments),
         choice=Choice(arguments.step, arguments.dates, arguments.gaps),
         retry=arguments.retry,
     )
-    print(backfill.summarize(filled))
-    return SOME_FAILED if filled.left or filled.failed or filled.unbuilt else OK_CODE
+    show_result(done, path, arguments)
+    filled = done.backfill
+    if done.state is TrialState.INTERRUPTED:
+        return STOPPED
+    return SOME_FAILED if filled is None or filled.left or filled.failed or filled.unbuilt else OK_CODE

@@ -5,8 +5,18 @@ from __future__ import annotations
 import argparse
 import signal
 
-from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, add_home_verb, find_code, interrupt, parse_duration_s
-from dashboard.cli.trials.options import TVM_NAMES, add_no_rebuild, make_request
+from dashboard.cli.arguments import (
+    OK_CODE,
+    SOME_FAILED,
+    STOPPED,
+    Verbs,
+    add_home_verb,
+    find_code,
+    interrupt,
+    parse_duration_s,
+)
+from dashboard.cli.trials.options import TVM_NAMES, add_files, add_no_rebuild, make_request, show_result
+from tvmdash.contracts.trials import TrialState
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
@@ -26,21 +36,25 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     )
     bisect.add_argument("--fresh", action="store_true", help="discard measurements of earlier runs")
     bisect.add_argument("--incident", metavar="ID", help="record the result with this incident")
+    add_files(bisect)
     add_no_rebuild(bisect)
 
 
 def _bisect(arguments: argparse.Namespace) -> int:
-    from dashboard.trials.bisect import bisect, text
+    from dashboard.trials import bisect
 
     signal.signal(signal.SIGTERM, interrupt)
     if not 0 < arguments.error < 0.5:
         raise DashboardError(f"--error {arguments.error:g}: must be between 0 and 0.5 (use e.g. 0.05).")
     request = make_request(arguments, tvms=(arguments.good, arguments.bad))
     options = {"error": arguments.error, "fresh": arguments.fresh}
-    result, path = bisect.bisect(Home(arguments.home), request, code=find_code(arguments), **options)
-    print(f"{text.summarize(result)}\nAll values: {result.journal}")
-    if arguments.incident and result.is_answered:
+    done, path = bisect.bisect(Home(arguments.home), request, code=find_code(arguments), **options)
+    show_result(done, path, arguments)
+    if done.state is TrialState.INTERRUPTED:
+        return STOPPED
+    is_answered = done.bisection is not None and done.bisection.is_answered
+    if arguments.incident and is_answered:
         from tvmdash.incidents import command
 
         return command.main([str(arguments.home), "bisected", arguments.incident, str(path)])
-    return OK_CODE if result.is_answered else SOME_FAILED
+    return OK_CODE if is_answered else SOME_FAILED

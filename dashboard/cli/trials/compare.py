@@ -14,10 +14,9 @@ from dashboard.cli.arguments import (
     add_home_verb,
     find_code,
     interrupt,
-    make_absolute,
     parse_duration_s,
 )
-from dashboard.cli.trials.options import TVM_NAMES, add_no_rebuild, show_result
+from dashboard.cli.trials.options import TVM_NAMES, add_files, add_no_rebuild, show_result
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
@@ -37,20 +36,14 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     )  # fmt: skip
     compare.add_argument("--fresh", action="store_true", help="discard measurements of earlier runs")
     compare.add_argument("--all", action="store_true", help="print every series, not only those that differ")
-    compare.add_argument(
-        "--markdown",
-        type=make_absolute,
-        metavar="FILE",
-        help="also write the table as Markdown, e.g. for a pull request",
-    )
-    compare.add_argument("--json", type=make_absolute, metavar="FILE", help="also write all values to this file")
+    add_files(compare)
     add_no_rebuild(compare)
 
 
 def _compare(arguments: argparse.Namespace) -> int:
     from dashboard.plan.home_config import read_home_config
-    from dashboard.trials.tries import asking, tries
-    from tvmdash.contracts.tries import TryState
+    from dashboard.trials import queue, tries
+    from tvmdash.contracts.trials import TrialState
     from tvmdash.judge.rules import RULES
 
     if arguments.rounds < RULES.fewest_pairs:
@@ -59,7 +52,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     read_home_config(home)  # before anything is left in what is no home
     signal.signal(signal.SIGTERM, interrupt)
     request = replace(
-        asking.make_request(arguments.b, arguments.a),
+        queue.make_request(arguments.b, arguments.a),
         experiments=tuple(arguments.experiments),
         budget_s=arguments.budget,
         rebuild=not arguments.no_rebuild_tvm,
@@ -69,7 +62,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     )
     done, path = tries.try_tvm(home, request, code=find_code(arguments), isolates=False)
     show_result(done, path, arguments, every=arguments.all)
-    if done.state is TryState.INTERRUPTED:
+    if done.state is TrialState.INTERRUPTED:
         return STOPPED
     unknown = {item.experiment for item in done.series} - {item.experiment for item in done.series if item.change}
     return SOME_FAILED if done.errors or unknown else OK_CODE

@@ -7,12 +7,13 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dashboard.trials.request import MeasuringRequest
+from dashboard.cli.arguments import make_absolute
+from dashboard.trials.rounds import MeasuringRequest
 from tvmdash import common
 from tvmdash.errors import DashboardError
 
 if TYPE_CHECKING:
-    from tvmdash.contracts.tries import Try
+    from tvmdash.contracts.trials import Trial
 
 TVM_NAMES = (
     "pypi:VERSION, wheel:VERSION or git:REVISION of the home's tvm_remote, wheel:PACKAGE@VERSION, REMOTE@REVISION, or "
@@ -67,13 +68,25 @@ def make_request(
     )
 
 
-def show_result(done: Try, path: Path, arguments: argparse.Namespace, *, every: bool = False) -> None:
-    """Print what came of a try, and write it to the files that --markdown and --json name; path: where it is kept."""
-    from tvmdash.tries import text
+def add_files(parser: argparse.ArgumentParser, *, other_json: str = "--json") -> None:
+    """Add the options that write what came of a trial to files; other_json: another name of --json."""
+    parser.add_argument(
+        "--markdown",
+        type=make_absolute,
+        metavar="FILE",
+        help="also write the table as Markdown, e.g. for a pull request",
+    )
+    names = dict.fromkeys(("--json", other_json))
+    parser.add_argument(*names, type=make_absolute, metavar="FILE", help="also write all values to this file")
+
+
+def show_result(done: Trial, path: Path, arguments: argparse.Namespace, *, every: bool = False) -> None:
+    """Print what came of a trial, and write it to the files that --markdown and --json name; path: where it is kept."""
+    from tvmdash.trials import text
 
     print(text.format_table(done, every=every))
     print(f"All values: {path}")
     if arguments.markdown:
         common.write_text(arguments.markdown, text.format_markdown(done, every=every))
     if arguments.json:
-        common.write_json(arguments.json, common.read_json(path))
+        common.write_json(arguments.json, done.to_json())

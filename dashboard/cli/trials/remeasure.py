@@ -24,7 +24,7 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
 
 
 def _remeasure(arguments: argparse.Namespace) -> int:
-    from dashboard.trials.remeasure import remeasure
+    from dashboard.trials import remeasure
 
     signal.signal(signal.SIGTERM, interrupt)
     files, request = (arguments.request, arguments.result), make_request(arguments)

@@ -6,29 +6,29 @@ import argparse
 import secrets
 import signal
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dashboard.cli.arguments import (
     CANNOT_TELL,
     OK_CODE,
     SOME_FAILED,
+    STOPPED,
     Verbs,
     add_home_verb,
     find_code,
     interrupt,
-    make_absolute,
     parse_duration_s,
 )
-from dashboard.cli.trials.options import add_no_rebuild, count, make_request
+from dashboard.cli.trials.options import add_files, add_no_rebuild, count, make_request, show_result
 from tvmdash import common
+from tvmdash.contracts.trials import Reproduced, TrialState
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.judge import repeated
 
 if TYPE_CHECKING:
     from dashboard.trials.receipt import Receipt
-    from tvmdash.contracts.reproduction import Drawn
+    from tvmdash.contracts.trials import Drawn
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
@@ -57,14 +57,12 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     repeat.add_argument(
         "--sample", type=count, default=0, metavar="N", help="with `random`: measure only N of its points"
     )
-    repeat.add_argument("--result", type=make_absolute, metavar="FILE.json", help="also write the result to this file")
+    add_files(repeat, other_json="--result")
     add_no_rebuild(repeat)
 
 
 def _reproduce(arguments: argparse.Namespace) -> int:
-    from dashboard.trials.reproduce import reproduce, text
-    from dashboard.trials.reproduce.result import result_to_json
-    from tvmdash.contracts.reproduction import ReproductionResult
+    from dashboard.trials import reproduce
 
     signal.signal(signal.SIGTERM, interrupt)
     request = make_request(arguments, least_rounds=repeated.LEAST_ROUNDS)
@@ -83,27 +81,28 @@ def _reproduce(arguments: argparse.Namespace) -> int:
             drawn=drawn,
         )
     except DashboardError as error:
-        _leave(arguments.result, result_to_json(ReproductionResult(repeated.CANNOT_TELL, str(error), drawn)))
+        if arguments.json:
+            common.write_json(arguments.json, reproduce.describe_failure(str(error), drawn).to_json())
         raise
-    _leave(arguments.result, done.to_json())
-    print(f"{text.summarize(done)}\nAll values: {path}")
-    codes = {repeated.HOLDS: OK_CODE, repeated.DOES_NOT_HOLD: SOME_FAILED}
-    return codes.get(done.verdict, CANNOT_TELL)
+    show_result(done, path, arguments)
+    if done.state is TrialState.INTERRUPTED:
+        return STOPPED
+    codes = {Reproduced.HOLDS: OK_CODE, Reproduced.DOES_NOT_HOLD: SOME_FAILED}
+    return CANNOT_TELL if done.reproduction is None else codes.get(done.reproduction.verdict, CANNOT_TELL)
 
 
 def _receipt(home: Home, arguments: argparse.Namespace) -> tuple[Receipt, Drawn | None]:
     """The given receipt, or a random one drawn with the given or a new seed."""
     from dashboard.plan import home_config
     from dashboard.trials import receipt
-    from dashboard.trials.calling_night import find_calling_night
-    from dashboard.trials.reproduce import pick
+    from dashboard.trials.workspace import find_calling_night
 
-    if arguments.receipt != pick.RANDOM:
+    if arguments.receipt != receipt.RANDOM:
         return receipt.read(home, arguments.receipt), None
     if arguments.series:
         raise DashboardError("`random` selects the series itself. Leave SERIES out; --sample N limits how many.")
     seed = secrets.randbelow(1 << 31) if arguments.seed is None else arguments.seed
-    return pick.draw(
+    return receipt.draw(
         home,
         home_config.read_home_config(home).artifacts,
         before=find_calling_night(home) or common.stamp_of(common.utc_now()),
@@ -111,8 +110,3 @@ def _receipt(home: Home, arguments: argparse.Namespace) -> tuple[Receipt, Drawn 
         sample=arguments.sample,
         rebuild=not arguments.no_rebuild_tvm,
     )
-
-
-def _leave(path: Path | None, value: dict[str, Any]) -> None:
-    if path is not None:
-        common.write_json(path, value)

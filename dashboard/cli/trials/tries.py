@@ -22,7 +22,7 @@ from dashboard.cli.trials.options import parse_percent
 from tvmdash.errors import DashboardError
 
 if TYPE_CHECKING:
-    from dashboard.trials.tries.work import Worked
+    from dashboard.trials.tries import Worked
 
 _SHOWN = 20
 
@@ -57,37 +57,37 @@ def _add_action(
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    from dashboard.trials.tries import listing
+    from dashboard.trials import queue
 
-    listed = listing.list_tries(find_home(arguments), None if arguments.all else _SHOWN)
-    print(listing.format_rows(listed.rows) if listed.rows else "No tries yet.")
+    listed = queue.list_tries(find_home(arguments), None if arguments.all else _SHOWN)
+    print(queue.format_rows(listed.rows) if listed.rows else "No tries yet.")
     if listed.older:
         print(f"{listed.older} older tries not shown; `list --all` shows them")
     return OK_CODE
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    from dashboard.trials.tries import listing
-    from tvmdash.tries import text
+    from dashboard.trials import queue
+    from tvmdash.trials import text
 
-    row = listing.find(find_home(arguments), arguments.id)
-    print(listing.format_rows([row]))
+    row = queue.find(find_home(arguments), arguments.id)
+    print(queue.format_rows([row]))
     if row.request is not None:
-        print(listing.format_request(row.request))
+        print(queue.format_request(row.request))
     if row.result is not None:
         print(f"\n{text.format_table(row.result)}")
     return OK_CODE
 
 
 def _cancel(arguments: argparse.Namespace) -> int:
-    from dashboard.trials.tries import listing
-    from tvmdash.tries import files
+    from dashboard.trials import queue
+    from tvmdash.trials import files
 
     home = find_home(arguments)
-    row = listing.find(home, arguments.id)
+    row = queue.find(home, arguments.id)
     if row.has_ended or not files.take_away(home, row.id):
         raise DashboardError(f"{row.id} has already finished; only a queued or running try can be cancelled.")
-    is_running = row.standing is listing.Standing.RUNNING
+    is_running = row.standing is queue.Standing.RUNNING
     print(
         f"{row.id} " + ("is being stopped; its measurements are kept." if is_running else "was removed from the queue.")
     )
@@ -95,19 +95,19 @@ def _cancel(arguments: argparse.Namespace) -> int:
 
 
 def _resume(arguments: argparse.Namespace) -> int:
-    from dashboard.trials.tries import asking, listing, turn, work
-    from tvmdash.tries import files, text
+    from dashboard.trials import queue, tries
+    from tvmdash.trials import files, text
 
     home = find_home(arguments)
-    row = listing.find(home, arguments.id)
-    name = asking.ask_again(home, row, until=arguments.until, budget_s=arguments.budget)
+    row = queue.find(home, arguments.id)
+    name = queue.ask_again(home, row, until=arguments.until, budget_s=arguments.budget)
     if arguments.queue:
         print(f"{name} is queued.")
         return OK_CODE
     signal.signal(signal.SIGTERM, interrupt)
-    done = work.Worked()
-    with turn.take_turn(home):
-        work.perform(home, name, done, code=find_code(arguments))
+    done = tries.Worked()
+    with queue.take_turn(home):
+        tries.perform(home, name, done, code=find_code(arguments))
     if done.interrupted and row.has_ended:
         files.take_away(home, name)  # it did not wait before either
     print(text.format_table(done.results[name]) if name in done.results else done.faults.get(name, ""))
@@ -115,11 +115,11 @@ def _resume(arguments: argparse.Namespace) -> int:
 
 
 def _work(arguments: argparse.Namespace) -> int:
-    from dashboard.trials.tries import work
-    from tvmdash.tries import text
+    from dashboard.trials import tries
+    from tvmdash.trials import text
 
     signal.signal(signal.SIGTERM, interrupt)
-    done = work.perform_queue(find_home(arguments), code=find_code(arguments))
+    done = tries.perform_queue(find_home(arguments), code=find_code(arguments))
     for name, result in done.results.items():
         print(f"{name}: {result.candidate.asked} against {result.base.asked}: {text.summarize(result)}")
     for name, fault in done.faults.items():

@@ -17,15 +17,14 @@ from dashboard.cli.arguments import (
     add_home_verb,
     find_code,
     interrupt,
-    make_absolute,
     parse_duration_s,
 )
-from dashboard.cli.trials.options import TVM_NAMES, add_no_rebuild, parse_percent, show_result
+from dashboard.cli.trials.options import TVM_NAMES, add_files, add_no_rebuild, parse_percent, show_result
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
 if TYPE_CHECKING:
-    from tvmdash.contracts.tries import Try, TryRequest
+    from tvmdash.contracts.trials import Trial, TrialRequest
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
@@ -55,13 +54,7 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
         help="time for measuring, e.g. 90s, 10m, 3h (default: 2h)",
     )
     attempt.add_argument("--fresh", action="store_true", help="discard measurements of earlier runs")
-    attempt.add_argument(
-        "--markdown",
-        type=make_absolute,
-        metavar="FILE",
-        help="also write the table as Markdown, e.g. for a pull request",
-    )
-    attempt.add_argument("--json", type=make_absolute, metavar="FILE", help="also write all values to this file")
+    add_files(attempt)
     attempt.add_argument(
         "--fail-over", type=parse_percent, metavar="PERCENT",
         help=f"exit with {TVM_WORSE} if a series got worse by more than this, or with {CANNOT_TELL} if one may have",
@@ -72,12 +65,12 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
 
 def _try(arguments: argparse.Namespace) -> int:
     from dashboard.plan.home_config import read_home_config
-    from dashboard.trials.tries import asking, tries
+    from dashboard.trials import queue, tries
 
     read_home_config(Home(arguments.home))  # before anything is left in what is no home
     request = _make_request(arguments)
     if arguments.queue:
-        name = asking.put_into_queue(Home(arguments.home), request, find_code(arguments))
+        name = queue.put_into_queue(Home(arguments.home), request, find_code(arguments))
         print(f"{name} is queued. `tries {arguments.home} work` runs the queue, `tries {arguments.home}` lists it.")
         return OK_CODE
     signal.signal(signal.SIGTERM, interrupt)
@@ -86,15 +79,15 @@ def _try(arguments: argparse.Namespace) -> int:
     return choose_code(done, arguments.fail_over)
 
 
-def _make_request(arguments: argparse.Namespace) -> TryRequest:
-    from dashboard.trials.tries import asking
+def _make_request(arguments: argparse.Namespace) -> TrialRequest:
+    from dashboard.trials import queue
 
     if arguments.queue and (arguments.markdown or arguments.json or arguments.fail_over):
         raise DashboardError(
             "--queue does not wait for the result; it cannot be combined with --markdown, --json or --fail-over."
         )
     return replace(
-        asking.make_request(arguments.candidate, arguments.against),
+        queue.make_request(arguments.candidate, arguments.against),
         experiments=tuple(arguments.experiments),
         until=arguments.until,
         budget_s=arguments.budget,
@@ -104,16 +97,16 @@ def _make_request(arguments: argparse.Namespace) -> TryRequest:
     )
 
 
-def choose_code(done: Try, most: float | None) -> int:
+def choose_code(done: Trial, most: float | None) -> int:
     """The exit code of a try; most: by how much anything may be worse, as a fraction."""
-    from dashboard.trials.tries import judging
-    from tvmdash.contracts.tries import TryState
+    from dashboard.trials import result
+    from tvmdash.contracts.trials import TrialState
 
-    if done.state is TryState.INTERRUPTED:
+    if done.state is TrialState.INTERRUPTED:
         return STOPPED
     if done.errors:
         return SOME_FAILED
     if most is None:
         return OK_CODE
-    codes = {judging.Worse.YES: TVM_WORSE, judging.Worse.MAYBE: CANNOT_TELL, judging.Worse.NO: OK_CODE}
-    return codes[judging.judge(done, most)]
+    codes = {result.Worse.YES: TVM_WORSE, result.Worse.MAYBE: CANNOT_TELL, result.Worse.NO: OK_CODE}
+    return codes[result.find_worse(done, most)]

@@ -14,24 +14,24 @@ from render import page as pages
 from views.context import SiteContext
 
 from tvmdash import common
-from tvmdash.contracts.tries import Asked, TriedSeries, TriedTvm, Try, TryState
+from tvmdash.contracts.trials import Asked, Trial, TrialSeries, TrialState, TrialTvm
 from tvmdash.errors import DashboardError
 from tvmdash.records.metrics import is_worse, way
 from tvmdash.text import format_duration, format_percent, format_percent_range
-from tvmdash.tries import files
-from tvmdash.tries import text as words
-from tvmdash.tries.files import MeasuredTry
-from tvmdash.tries.text import Changed
+from tvmdash.trials import files
+from tvmdash.trials import text as words
+from tvmdash.trials.files import TrialFile
+from tvmdash.trials.text import Changed
 
 PAGE = "tries.html"
 FOLDER = "tries"
 ROWS = "tries/rows.json"
 """What the list says of each, so that the next publish reads only what is new."""
 _STATES = {
-    TryState.RUNNING: ("unfinished", "has not ended"),
-    TryState.DONE: ("ok", "done"),
-    TryState.OVER: ("partial", "out of time"),
-    TryState.INTERRUPTED: ("unfinished", "interrupted"),
+    TrialState.RUNNING: ("unfinished", "has not ended"),
+    TrialState.DONE: ("ok", "done"),
+    TrialState.OVER: ("partial", "out of time"),
+    TrialState.INTERRUPTED: ("unfinished", "interrupted"),
 }
 
 
@@ -122,7 +122,7 @@ def _page_of(path: Path) -> str:
     return f"{FOLDER}/{name}.html"
 
 
-def _describe(item: MeasuredTry) -> TryRow:
+def _describe(item: TrialFile) -> TryRow:
     moment, result = item.path.stem, item.result
     if result is None:
         return TryRow("", moment, "", "", "failed", "cannot be read", "", item.fault)
@@ -131,11 +131,11 @@ def _describe(item: MeasuredTry) -> TryRow:
     return TryRow(_page_of(item.path), moment, candidate, base, state, told, words.summarize(result), "")
 
 
-def _view(done: Try) -> TryView:
+def _view(done: Trial) -> TryView:
     return TryView(
         done.candidate.asked,
         done.base.asked,
-        tuple(words.format_verdict(done)),
+        tuple(filter(None, words.format_verdict(done))),
         tuple(words.list_changes(done)),
         tuple(_describe_series(item) for item in done.series),
         tuple(_list_facts(done)),
@@ -145,18 +145,19 @@ def _view(done: Try) -> TryView:
     )
 
 
-def _list_facts(done: Try) -> Iterator[tuple[str, str]]:
+def _list_facts(done: Trial) -> Iterator[tuple[str, str]]:
     yield "Candidate", _describe_tvm(done.candidate)
     yield "Base", _describe_tvm(done.base)
     yield "Machine", done.machine
     yield "Measured", f"{words.format_counts(done)}, in {format_duration(done.measured_s)}"
-    yield "Intervals", f"within ±{100 * done.until:g} % where it was long enough"
+    if done.until:
+        yield "Intervals", f"within ±{100 * done.until:g} % where it was long enough"
     yield "Experiments", ", ".join(done.experiments)
     for asked in done.requests.values():
         yield "Asked for by", _describe_asked(asked)
 
 
-def _describe_tvm(tvm: TriedTvm) -> str:
+def _describe_tvm(tvm: TrialTvm) -> str:
     parts = (f"TVM {tvm.version}", f"commit {tvm.commit}" if tvm.commit else "", f"build {tvm.key}", tvm.note)
     return ", ".join(filter(None, parts))
 
@@ -165,7 +166,7 @@ def _describe_asked(asked: Asked) -> str:
     return f"{asked.by}, {common.parse_stamp(asked.at):%Y-%m-%d %H:%M} UTC"
 
 
-def _describe_series(item: TriedSeries) -> SeriesRow:
+def _describe_series(item: TrialSeries) -> SeriesRow:
     change = item.change
     if change is None:
         return SeriesRow(item.name, "", "", "", "", item.pairs)

@@ -29,7 +29,7 @@ from tvmdash import common
 from tvmdash.dashboard_info import Home, Night, host_of
 from tvmdash.errors import DashboardError
 from tvmdash.machine.identity import MachineIdentity
-from tvmdash.tries import files
+from tvmdash.trials import files
 from tvmdash.verdict import Controls, JudgedSeries
 from views.commits import Links, NewCommits, list_new
 from views.frame import HOSTS, TRIES, Frame

@@ -15,7 +15,7 @@ from unittest import mock
 
 from dashboard.artifacts.artifact import Artifact
 from dashboard.night.beside.measured import count_measured
-from dashboard.trials.remeasure import files
+from dashboard.trials import remeasure as files
 from dashboard.trials.rounds import MeasuredRun, Round, RoundOutcome, RoundState, TvmOfNight
 from tests.benchmarks.lab import data
 from tests.benchmarks.lab.data import IDENTITY, Measured, night_of, stamp_of

@@ -15,7 +15,7 @@ from dashboard.artifacts.wheel import package_index
 from dashboard.artifacts.wheel.source import MLC_PAGE, WheelSource, parse_source, read_remote
 from dashboard.hosts import bundle
 from tests.dashboard.package_index import HEALTHY, add_nightly, make_index, write_wheel
-from tvmdash.contracts.tries import TriedTvm
+from tvmdash.contracts.trials import TrialTvm
 from tvmdash.dashboard_info import name_wheel
 from tvmdash.errors import DashboardError
 
@@ -95,7 +95,7 @@ def test_a_wheel_is_named_again_by_what_it_was(tmp_path: Path) -> None:
         f"wheel:{CPU}": f"wheel:{CPU}@{version}",
         f"wheel:{CPU}@latest": f"wheel:{CPU}@{version}", "pypi+pre:latest": f"pypi+pre:{version}",
     }  # fmt: skip
-    assert {name: TriedTvm(name, "k", version, "abc").exact_name for name in asked} == asked
+    assert {name: TrialTvm(name, "k", version, "abc").exact_name for name in asked} == asked
     assert name_wheel(version) == f"pypi:{version}"
     assert name_wheel(version, "wheel:ours,https://[hidden]@h/p") == f"wheel:{version}"
     for name in (f"wheel:{CPU}@{version}", f"pypi+pre:{version}"):

@@ -11,7 +11,7 @@ import pytest
 
 from dashboard.plan.artifact_names import ArtifactFinder
 from dashboard.plan.home_config import read_home_config
-from dashboard.trials.tvm_range import list_range
+from dashboard.trials.tvms import list_range
 from tests.dashboard import homes, page_server
 from tests.dashboard.homes import HomeForTests
 from tests.dashboard.package_index import HEALTHY, add_nightly, make_index, write_wheel

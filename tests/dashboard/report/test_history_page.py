@@ -156,7 +156,7 @@ def test_a_damaged_account_of_a_call_is_told_and_costs_nothing_else(tmp_path: Pa
     calls = backfill_calls.read(made)
     assert [Path(fault.split(": ")[0]).stem[:8] for fault in calls.broken[:-1]] == ["20261120", "20261121", "20261122"]
     assert "yesterday" in calls.broken[-1]
-    assert "$.had: 3" in calls.broken[2]
+    assert "$.measured_s: 'long'" in calls.broken[2]
     assert calls.unbuilt == {"0.1.0": "no wheel"}
     assert "20261120T000000Z.json" in history(made)
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dashboard.artifacts.artifact import ArtifactSpec
-from dashboard.trials.backfill.order import Choice, choose, order_by_gaps
-from dashboard.trials.candidate import Candidate
+from dashboard.trials.rounds import Candidate
+from dashboard.trials.tvms import Choice, choose, order_by_gaps
 from tests.dashboard import homes
 from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, put_artifact
 from tvmdash.backfill import calls as backfill_calls
@@ -115,7 +115,7 @@ def test_a_tvm_that_crashes_costs_itself_only(lab: Lab) -> None:
     calls = backfill_calls.read(lab.home.home)
     assert [(one.experiment, one.tvm) for one in calls.failed] == [(NAME, "0.21.0")]
     (account,) = map(homes.read, backfill_calls.files(lab.home.home))
-    assert account["had"] == VERSIONS
+    assert (account["kind"], account["backfill"]["had"]) == ("backfill", VERSIONS)
     assert versions_of(kept(lab)) == ["0.20.0", "0.22.0", "0.23.0", "0.24.0", "0.25.0"]
 
 

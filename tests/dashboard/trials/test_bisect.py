@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 import os
 import sys
 from pathlib import Path
@@ -17,7 +17,7 @@ from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import LockDeadline
 from dashboard.plan.artifact_names import ArtifactFinder
 from dashboard.plan.home_config import read_home_config
-from dashboard.trials.tvm_range import list_between
+from dashboard.trials.tvms import list_between
 from tests.dashboard import homes, standin
 from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, measure_in_turn, past, put_artifact
 from tests.tvmdash.incidents.test_incidents import opened
@@ -47,13 +47,15 @@ def bisect(lab: Lab, *words: str, series: str = "mlp") -> homes.Finished:
 
 def kept(home: homes.HomeForTests) -> Any:
     """The only result of the home."""
-    (path,) = (home.path / "results" / "bisections").glob("*.json")
+    (path,) = (home.path / "results" / "tries").glob("*.json")
     return homes.read(path)
 
 
-def lines(home: homes.HomeForTests) -> list[dict[str, Any]]:
-    (path,) = (home.path / "results" / "bisections").glob("*.jsonl")
-    return [json.loads(line) for line in path.read_text().splitlines()]
+def pairs_in(trial: Any) -> list[float]:
+    """Every pair of a bisection, as a logarithm."""
+    (series,) = trial["series"]
+    ends = [log for run in series["runs"] for log in run["logs"]] + [math.log(b / a) for a, b in series["rounds"]]
+    return ends + [log for step in trial["bisection"]["steps"].values() for log in step["logs"]]
 
 
 def test_the_release_that_made_it_slower_is_found_and_told_to_its_incident(lab: Lab) -> None:
@@ -62,12 +64,14 @@ def test_the_release_that_made_it_slower_is_found_and_told_to_its_incident(lab: 
     before = sorted(lab.home.home.data(NAME).iterdir())
     done = bisect(lab, *ENDS, "--incident", "i2026")
     assert done.code == 0, done.output
-    result = kept(lab.home)
-    assert (result["state"], [one["id"] for one in result["suspects"]]) == ("found", ["0.17.0"])
-    assert result["low"] < SLOW < result["high"]
+    trial = kept(lab.home)
+    result, change = trial["bisection"], trial["series"][0]["change"]
+    assert (result["answer"], [one["id"] for one in result["suspects"]]) == ("found", ["0.17.0"])
+    assert (trial["kind"], trial["state"], trial["base"]["version"]) == ("bisect", "done", "0.10.0")
+    assert change["low"] < SLOW < change["high"]
     assert result["probability"] >= 0.95
     assert result["measurements"] >= result["least"]
-    assert f"became higher, +{100 * result['effect']:.2g} %" in done.output
+    assert f"became higher, +{100 * change['effect']:.2g} %" in done.output
     assert {tuple(run["points"]) for run in lab.runs() if run["points"]} == {("mlp",)}
     answer = incidents.ledger_of(lab.home.path).find("i2026").bisected
     assert answer is not None
@@ -85,11 +89,12 @@ def test_what_supports_it_is_measured_in_turn_with_the_good_end_and_each_pair_co
     past(lab, 1, shelf[-1])
     done = bisect(lab, *ENDS, series="$.mlp")
     assert done.code == 0, done.output
-    result = kept(lab.home)
-    assert (result["state"], [one["id"] for one in result["suspects"]]) == ("found", ["0.17.0"])
-    assert result["low"] < SLOW < result["high"]
-    pairs = [line for line in lines(lab.home) if line["event"] == "pair"]
-    assert {line["good"] for line in pairs} == {1.0}
+    trial = kept(lab.home)
+    result, (series,) = trial["bisection"], trial["series"]
+    assert (result["answer"], [one["id"] for one in result["suspects"]]) == ("found", ["0.17.0"])
+    assert series["change"]["low"] < SLOW < series["change"]["high"]
+    assert {run["pairs"] for run in series["runs"]} == {4}
+    pairs = pairs_in(trial)
     on_good = [run for run in lab.runs() if run["build"] == shelf[0].key]
     assert len(pairs) == len(on_good) == len(lab.runs()) - len(on_good)
 
@@ -98,37 +103,34 @@ def test_a_release_that_crashes_is_walked_round_and_named_where_it_matters(lab: 
     lab.change(broken=[path.name for path in (lab.home.root / "shelf").glob("wheel-0.16.0*")])
     done = bisect(lab, *ENDS)
     assert done.code == 0, done.output
-    result = kept(lab.home)
-    assert result["state"] == "range"
+    result = kept(lab.home)["bisection"]
+    assert result["answer"] == "range"
     assert [one["id"] for one in result["suspects"]] == ["0.16.0", "0.17.0"]
-    assert list(result["failed"]) == ["0.16.0"]
+    assert [name for name, step in result["steps"].items() if step["failed"]] == ["0.16.0"]
     assert "0.16.0 (not measured" in done.output
 
 
-def test_a_search_that_was_ended_goes_on_from_its_journal(lab: Lab) -> None:
+def test_a_search_that_was_ended_goes_on_where_it_was(lab: Lab) -> None:
     done = bisect(lab, *ENDS, "--budget", "1s")
     assert done.code == 1
     assert "Run the same command" in done.output
-    first = lines(lab.home)
-    (path,) = (lab.home.path / "results" / "bisections").glob("*.jsonl")
-    with path.open("ab") as file:
-        file.write(b'{"event": "pai')  # as a kill leaves it
+    first = pairs_in(kept(lab.home))
+    assert bisect(lab, *ENDS).code == 0
+    whole = pairs_in(kept(lab.home))
+    assert whole[: len(first)] == first
+    assert kept(lab.home)["bisection"]["suspects"][0]["id"] == "0.17.0"
+    assert kept(lab.home)["bisection"]["measurements"] == 2 * len(whole)
     runs = len(lab.runs())
     assert bisect(lab, *ENDS).code == 0
-    whole = lines(lab.home)
-    assert whole[: len(first)] == first
-    assert kept(lab.home)["suspects"][0]["id"] == "0.17.0"
-    assert kept(lab.home)["measurements"] == 2 * sum(line["event"] == "pair" for line in whole)
-    assert bisect(lab, *ENDS).code == 0
-    assert len(lab.runs()) - runs <= 2 * (len(whole) - len(first) + 3), "a finished search measures nothing again"
+    assert len(lab.runs()) == runs, "a finished search measures nothing again"
 
 
 def test_ends_that_are_equal_are_said_to_be(lab: Lab) -> None:
     lab.change(sigma=0.0004)
     done = bisect(lab, *ENDS, series="net.bert run time")
     assert done.code == 1
-    result = kept(lab.home)
-    assert (result["state"], result["good"]["id"], result["bad"]["id"]) == ("no step", "0.10.0", "0.22.0")
+    result = kept(lab.home)["bisection"]
+    assert (result["answer"], result["good"]["id"], result["bad"]["id"]) == ("no step", "0.10.0", "0.22.0")
     assert "No step found" in done.output
 
 
@@ -137,19 +139,18 @@ def test_a_budget_that_ends_before_the_ends_are_clear_names_no_suspect(lab: Lab)
     done = bisect(lab, *ENDS, "--budget", "3s")
     assert done.code == 1
     assert "became" not in done.output
-    assert (kept(lab.home)["state"], kept(lab.home)["suspects"]) == ("budget", [])
+    assert (kept(lab.home)["state"], kept(lab.home)["bisection"]["suspects"]) == ("budget", [])
 
 
 def test_values_of_another_code_are_not_mixed_with_those_of_today(lab: Lab) -> None:
     bisect(lab, *ENDS, "--budget", "2s")
-    before = lines(lab.home)[0]["fingerprint"]
+    before = kept(lab.home)
     script = lab.home.code / "experiments" / NAME / "analyze.sh"
     script.write_text(script.read_text() + "# changed\n")
-    done = bisect(lab, *ENDS)
-    assert done.code == 2
-    assert "different fingerprint" in done.output
-    assert bisect(lab, *ENDS, "--fresh", "--budget", "2s").code in (0, 1)
-    assert lines(lab.home)[0]["fingerprint"] != before
+    bisect(lab, *ENDS, "--budget", "2s")
+    paths = sorted((lab.home.path / "results" / "tries").glob("*.json"))
+    assert [homes.read(path)["experiments"] == before["experiments"] for path in paths] == [True, False]
+    assert homes.read(paths[0]) == before
 
 
 @pytest.mark.parametrize(
@@ -256,12 +257,14 @@ def test_the_commit_that_slowed_a_real_build_is_found(tmp_path: Path) -> None:
     ends = ("--good", f"git:{commits[0][:9]}", "--bad", "git:main")
     done = home.run("product", "$.relu_ms", *ends, verb="bisect")
     assert done.code == 0, done.output
-    result = kept(home)
+    trial = kept(home)
+    result = trial["bisection"]
     assert [one["title"] for one in result["suspects"]] == [f"Change number {CULPRIT}"], done.output
     (suspect,) = result["suspects"]
     assert (suspect["id"], suspect["author"], suspect["date"][:10]) == (commits[CULPRIT], "Ada", "2026-08-09")
     assert commits[CULPRIT][:12] in done.output
-    assert result["effect"] > 0.1
+    assert trial["series"][0]["change"]["effect"] > 0.1
     assert result["builds"] <= 4
-    assert list(result["failed"]) == [commits[BROKEN]], "the middle one cannot be compiled and is walked round"
-    assert "compile failed" in result["failed"][commits[BROKEN]]
+    failed = {name: step["failed"] for name, step in result["steps"].items() if step["failed"]}
+    assert list(failed) == [commits[BROKEN]], "the middle one cannot be compiled and is walked round"
+    assert "compile failed" in failed[commits[BROKEN]]

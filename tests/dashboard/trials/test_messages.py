@@ -8,16 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from dashboard.artifacts.artifact import Artifact
-from dashboard.trials.bisect import text as bisect_text
-from dashboard.trials.reproduce import text as reproduce_text
-from dashboard.trials.reproduce.result import Reproduction
-from dashboard.trials.reproduce.verdict import Conditions, Line, judge
+from dashboard.trials import reproduce
+from dashboard.trials import result as results
 from dashboard.trials.rounds import MeasuredRun, Round, RoundOutcome, RoundState
 from dashboard.trials.series_selection import WantedSeries
-from dashboard.trials.tries import result as results
 from tests.golden_files import Golden
-from tvmdash.contracts.bisection import Bisection, BisectionState, Suspect
-from tvmdash.contracts.reproduction import Drawn
 from tvmdash.contracts.signoff import (
     Signoff,
     SignoffBisection,
@@ -29,12 +24,28 @@ from tvmdash.contracts.signoff import (
     SignoffTvm,
     SignoffWaiver,
 )
-from tvmdash.contracts.tries import TriedTvm, Try, TryState
-from tvmdash.judge.repeated import Repeated
+from tvmdash.contracts.trials import (
+    Backfill,
+    Bisection,
+    BisectionState,
+    BisectionStep,
+    Drawn,
+    Reproduced,
+    ReproducedSeries,
+    Reproduction,
+    RunOfPairs,
+    Suspect,
+    Trial,
+    TrialChange,
+    TrialKind,
+    TrialSeries,
+    TrialState,
+    TrialTvm,
+)
 from tvmdash.records import PointValue, SeriesKey
 from tvmdash.records.metrics import Kind
 from tvmdash.signoff import text as signoff_text
-from tvmdash.tries import text as try_text
+from tvmdash.trials import text as try_text
 
 STAMP = "20261121T000000Z"
 
@@ -50,14 +61,14 @@ NEW = Artifact("new", "wheel", "0.28.dev0", None, Path(), (), (), {}, {}, {})
 OLD = replace(NEW, key="old", version="0.26.0")
 
 
-def compared(series: Mapping[str, Sequence[tuple[float, float]]], **changes: Any) -> Try:
+def compared(series: Mapping[str, Sequence[tuple[float, float]]], **changes: Any) -> Trial:
     """A try whose experiment was measured first on one and then on the other; by metric, or workload, (A, B)."""
     result = tried(**changes)
     for at in range(max(map(len, series.values()), default=0)):
         values = {name: each[at] for name, each in series.items() if at < len(each)}
         runs = (MeasuredRun(OLD, {}, _points(values, 0)), MeasuredRun(NEW, {}, _points(values, 1)))
         result = results.add(result, RoundOutcome(Round("e", (OLD, NEW)), RoundState.MEASURED, runs, elapsed_s=1.0))
-    return result
+    return replace(result, measured_s=float(sum(result.runs.values())))
 
 
 def _points(values: Mapping[str, tuple[float, float]], side: int) -> tuple[PointValue, ...]:
@@ -69,7 +80,7 @@ def _points(values: Mapping[str, tuple[float, float]], side: int) -> tuple[Point
     )
 
 
-def comparisons() -> Iterator[tuple[str, Try]]:
+def comparisons() -> Iterator[tuple[str, Trial]]:
     faster = [(b, a) for a, b in SLOWER]
     yield "something differs", compared({"1": SLOWER, "2": faster, "size": [(100.0, 104.0)] * 18, "3": STILL})
     yield "few rounds", compared({"1": STILL[:4], "size": [(100.0, 100.0)] * 4})
@@ -79,64 +90,100 @@ def comparisons() -> Iterator[tuple[str, Try]]:
 
 GOOD, BAD = Suspect("0.10.0"), Suspect("0.22.0")
 CULPRIT = Suspect("1b565e7c3" + "0" * 31, "Fold less", "Ada", "2026-08-07T10:00:00Z")
-FOUND = Bisection(
-    BisectionState.FOUND, "id", "e net.1 run time", 4, 48, 60.0, good=GOOD, bad=BAD, candidates=12, ends=6,
-    suspects=(CULPRIT,), probability=0.97, effect=0.051, low=0.047, high=0.055, noise=0.01, least=20.0,
+BISECTION = Bisection(
+    BisectionState.FOUND, GOOD, BAD, 12, builds=4, suspects=(CULPRIT,), probability=0.97, noise=0.01, least=20.0,
+    measurements=48,
 )  # fmt: skip
 SEVERAL = tuple(Suspect(f"0.{at}.0") for at in range(11, 23))
-BISECTIONS = {
-    "found": FOUND,
-    "faster, with a version": replace(FOUND, effect=-0.05, low=-0.06, high=-0.04, suspects=(Suspect("0.17.0"),)),
-    "a range, one of it not measured": replace(
-        FOUND, state=BisectionState.RANGE, suspects=SEVERAL[4:6], failed={"0.16.0": "run: run.sh exited with code 3."}
-    ),
-    "the budget was over": replace(FOUND, state=BisectionState.OVER, suspects=SEVERAL),
-    "no step": replace(FOUND, state=BisectionState.NO_STEP, suspects=(), effect=None),
-    "unclear": replace(FOUND, state=BisectionState.OVER, suspects=(), effect=None),
-}
-SAME = Conditions(is_same_machine=True, is_same_code=True)
-OTHER = Conditions(is_same_machine=False, is_same_code=True)
 
 
-def named(at: int) -> WantedSeries:
-    return replace(wanted(at), name=f"e net.{at} run time")
-
-
-def judged(new: float, was: Conditions = SAME, *, holds: bool = False, at: int = 1, width: float = 0.01) -> Line:
-    repeated = Repeated(1.0, new, new - 1, new * (1 - width), new * (1 + width), holds)
-    return judge(named(at), 1.0, (new,) * 3, repeated, was)
-
-
-def reproduced(*lines: Line, was: Conditions = SAME, code: str = "current code and config", **more: Any) -> str:
-    values = {"lines": list(lines), "rounds": 3, "elapsed_s": 90.0, **more}
-    done = Reproduction(
-        STAMP, "", "e", "20261101T000000Z", {"version": "0.27.0"}, was.is_same_machine, was.is_same_code, code, 0.05,
-        **values,
+def bisected(effect: float = 0.051, half: float = 0.004, *, state: TrialState = TrialState.DONE, **part: Any) -> Trial:
+    change = TrialChange(effect, effect - half, effect + half, half, half, 6, real=True)
+    series = TrialSeries(
+        "id", "e", "run_time", {}, name="e net.1 run time", runs=(RunOfPairs(0.05, 0.01, 6),), change=change
+    )
+    ends = TrialTvm("pypi:0.22.0", "b", "0.22.0"), TrialTvm("pypi:0.10.0", "a", "0.10.0")
+    return Trial(
+        STAMP, state, *ends, 0.0, "vm", {}, series=(series,), measured_s=60.0, kind=TrialKind.BISECT,
+        bisection=replace(BISECTION, **part),
     )  # fmt: skip
-    return reproduce_text.summarize(done)
 
 
-def reproductions() -> Iterator[tuple[str, str]]:
-    yield "holds", reproduced(judged(1.001, holds=True))
-    yield "does not hold", reproduced(judged(1.001, holds=True), judged(1.2, at=2))
-    yield "several do not", reproduced(judged(1.1), judged(1.2, at=2))
-    yield "could hide in the noise", reproduced(judged(1.001, holds=True, width=0.2))
-    unknown = Conditions(is_same_machine=None, is_same_code=True)
-    yield "unknown machine", reproduced(judged(1.2, unknown), was=unknown)
+BISECTIONS = {
+    "found": bisected(),
+    "faster, with a version": bisected(-0.05, 0.01, suspects=(Suspect("0.17.0"),)),
+    "a range, one of it not measured": bisected(
+        answer=BisectionState.RANGE, suspects=SEVERAL[4:6],
+        steps={"0.16.0": BisectionStep(failed="run: run.sh exited with code 3.")},
+    ),
+    "the budget was over": bisected(state=TrialState.OVER, answer=BisectionState.OPEN, suspects=SEVERAL),
+    "interrupted": bisected(state=TrialState.INTERRUPTED, answer=BisectionState.OPEN, suspects=SEVERAL),
+    "no step": bisected(answer=BisectionState.NO_STEP, suspects=()),
+    "unclear": bisected(state=TrialState.OVER, answer=BisectionState.OPEN, suspects=()),
+}  # fmt: skip
+
+
+def reproduced(
+    *numbers: tuple[float, Sequence[float]],
+    machine: bool | None = True,
+    is_same_code: bool = True,
+    paired: bool = False,
+    ended: str = "",
+    **part: Any,
+) -> Trial:
+    """Numbers of then with what each of the rounds gave now; paired: logarithms of ratios to the reference."""
+    series = [replace(wanted(at), name=f"e net.{at} run time") for at in range(len(numbers))]
+    pairs = RunOfPairs.of((0.1, 0.101, 0.099))
+    lines = {
+        one.id: ReproducedSeries(Reproduced.CANNOT_TELL, old, pairs=pairs if paired else None)
+        for one, (old, _) in zip(series, numbers, strict=True)
+    }
+    made = Reproduction(
+        Reproduced.CANNOT_TELL, "", "e", "20261101T000000Z", lines, machine, is_same_code,
+        part.pop("code", "current code and config"), 0.05, **part,
+    )  # fmt: skip
+    tvm = TrialTvm("e/20261101T000000Z", "k", "0.27.0")
+    rounds = max(len(now) for _, now in numbers)
+    trial = Trial(
+        STAMP, TrialState.DONE, tvm, tvm, 0.0, "vm", {}, measured_s=90.0, ended=ended, runs={"e": rounds},
+        kind=TrialKind.REPRODUCE, reproduction=made,
+    )  # fmt: skip
+    for at in range(rounds):
+        values = {one.id: now[at] for one, (_, now) in zip(series, numbers, strict=True) if at < len(now)}
+        logs = {name: (log, log + 0.001, log - 0.001) for name, log in values.items()} if paired else {}
+        trial = reproduce.add_values(trial, series, {} if paired else values, logs)
+    return reproduce.settle(trial, series)
+
+
+SAME, SLOW, NOISY = (1.0, 1.002, 0.999, 1.001), (1.2, 1.202, 1.199, 1.201), (1.0, 1.2, 0.9, 1.1)
+
+
+def reproductions() -> Iterator[tuple[str, Trial]]:
+    yield "holds", reproduced((1.0, SAME))
+    yield "does not hold", reproduced((1.0, SAME), (1.0, SLOW))
+    yield "several do not", reproduced((1.0, SLOW), (1.0, SLOW))
+    yield "could hide in the noise", reproduced((1.0, NOISY))
+    yield "in turn", reproduced((1.105, (0.1, 0.1, 0.1)), (1.105, (0.3, 0.3, 0.3)), paired=True, reference="wheel-1")
+    yield "unknown machine", reproduced((1.0, SLOW), machine=None)
     drawn = Drawn(3, "e", "20261101T000000Z", ("id1",), 7, 0.1)
     yield (
         "another machine",
-        reproduced(
-            judged(1.2, OTHER), judged(1.0, OTHER, holds=True, at=2), was=OTHER, drawn=drawn,
-            differs=[("hw_model", "AMD", "Intel")],
-        ),
-    )  # fmt: skip
-    changed = Conditions(is_same_machine=True, is_same_code=False)
+        reproduced((1.0, SLOW), (1.0, SAME), machine=False, drawn=drawn, differs=(("hw_model", "AMD", "Intel"),)),
+    )
     code = "current code, NOT the original code: the receipt names no commit"
-    yield "other code", reproduced(judged(1.2, changed), was=changed, code=code)
-    once, zero = judge(named(1), 1.0, (1.0,), None, SAME), judge(named(2), 0.0, (1.0,) * 3, None, SAME)
-    ended = "the time budget of 2 s for measuring is used up"
-    yield "measured too seldom", reproduced(once, zero, ended=ended)
+    yield "other code", reproduced((1.0, SLOW), is_same_code=False, code=code)
+    yield "measured too seldom", reproduced((1.0, (1.0,)), (0.0, SAME), ended="the time budget ran out")
+
+
+def backfills() -> Iterator[tuple[str, Trial]]:
+    ends = TrialTvm("0.25.0", "", "0.25.0"), TrialTvm("0.20.0", "", "0.20.0")
+    filled = Backfill("pypi:0.20.0..0.25.0", 6, ("e/data_1.json",), 1)
+    done = Trial(
+        STAMP, TrialState.DONE, *ends, 0.0, "vm", {}, measured_s=90.0, kind=TrialKind.BACKFILL, backfill=filled
+    )
+    yield "done", done
+    failed = replace(filled, failed={"e on 0.21.0": "it crashed"}, unbuilt={"0.22.0": "no wheel"}, left=3)
+    yield "out of time", replace(done, state=TrialState.OVER, backfill=failed)
 
 
 def point(metric: str, value: float, **fields: Any) -> PointValue:
@@ -151,14 +198,14 @@ def sized(value: float, reference: float | None = 2000.0) -> PointValue:
     return replace(point("code_size", value, kind="exact", reference=reference), unit="bytes")
 
 
-def tried(*runs: tuple[PointValue, ...], **changes: Any) -> Try:
-    candidate = TriedTvm("git:main", "new", "0.28.dev0", "c" * 40)
-    base = TriedTvm("pypi:0.26.0", "old", "0.26.0", note="the TVM of 20261120T000000Z")
-    result = Try(STAMP, TryState.DONE, candidate, base, 0.01, "vm (AMD)", {"e": "f"})
+def tried(*runs: tuple[PointValue, ...], **changes: Any) -> Trial:
+    candidate = TrialTvm("git:main", "new", "0.28.dev0", "c" * 40)
+    base = TrialTvm("pypi:0.26.0", "old", "0.26.0", note="the TVM of 20261120T000000Z")
+    result = Trial(STAMP, TrialState.DONE, candidate, base, 0.01, "vm (AMD)", {"e": "f"})
     for values in runs:
         run = MeasuredRun(NEW, {}, values)
         result = results.add(result, RoundOutcome(Round("e", (NEW,)), RoundState.MEASURED, (run,), elapsed_s=1.0))
-    return replace(result, **changes)
+    return replace(result, **{"measured_s": float(sum(result.runs.values())), **changes})
 
 
 TRIES = {
@@ -166,12 +213,12 @@ TRIES = {
     "faster": tried(timed(0.9)),
     "nothing changed": tried((*timed(), sized(2000.0))),
     "a size that varies": tried((*timed(), sized(2100.0)), (*timed(), sized(2110.0))),
-    "not precise enough": tried(timed(1.0, 0.05), state=TryState.OVER),
+    "not precise enough": tried(timed(1.0, 0.05), state=TrialState.OVER),
     "five pairs may be luck": tried(timed(1.0, 0.001, 5)),
     "only the candidate": tried(timed()[:1]),
-    "interrupted": tried(timed(), state=TryState.INTERRUPTED),
-    "still running": tried(timed(), state=TryState.RUNNING),
-    "one build": tried(timed(), base=TriedTvm("pypi:0.28.0", "new", "0.28.0")),
+    "interrupted": tried(timed(), state=TrialState.INTERRUPTED),
+    "still running": tried(timed(), state=TrialState.RUNNING),
+    "one build": tried(timed(), base=TrialTvm("pypi:0.28.0", "new", "0.28.0")),
     "ended, and left out": tried(
         timed(),
         errors={"e": "its code or config changed meanwhile", "f": "the time budget of 1 s ran out in its first run"},
@@ -232,8 +279,10 @@ def messages() -> Iterator[tuple[str, str]]:
     for name, done in comparisons():
         yield f"compare: {name}", try_text.format_table(done, every=True)
     for name, answer in BISECTIONS.items():
-        yield f"bisect: {name}", bisect_text.summarize(answer)
-    yield from ((f"reproduce: {name}", text) for name, text in reproductions())
+        yield f"bisect: {name}", try_text.format_table(answer)
+    for name, done in (*reproductions(), *backfills()):
+        yield f"{done.kind}: {name}", f"{try_text.format_table(done)}\n{try_text.summarize(done)}"
+    yield "bisect: as Markdown", try_text.format_markdown(BISECTIONS["found"])
     for name, result in TRIES.items():
         yield f"try: {name}", f"{try_text.format_table(result)}\n{try_text.summarize(result)}"
     yield "try: as Markdown", try_text.format_markdown(TRIES["slower, and a size"])

@@ -13,16 +13,15 @@ from typing import Any
 import pytest
 
 from dashboard.plan.job import CodeFolders
-from dashboard.trials import receipt
-from dashboard.trials.reproduce import pick, source_code
-from dashboard.trials.reproduce.verdict import Conditions, conclude, judge
+from dashboard.trials import receipt, then
+from dashboard.trials import reproduce as plan
 from dashboard.trials.series_selection import WantedSeries
 from tests.dashboard import homes
 from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, make_lab_for_tries, past, put_artifact
 from tvmdash import records_exchange
+from tvmdash.contracts.trials import Drawn, Reproduced, ReproducedSeries, Reproduction, Trial, TrialState, TrialTvm
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.judge.repeated import CANNOT_TELL, DOES_NOT_HOLD, HOLDS, judge_repeated
 from tvmdash.machine import hardware
 
 
@@ -52,8 +51,17 @@ def reproduce(lab: Lab, *words: str) -> homes.Finished:
     return lab.home.run(*words, "--no-rebuild-tvm", verb="reproduce")
 
 
+def trial(lab: Lab) -> Any:
+    """The newest of the home."""
+    return homes.read(max((lab.home.path / "results" / "tries").glob("*.json")))
+
+
 def result(lab: Lab) -> Any:
-    return homes.read(max((lab.home.path / "results" / "reproductions").iterdir()))
+    return trial(lab)["reproduction"]
+
+
+def lines(lab: Lab) -> list[Any]:
+    return list(result(lab)["lines"].values())
 
 
 def edit_night(lab: Lab, **changes: Any) -> None:
@@ -93,7 +101,7 @@ def test_one_exported_line_is_measured_again_in_a_home_that_knows_nothing_of_it(
     done = reproduce(lab, str(tmp_path / "one.jsonl"))
     assert done.code == 0, done.output
     done_as = result(lab)
-    assert (done_as["is_same_machine"], done_as["is_same_code"], done_as["verdict"]) == (True, True, HOLDS)
+    assert (done_as["is_same_machine"], done_as["is_same_code"], done_as["verdict"]) == (True, True, Reproduced.HOLDS)
     assert "1 of 1 hold" in done.output
     assert {tuple(run["points"]) for run in lab.runs() if run["points"]} == {("bert",)}
     assert {run["seed"] for run in lab.runs()} == {lab.runs()[0]["seed"]}
@@ -135,9 +143,9 @@ def test_a_number_that_this_machine_does_not_give_any_more_does_not_hold(lab: La
     lab.change(machine=1.3)
     done = reproduce(lab, name_of(lab), "mlp")
     assert done.code == 1
-    (line,) = result(lab)["lines"]
-    assert line["found"]["effect"] == pytest.approx(0.3, abs=0.03)
-    assert line["verdict"] == result(lab)["verdict"] == DOES_NOT_HOLD
+    (line,), (series,) = lines(lab), trial(lab)["series"]
+    assert series["change"]["effect"] == pytest.approx(0.3, abs=0.03)
+    assert line["verdict"] == result(lab)["verdict"] == Reproduced.DOES_NOT_HOLD
     assert result(lab)["is_same_machine"]
     assert "DOES NOT HOLD" in done.output
     assert {tuple(run["points"]) for run in lab.runs() if run["points"]} == {("mlp",)}
@@ -148,7 +156,7 @@ def test_a_difference_where_the_machine_of_then_is_not_known_cannot_be_told(lab:
     done = reproduce(lab, name_of(lab), "--rounds", "4")
     assert done.code == 4
     assert result(lab)["is_same_machine"] is None
-    assert [line["verdict"] for line in result(lab)["lines"]] == [CANNOT_TELL] * 2
+    assert [line["verdict"] for line in lines(lab)] == [Reproduced.CANNOT_TELL] * 2
     assert "CANNOT TELL" in done.output
 
 
@@ -156,7 +164,7 @@ def test_rounds_that_scatter_more_than_what_matters_tell_nothing(lab: Lab) -> No
     lab.change(sigma=0.1)
     done = reproduce(lab, name_of(lab), "mlp", "bert", "--rounds", "4")
     assert done.code == 4
-    assert [line["verdict"] for line in result(lab)["lines"]] == [CANNOT_TELL] * 2
+    assert [line["verdict"] for line in lines(lab)] == [Reproduced.CANNOT_TELL] * 2
     assert reproduce(lab, name_of(lab), "--rounds", "4", "--matters", "900").code == 0
 
 
@@ -169,7 +177,7 @@ def test_on_another_machine_no_time_is_judged_and_what_differs_is_said(lab: Lab)
     assert done.code == 4
     assert result(lab)["is_same_machine"] is False
     assert "host: elsewhere then, " in done.output
-    assert [line["why"] for line in result(lab)["lines"]] == ["another machine"] * 2
+    assert [line["why"] for line in lines(lab)] == ["another machine"] * 2
 
 
 def test_code_that_is_gone_is_said_and_what_differs_with_todays_is_laid_on_it(lab: Lab) -> None:
@@ -181,7 +189,7 @@ def test_code_that_is_gone_is_said_and_what_differs_with_todays_is_laid_on_it(la
     assert "NOT the original code" in done.output
     assert (result(lab)["is_same_code"], result(lab)["is_same_machine"]) == (False, True)
     assert done.code == 4
-    assert CANNOT_TELL in {line["verdict"] for line in result(lab)["lines"]}
+    assert Reproduced.CANNOT_TELL in {line["verdict"] for line in lines(lab)}
 
 
 def test_an_experiment_whose_code_is_nowhere_is_refused(lab: Lab) -> None:
@@ -194,7 +202,7 @@ def test_an_experiment_whose_code_is_nowhere_is_refused(lab: Lab) -> None:
 def test_a_budget_that_is_over_leaves_it_open(lab: Lab) -> None:
     done = reproduce(lab, name_of(lab), "--rounds", "1000", "--budget", "2s")
     assert "Stopped early" in done.output
-    assert 0 < result(lab)["rounds"] < 100
+    assert 0 < trial(lab)["runs"][NAME] < 100
 
 
 def test_an_artifact_that_is_gone_is_told_with_what_would_have_to_be_built(lab: Lab) -> None:
@@ -270,15 +278,15 @@ class Repository:
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    monkeypatch.setattr(source_code, "REPOSITORY", tmp_path / "repository")
+    monkeypatch.setattr(then, "REPOSITORY", tmp_path / "repository")
     return Repository(tmp_path / "repository")
 
 
-def find_code(lab: Lab, experiments: Path, scratch: Path, **of_repository: Any) -> source_code.Code:
+def find_code(lab: Lab, experiments: Path, scratch: Path, **of_repository: Any) -> then.Code:
     """The code for the lab's night, where the night says this of its repository."""
     night = homes.read(lab.home.home.data_file(NAME, lab.home.stamps()[0]))["night"]
     edit_night(lab, night={**night, "repository": of_repository})
-    return source_code.find(receipt.read(Home(lab.home.path), name_of(lab)), None, CodeFolders(experiments), scratch)
+    return then.find_code(receipt.read(Home(lab.home.path), name_of(lab)), None, CodeFolders(experiments), scratch)
 
 
 def test_code_that_changed_since_is_taken_from_the_repositorys_history(
@@ -314,69 +322,64 @@ def test_code_that_the_repository_lacks_is_told_with_the_reason(
     assert "names no commit" in told["none"]
 
 
-def test_old_values_hold_inside_the_spread_of_the_new_ones_and_nowhere_else() -> None:
-    inside, outside, few, negative = judge_repeated([1.01, 1.5, 1.0, -1.0], [[1.0, 1.02, 0.99, 1.01]] * 2 + [[1.0]] * 2)
-    assert inside
-    assert inside.holds
-    assert inside.low < 1.01 < inside.high
-    assert outside
-    assert not outside.holds
-    assert (few, negative) == (None, None)
-    exact, larger = judge_repeated([100.0, 100.0], [[100.0] * 3, [104.0] * 3])
-    assert exact
-    assert exact.holds
-    assert larger
-    assert not larger.holds
-
-
-TIME = WantedSeries("a", "e", "run_time", "ms", {}, direction="lower")
-SIZE = WantedSeries("b", "e", "code_size", "bytes", {}, direction="lower")
-SAME = Conditions(is_same_machine=True, is_same_code=True)
+TIME = WantedSeries("a", "e", "run_time", "ms", {}, direction="lower", name="e run time")
+SIZE = WantedSeries("b", "e", "code_size", "bytes", {}, direction="lower", kind="exact")
 STEADY = (1.0, 1.002, 0.999, 1.001)
 
 
+def judged(
+    wanted: WantedSeries, old: float, new: tuple[float, ...], *, machine: bool | None = True, matters: float = 0.05
+) -> ReproducedSeries:
+    """What is said of one number that was measured again."""
+    part = Reproduction(
+        Reproduced.CANNOT_TELL, lines={wanted.id: ReproducedSeries(Reproduced.CANNOT_TELL, old)},
+        is_same_machine=machine, is_same_code=True, matters=matters,
+    )  # fmt: skip
+    nothing = TrialTvm("", "", "")
+    trial = Trial("", TrialState.DONE, nothing, nothing, 0.0, "", {}, reproduction=part)
+    for value in new:
+        trial = plan.add_values(trial, [wanted], {wanted.id: value}, {})
+    return plan.settle(trial, [wanted]).reproduction.lines[wanted.id]  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize(
-    ("series", "old", "new", "was", "verdict", "why"),
+    ("wanted", "old", "new", "options", "verdict", "why"),
     [
-        (TIME, 1.001, STEADY, SAME, HOLDS, ""),
-        (TIME, 1.03, STEADY, SAME, HOLDS, ""),
-        (TIME, 1.06, STEADY, SAME, DOES_NOT_HOLD, ""),
-        (TIME, 1.06, STEADY, Conditions(is_same_machine=True, is_same_code=True, matters=0.1), HOLDS, ""),
-        (SIZE, 100.0, (100.0,) * 3, Conditions(is_same_machine=False, is_same_code=True), HOLDS, ""),
-        (SIZE, 100.0, (101.0,) * 3, SAME, DOES_NOT_HOLD, ""),
-        (
-            SIZE,
-            100.0,
-            (101.0,) * 3,
-            Conditions(is_same_machine=False, is_same_code=True),
-            CANNOT_TELL,
-            "another machine",
-        ),
-        (TIME, 1.0, (1.0, 1.2, 0.9), SAME, CANNOT_TELL, "a change of 5 % could hide in the noise"),
-        (TIME, 1.0, (1.0,), SAME, CANNOT_TELL, "it was measured only 1 time"),
-        (TIME, 0.0, STEADY, SAME, CANNOT_TELL, "a value is not above 0"),
+        (TIME, 1.001, STEADY, {}, Reproduced.HOLDS, ""),
+        (TIME, 1.02, STEADY, {}, Reproduced.HOLDS, ""),
+        (TIME, 1.06, STEADY, {}, Reproduced.CANNOT_TELL, "a change of 5 % could hide in the noise"),
+        (TIME, 1.15, STEADY, {}, Reproduced.DOES_NOT_HOLD, ""),
+        (TIME, 1.15, STEADY, {"matters": 0.2}, Reproduced.HOLDS, ""),
+        (TIME, 1.001, STEADY, {"machine": False}, Reproduced.CANNOT_TELL, "another machine"),
+        (SIZE, 100.0, (100.0,) * 3, {"machine": False}, Reproduced.HOLDS, ""),
+        (SIZE, 100.0, (101.0,) * 3, {}, Reproduced.DOES_NOT_HOLD, ""),
+        (SIZE, 100.0, (101.0,) * 3, {"machine": False}, Reproduced.CANNOT_TELL, "another machine"),
+        (SIZE, 100.0, (100.0, 101.0), {}, Reproduced.CANNOT_TELL, "it differs from run to run"),
+        (TIME, 1.0, (1.0, 1.2, 0.9), {}, Reproduced.CANNOT_TELL, "a change of 5 % could hide in the noise"),
+        (TIME, 1.0, (1.0,), {}, Reproduced.CANNOT_TELL, "it was measured only 1 time"),
+        (TIME, 0.0, STEADY, {}, Reproduced.CANNOT_TELL, "a value is not above 0"),
     ],
 )
 def test_a_verdict_needs_a_noise_smaller_than_what_matters(
-    series: WantedSeries, old: float, new: tuple[float, ...], was: Conditions, verdict: str, why: str
+    wanted: WantedSeries, old: float, new: tuple[float, ...], options: Any, verdict: str, why: str
 ) -> None:
-    line = judge(series, old, new, judge_repeated([old], [new])[0], was)
+    line = judged(wanted, old, new, **options)
     assert (line.verdict, line.why) == (verdict, why)
 
 
 def test_over_all_series_the_worst_counts() -> None:
-    holds, not_told = (judge(TIME, 1.0, new, judge_repeated([1.0], [new])[0], SAME) for new in (STEADY, (1.0,)))
-    fails = judge(TIME, 2.0, STEADY, judge_repeated([2.0], [STEADY])[0], SAME)
-    assert conclude([holds]) == HOLDS
-    assert conclude([holds, not_told]) == CANNOT_TELL
-    assert conclude([holds, fails, not_told]) == DOES_NOT_HOLD
-    assert conclude([]) == CANNOT_TELL
+    holds, not_told = (judged(TIME, 1.0, new) for new in (STEADY, (1.0,)))
+    fails = judged(TIME, 2.0, STEADY)
+    assert plan.conclude([holds]) == Reproduced.HOLDS
+    assert plan.conclude([holds, not_told]) == Reproduced.CANNOT_TELL
+    assert plan.conclude([holds, fails, not_told]) == Reproduced.DOES_NOT_HOLD
+    assert plan.conclude([]) == Reproduced.CANNOT_TELL
 
 
-def draw(lab: Lab, seed: int, *, sample: int = 0, rebuild: bool = False) -> pick.Drawn:
+def draw(lab: Lab, seed: int, *, sample: int = 0, rebuild: bool = False) -> Drawn:
     shelf = lab.home.root / "shelf"
     before = "20270101T000000Z"
-    return pick.draw(lab.home.home, shelf, before=before, seed=seed, sample=sample, rebuild=rebuild)[1]
+    return receipt.draw(lab.home.home, shelf, before=before, seed=seed, sample=sample, rebuild=rebuild)[1]
 
 
 def old_nights(lab: Lab, count: int, version: str) -> None:
@@ -427,10 +430,10 @@ def test_a_draw_by_hand_measures_some_series_and_says_how_it_was_drawn(lab: Lab,
     done = reproduce(lab, "random", "--seed", "3", "--sample", "1", "--rounds", "3", "--result", str(file))
     assert done.code == 0, done.output
     assert "Drawn at random" in done.output
-    kept = homes.read(file)
-    assert kept == result(lab)
-    assert (kept["drawn"]["seed"], kept["drawn"]["candidates"], kept["verdict"]) == (3, 1, HOLDS)
-    assert kept["drawn"]["series"] == [kept["lines"][0]["id"]]
+    assert homes.read(file) == trial(lab)
+    kept = result(lab)
+    assert (kept["drawn"]["seed"], kept["drawn"]["candidates"], kept["verdict"]) == (3, 1, Reproduced.HOLDS)
+    assert kept["drawn"]["series"] == list(kept["lines"])
 
 
 def test_where_nothing_can_be_drawn_the_result_says_why(lab: Lab, tmp_path: Path) -> None:
@@ -438,8 +441,8 @@ def test_where_nothing_can_be_drawn_the_result_says_why(lab: Lab, tmp_path: Path
         shutil.rmtree(path)
     done = reproduce(lab, "random", "--result", str(tmp_path / "result.json"))
     assert done.code == 2
-    kept = homes.read(tmp_path / "result.json")
-    assert kept["verdict"] == CANNOT_TELL
+    kept = homes.read(tmp_path / "result.json")["reproduction"]
+    assert kept["verdict"] == Reproduced.CANNOT_TELL
     assert "no earlier night" in kept["why"]
 
 
@@ -461,15 +464,57 @@ def test_points_are_drawn_with_all_their_series(lab: Lab) -> None:
     assert draw(lab, 1, sample=2).series == (), "all of them"
 
 
-def test_a_ratio_to_the_reference_is_left_out_and_who_names_one_is_told(tmp_path: Path) -> None:
-    lab = make_lab_for_tries(tmp_path / "lab", pairs=3)
-    lab.home.night()
-    values = receipt.read(lab.home.home, name_of(lab)).values
-    ratios = [value.key.id for value in values if value.kind == "ratio"]
+@pytest.fixture
+def paired(tmp_path: Path) -> Lab:
+    """A lab after a night that measured 0.27.0 in turn with 0.26.0, three pairs of each number."""
+    made = make_lab_for_tries(tmp_path / "lab", pairs=3)
+    made.change(sigma=0.002)
+    made.home.night()
+    here = {name: hardware.facts()[name] for name in ("host", "hw_model")}
+    edit_night(made, environment={"machine": here})
+    return made
+
+
+def test_what_was_measured_in_turn_is_measured_in_turn_again_and_its_machine_cancels(paired: Lab) -> None:
+    ratios = [value for value in receipt.read(paired.home.home, name_of(paired)).values if value.kind == "ratio"]
     assert len(ratios) == 2
-    done = reproduce(lab, name_of(lab))
+    before = len(paired.runs())
+    paired.change(machine=1.3)  # all of it is slower now: the TVM and its reference
+    done = reproduce(paired, name_of(paired))
+    assert done.code == 0, done.output
     assert "2 of 2 hold." in done.output
-    assert {line["id"] for line in result(lab)["lines"]} == {value.key.id for value in values} - set(ratios)
-    named = reproduce(lab, name_of(lab), ratios[0])
-    assert named.code == 2
-    assert f"'{ratios[0]}' is a ratio" in named.output
+    assert "Measured in turn with " in done.output
+    builds = {run["build"] for run in paired.runs()[before:]}
+    assert builds == {paired.state["new"], paired.state["old"]}
+    assert [sum(run["pairs"] for run in one["runs"]) for one in trial(paired)["series"]] == [15, 15]
+    named = reproduce(paired, name_of(paired), ratios[0].key.id)
+    assert named.code == 0, named.output
+    assert "1 of 1 hold" in named.output
+
+
+def test_a_ratio_that_is_another_one_now_does_not_hold(paired: Lab) -> None:
+    slow = {**paired.state["slow"], paired.state["old"]: {"mlp": 1.2}}
+    paired.change(slow=slow)
+    done = reproduce(paired, name_of(paired))
+    assert done.code == 1, done.output
+    assert Counter(line["verdict"] for line in lines(paired)) == {Reproduced.DOES_NOT_HOLD: 1, Reproduced.HOLDS: 1}
+    assert " times the reference then, " in done.output
+
+
+def test_without_its_reference_it_is_measured_alone_and_that_is_said(paired: Lab) -> None:
+    shutil.rmtree(paired.home.root / "shelf" / paired.state["old"])
+    done = reproduce(paired, name_of(paired))
+    assert "reference: 0.26.0 then, not available: " in done.output
+    assert {run["build"] for run in paired.runs()[-5:]} == {paired.state["new"]}
+    assert done.code == 0, done.output
+
+
+def test_one_that_was_killed_goes_on_with_what_it_had(paired: Lab) -> None:
+    done = reproduce(paired, name_of(paired), "--rounds", "1000", "--budget", "3s")
+    assert "Stopped early" in done.output
+    first = trial(paired)
+    assert first["runs"][NAME] >= 1
+    again = reproduce(paired, name_of(paired), "--rounds", str(first["runs"][NAME] + 1))
+    assert again.code == 0, again.output
+    assert trial(paired)["stamp"] == first["stamp"]
+    assert trial(paired)["runs"][NAME] == first["runs"][NAME] + 1

@@ -24,9 +24,19 @@ from tests.benchmarks.lab.rows import Experiment
 from tests.benchmarks.lab.world import Draw, World
 from tests.dashboard.signoff_homes import PlantedHome, PlantedTvm, point, stamp_of
 from tvmdash import common, structured
-from tvmdash.contracts.bisection import Bisection, BisectionState, Suspect
 from tvmdash.contracts.signoff import Signoff, SignoffState
-from tvmdash.contracts.tries import RunOfPairs, TriedSeries, TriedTvm, Try, TryState
+from tvmdash.contracts.trials import (
+    Bisection,
+    BisectionState,
+    RunOfPairs,
+    Suspect,
+    Trial,
+    TrialChange,
+    TrialKind,
+    TrialSeries,
+    TrialState,
+    TrialTvm,
+)
 from tvmdash.incidents import annotations
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents.events import Moved, Opened
@@ -131,8 +141,15 @@ def test_what_is_missing_comes_with_the_command_that_gets_it(
     assert "dashboard try" not in output
 
 
+def _make_folder(planted: PlantedHome, name: str) -> Path:
+    folder = planted.root / "results" / name
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.parametrize("is_old", [True, False], ids=["as dashboards before wrote it", "as a trial"])
 def test_a_bisected_regression_names_its_commit_and_asks_for_no_other_bisection(
-    planted: PlantedHome, call: Callable[..., Called], tmp_path: Path
+    planted: PlantedHome, call: Callable[..., Called], tmp_path: Path, *, is_old: bool
 ) -> None:
     series = read_all(planted, tmp_path)["nets mlp run time"]["id"]
     open_incident(planted, series)
@@ -142,11 +159,24 @@ def test_a_bisected_regression_names_its_commit_and_asks_for_no_other_bisection(
     assert row_of(output, "nets mlp run time") == row
     assert f"--good git:{BETWEEN.commit} --bad git:{B.commit} --incident {INCIDENT}\n" in output
     culprit = Suspect(B.commit, "Split loops", "Ada", "2026-11-02T10:00:00Z")
-    facts = {"good": Suspect(A.commit), "bad": culprit, "suspects": (culprit,), "probability": 0.99, "effect": 0.088}
-    found = Bisection(BisectionState.FOUND, series, "nets mlp run time", 3, 40, 60.0, low=0.08, high=0.096, **facts)
-    folder = planted.root / "results" / "bisections"
-    folder.mkdir()
-    common.write_json(folder / "nets.json", structured.to_json(found))
+    if is_old:
+        suspect = structured.to_json(culprit)
+        facts = {"state": "found", "series": series, "name": "nets mlp run time", "builds": 3, "measurements": 40}
+        facts |= {"elapsed_s": 60.0, "good": {"id": A.commit}, "bad": suspect, "suspects": [suspect]}
+        facts |= {"probability": 0.99, "effect": 0.088, "low": 0.08, "high": 0.096}
+        common.write_json(_make_folder(planted, "bisections") / "nets.json", facts)
+    else:
+        change = TrialChange(0.088, 0.08, 0.096, 0.008, 0.008, 20, real=True)
+        found = TrialSeries(series, "nets", "run_time", {}, name="nets mlp run time", change=change)
+        ends = (
+            TrialTvm("git:b", B.artifact["key"], "0.28", B.commit),
+            TrialTvm("git:a", A.artifact["key"], "0.27", A.commit),
+        )
+        part = Bisection(BisectionState.FOUND, Suspect(A.commit), culprit, 2, suspects=(culprit,), probability=0.99)
+        trial = Trial(
+            stamp_of(9), TrialState.DONE, *ends, 0.0, "vm", {}, series=(found,), kind=TrialKind.BISECT, bisection=part
+        )
+        common.write_json(_make_folder(planted, "tries") / f"{trial.stamp}.json", trial.to_json())
     code, output = call()
     assert code == TVM_WORSE
     named = f'bisected: {"c" * 12} "Split loops" by Ada, 2026-11-02'
@@ -327,15 +357,15 @@ def test_an_experiment_that_one_of_them_never_ran_cannot_be_said_until_a_try_has
 
 def leave_try(home: PlantedHome, known: dict[str, Any]) -> None:
     """What `try` would have measured of every run time, in ten pairs."""
-    sides = (TriedTvm(tvm.commit, tvm.artifact["key"], "0.27.dev0", tvm.commit) for tvm in (B, A))
+    sides = (TrialTvm(tvm.commit, tvm.artifact["key"], "0.27.dev0", tvm.commit) for tvm in (B, A))
     series = []
     for item in known.values():
         workload = item["labels"].get("workload", "").removeprefix("network.")
         if item["metric"] == "run_time":
             log = math.log(B.time(workload) / A.time(workload))
             facts = (item["id"], item["experiment"], item["metric"], item["labels"])
-            series.append(TriedSeries(*facts, runs=(RunOfPairs(log, 0.004, 10),)))
-    done = Try(stamp_of(9), TryState.DONE, *sides, 0.01, "bench", {"nets": "code"}, series=tuple(series))
+            series.append(TrialSeries(*facts, runs=(RunOfPairs(log, 0.004, 10),)))
+    done = Trial(stamp_of(9), TrialState.DONE, *sides, 0.01, "bench", {"nets": "code"}, series=tuple(series))
     folder = home.root / "results" / "tries"
     folder.mkdir(parents=True)
     common.write_json(folder / f"{stamp_of(9)}.json", {"schema_version": 1, **structured.to_json(done)})

@@ -21,19 +21,19 @@ from dashboard.night import lock
 from dashboard.plan.artifact_names import ArtifactFinder
 from dashboard.plan.home_config import read_home_config
 from dashboard.process import sandbox
+from dashboard.trials import result as results
+from dashboard.trials.result import Worse, find_worse
 from dashboard.trials.rounds import MeasuredRun, Round, RoundOutcome, RoundState
-from dashboard.trials.tries import result as results
-from dashboard.trials.tries.base import find_base_commit
-from dashboard.trials.tries.judging import Worse, judge
-from dashboard.trials.tries.tries import ROUNDS
+from dashboard.trials.tries import ROUNDS
+from dashboard.trials.tvms import find_base_commit
 from tests.dashboard import homes, standin
 from tests.dashboard import remeasure_homes as labs
 from tests.dashboard.remeasure_homes import NAME, Lab
 from tvmdash import structured
-from tvmdash.contracts.tries import RunOfPairs, TriedSeries, TriedTvm, Try, TryState
+from tvmdash.contracts.trials import RunOfPairs, Trial, TrialSeries, TrialState, TrialTvm
 from tvmdash.errors import DashboardError
 from tvmdash.records import PointValue, SeriesKey
-from tvmdash.tries import text
+from tvmdash.trials import files, text
 
 AGAINST = ("pypi:0.27.0", "--against", "pypi:0.26.0")
 
@@ -72,7 +72,7 @@ def test_what_changed_is_named_with_its_interval_and_nothing_is_published(lab: L
     assert (result["state"], found["$.mlp"]["change"]["pairs"]) == ("done", 10)
     assert "1 of 2 series changed" in done.output
     assert "| speed $.mlp |" in table.read_text()
-    assert structured.from_json(Try, result, "result").base.version == "0.26.0"
+    assert structured.from_json(Trial, result, "result").base.version == "0.26.0"
     assert not lab.home.home.data(NAME).exists()
     assert not lab.home.home.night_stamps()
     assert list((lab.home.root / "tmp").glob("remeasure*")) == []
@@ -272,10 +272,10 @@ def point_of(metric: str, value: float, **fields: Any) -> PointValue:
     return PointValue(SeriesKey("e", metric, {"workload": "network.mlp"}), "", "lower", value, **fields)
 
 
-def result_of(*runs: tuple[PointValue, ...]) -> Try:
+def result_of(*runs: tuple[PointValue, ...]) -> Trial:
     """A try of one experiment with these runs."""
-    sides = (TriedTvm("pypi:0.27.0", "new", "0.27.0"), TriedTvm("pypi:0.26.0", "old", "0.26.0"))
-    result = Try("20261121T000000Z", TryState.DONE, *sides, 0.01, "vm (AMD)", {"e": "f"})
+    sides = (TrialTvm("pypi:0.27.0", "new", "0.27.0"), TrialTvm("pypi:0.26.0", "old", "0.26.0"))
+    result = Trial("20261121T000000Z", TrialState.DONE, *sides, 0.01, "vm (AMD)", {"e": "f"})
     artifact = Artifact("new", "wheel", "0.27.0", None, Path(), (), (), {}, {}, {})
     for values in runs:
         run = MeasuredRun(artifact, {}, values)
@@ -302,17 +302,17 @@ def test_sizes_of_both_are_compared_to_the_byte_and_what_varies_is_not_called_ch
 def test_an_error_that_no_tolerance_bounds_is_no_number_of_a_try(tmp_path: Path) -> None:
     error = point_of("largest_error", 1e-6, kind="accuracy", tolerance=float("inf"), reference=2e-6)
     result = result_of((*TIMED, error))
-    results.write(tmp_path / "try.json", result)
+    files.save(tmp_path / "try.json", result)
     assert not result.numbers
 
 
 def test_a_size_that_grew_by_more_than_is_allowed_is_worse_and_a_time_that_the_base_lacks_is_named() -> None:
     grown = result_of((*TIMED, size_of(2100.0, 2000.0)))
-    assert [judge(grown, most) for most in (0.04, 0.06)] == [Worse.YES, Worse.NO]
+    assert [find_worse(grown, most) for most in (0.04, 0.06)] == [Worse.YES, Worse.NO]
     alone = result_of((point_of("run_time", 1.0),))
     assert alone.alone == ("e mlp run time",)
 
-    assert judge(alone, 0.5) is Worse.MAYBE
+    assert find_worse(alone, 0.5) is Worse.MAYBE
 
 
 @pytest.mark.parametrize(
@@ -335,7 +335,7 @@ def test_worse_is_what_is_really_slower_by_more_and_perhaps_what_its_interval_al
 
 def test_what_is_not_known_well_enough_is_named_with_what_could_have_been_seen() -> None:
     wide = (point_of("run_time", 1.0), point_of("run_time_ratio", 1.0, kind="ratio", std=0.05, samples=10))
-    over = replace(result_of(wide), state=TryState.OVER)
+    over = replace(result_of(wide), state=TrialState.OVER)
     (series,) = over.series
     assert series.change is not None
     assert series.change.visible == pytest.approx(0.083, abs=0.002)
@@ -354,10 +354,10 @@ def test_where_there_is_no_home_nothing_is_made_and_that_is_said(tmp_path: Path)
 
 
 def test_a_try_does_not_go_on_for_what_comes_along_with_the_times(tmp_path: Path) -> None:
-    sides = (TriedTvm("a", "a", "0.27.0"), TriedTvm("b", "b", "0.26.0"))
+    sides = (TrialTvm("a", "a", "0.27.0"), TrialTvm("b", "b", "0.26.0"))
     runs = (RunOfPairs(0.0, 0.07, 2),)
-    series = [TriedSeries(metric, "nets", metric, {}, runs=runs) for metric in ("run_time", "compile_time", "energy")]
-    result = Try("20260101T000000Z", TryState.RUNNING, *sides, 0.01, "here", {"nets": "f"}, series=tuple(series))
+    series = [TrialSeries(metric, "nets", metric, {}, runs=runs) for metric in ("run_time", "compile_time", "energy")]
+    result = Trial("20260101T000000Z", TrialState.RUNNING, *sides, 0.01, "here", {"nets": "f"}, series=tuple(series))
     assert [item.id for item in results.list_wanted(result, "nets")] == ["run_time"]
     assert [item.id for item in results.list_wanted(replace(result, series=result.series[1:]), "nets")] == [
         "compile_time", "energy",

@@ -16,18 +16,18 @@ import pytest
 
 from dashboard.cli.arguments import HELD, OK_CODE, SOME_FAILED, USAGE
 from dashboard.cli.main import main
-from dashboard.trials.tries import turn
+from dashboard.trials import queue
 from tests.dashboard import homes
 from tests.dashboard import remeasure_homes as labs
 from tests.dashboard.remeasure_homes import NAME, Lab
 from tvmdash import structured
-from tvmdash.contracts.tries import TriedTvm, Try, TryRequest, TryState
+from tvmdash.contracts.trials import Trial, TrialRequest, TrialState, TrialTvm
 from tvmdash.dashboard_info import Home
 from tvmdash.files import lock
-from tvmdash.tries import files
+from tvmdash.trials import files
 
-REQUEST = TryRequest("pypi:0.27.0", "ada", "20261121T031500Z", "pypi:0.26.0", until=0.02, rebuild=False)
-SIDES = (TriedTvm("pypi:0.27.0", "new", "0.27.0"), TriedTvm("pypi:0.26.0", "old", "0.26.0"))
+REQUEST = TrialRequest("pypi:0.27.0", "ada", "20261121T031500Z", "pypi:0.26.0", until=0.02, rebuild=False)
+SIDES = (TrialTvm("pypi:0.27.0", "new", "0.27.0"), TrialTvm("pypi:0.26.0", "old", "0.26.0"))
 
 
 @pytest.fixture
@@ -53,9 +53,9 @@ def hang_at_the_second_run(lab: Lab) -> None:
     lab.change(sigma=0.2, hang=True)
 
 
-def read_tries(home: Home) -> dict[str, Try]:
+def read_tries(home: Home) -> dict[str, Trial]:
     """By the stamp."""
-    return {path.stem: structured.from_json(Try, homes.read(path), path) for path in files.list_files(home)}
+    return {path.stem: structured.from_json(Trial, homes.read(path), path) for path in files.list_files(home)}
 
 
 def read_queue(home: Home) -> list[str]:
@@ -117,12 +117,12 @@ def test_what_a_killed_worker_measured_counts_whatever_the_names_mean_by_now(lab
     with homes.killed_at_end(process):
         homes.wait_for((lab.home.root / "hangs").exists, "the second run")
     before = read_tries(home)[name]
-    assert (before.state, before.runs, read_queue(home)) == (TryState.RUNNING, {NAME: 1}, [name])
+    assert (before.state, before.runs, read_queue(home)) == (TrialState.RUNNING, {NAME: 1}, [name])
     labs.put_artifact(lab.home.root / "shelf", "0.28.0")
     lab.change(hang=False, sigma=0.0001)
     assert work(lab).code == OK_CODE
     ((stamp, after),) = read_tries(home).items()
-    assert (stamp, after.state, after.candidate.version) == (name, TryState.DONE, "0.27.0")
+    assert (stamp, after.state, after.candidate.version) == (name, TrialState.DONE, "0.27.0")
     assert all(new.runs[:1] == old.runs for new, old in zip(after.series, before.series, strict=True))
 
 
@@ -142,7 +142,7 @@ def test_one_that_is_cancelled_while_it_runs_keeps_what_it_measured_and_the_next
         output, _ = process.communicate(timeout=60)
     assert process.returncode == OK_CODE, output
     ((stamp, done),) = read_tries(home).items()
-    assert (stamp, done.state, sorted(done.requests)) == (first, TryState.DONE, [first, second]), (
+    assert (stamp, done.state, sorted(done.requests)) == (first, TrialState.DONE, [first, second]), (
         "it went on from there"
     )
     assert f"{first} was cancelled." in output
@@ -158,7 +158,7 @@ def test_a_worker_that_is_interrupted_leaves_its_request_in_the_queue(lab: Lab) 
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=60)
     assert process.returncode == 130
-    assert (read_queue(lab.home.home), read_tries(lab.home.home)[name].state) == ([name], TryState.INTERRUPTED)
+    assert (read_queue(lab.home.home), read_tries(lab.home.home)[name].state) == ([name], TrialState.INTERRUPTED)
 
 
 def test_the_budget_counts_what_was_measured_before_and_who_wants_more_resumes_it_by_its_id(lab: Lab) -> None:
@@ -171,11 +171,11 @@ def test_the_budget_counts_what_was_measured_before_and_who_wants_more_resumes_i
     files.put_back(home, name, replace(REQUEST, until=0.0001))
     runs = len(lab.runs())
     assert work(lab).code == OK_CODE
-    assert (read_tries(home)[name].state, len(lab.runs())) == (TryState.OVER, runs)
+    assert (read_tries(home)[name].state, len(lab.runs())) == (TrialState.OVER, runs)
     resumed = lab.home.run("resume", name, "--until", "90%", verb="tries")
     assert resumed.code == OK_CODE, resumed.output
     after = read_tries(home)[name]
-    assert (after.state, len(lab.runs()), len(after.requests)) == (TryState.DONE, runs, 2)
+    assert (after.state, len(lab.runs()), len(after.requests)) == (TrialState.DONE, runs, 2)
     assert not read_queue(home)
 
 
@@ -188,10 +188,10 @@ def test_who_waits_at_a_terminal_comes_before_the_rest_of_the_queue(home: Home) 
     order, threads = [], []
 
     def wait(name: str, *, lets_others_pass: bool) -> None:
-        with turn.take_turn(home, lets_others_pass=lets_others_pass):
+        with queue.take_turn(home, lets_others_pass=lets_others_pass):
             order.append(name)
 
-    with turn.take_turn(home):
+    with queue.take_turn(home):
         for name, lets_others_pass in (("worker", True), ("person", False)):
             threads.append(threading.Thread(target=wait, args=(name,), kwargs={"lets_others_pass": lets_others_pass}))
             threads[-1].start()
@@ -260,7 +260,7 @@ def test_of_many_tries_the_last_are_listed_and_all_that_wait(home: Home, capsys:
     name = files.add(home, replace(REQUEST, asked_by="\x1b[31mada\nlovelace"))
     for number in range(30):
         stamp = f"2099110{1 + number // 10}T0000{number % 10}0Z"
-        done = Try(stamp, TryState.RUNNING, *SIDES, 0.01, "vm (AMD)", {"e": "f"}, errors={"e": "it crashed"})
+        done = Trial(stamp, TrialState.RUNNING, *SIDES, 0.01, "vm (AMD)", {"e": "f"}, errors={"e": "it crashed"})
         homes.write(home.tries / f"{stamp}.json", structured.to_json(done))
     homes.write(home.tries / "20991104T000000Z.json", {"stamp": 1})
     lines = list_tries(home, capsys)

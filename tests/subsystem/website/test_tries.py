@@ -11,27 +11,44 @@ import pytest
 from tests.golden_files import Golden
 from tests.subsystem.website.sites import HOSTILE, STAMP, Page, Site, as_shown, assert_whole, job
 from tvmdash import common, structured
-from tvmdash.contracts.tries import Asked, PooledChange, RunOfPairs, TriedNumber, TriedSeries, TriedTvm, Try, TryState
+from tvmdash.contracts.trials import (
+    Asked,
+    Backfill,
+    Bisection,
+    BisectionState,
+    Reproduced,
+    ReproducedSeries,
+    Reproduction,
+    RunOfPairs,
+    Suspect,
+    Trial,
+    TrialChange,
+    TrialKind,
+    TrialNumber,
+    TrialSeries,
+    TrialState,
+    TrialTvm,
+)
 from tvmdash.dashboard_info import Home
 
 COMMIT = "7b5acb32b" + "0" * 31
 PAIRS = (RunOfPairs(0.1, 0.001, 12),)
-SLOWER = PooledChange(0.1, 0.098, 0.102, 0.002, 0.004, 12, real=True)
-SAME = PooledChange(0.001, -0.002, 0.004, 0.003, 0.005, 12, real=False)
-TRIED = Try(
+SLOWER = TrialChange(0.1, 0.098, 0.102, 0.002, 0.004, 12, real=True)
+SAME = TrialChange(0.001, -0.002, 0.004, 0.003, 0.005, 12, real=False)
+TRIED = Trial(
     "20261120T120000Z",
-    TryState.DONE,
-    TriedTvm("git:pull/20165", "git-new", "0.28.dev0", COMMIT),
-    TriedTvm("pypi:0.26.0", "wheel-old", "0.26.0", note="the TVM of the night before"),
+    TrialState.DONE,
+    TrialTvm("git:pull/20165", "git-new", "0.28.dev0", COMMIT),
+    TrialTvm("pypi:0.26.0", "wheel-old", "0.26.0", note="the TVM of the night before"),
     0.01,
     "bench (AMD EPYC x 2)",
     {"cnn": "f"},
     runs={"cnn": 3},
     series=(
-        TriedSeries("a", "cnn", "run_time", {}, name="cnn mlp run time", runs=PAIRS, change=SLOWER),
-        TriedSeries("b", "cnn", "run_time", {}, name="cnn bert run time", runs=PAIRS, change=SAME),
+        TrialSeries("a", "cnn", "run_time", {}, name="cnn mlp run time", runs=PAIRS, change=SLOWER),
+        TrialSeries("b", "cnn", "run_time", {}, name="cnn bert run time", runs=PAIRS, change=SAME),
     ),
-    numbers=(TriedNumber("c", "cnn", "code_size", {}, 2000.0, 2100.0, "bytes", name="cnn mlp code size"),),
+    numbers=(TrialNumber("c", "cnn", "code_size", {}, 2000.0, 2100.0, "bytes", name="cnn mlp code size"),),
     measured_s=243.0,
     requests={"20261120T110000Z": Asked("ada", "20261120T110000Z")},
 )
@@ -44,7 +61,7 @@ def site(tmp_path: Path) -> Site:
     return made
 
 
-def keep(site: Site, done: Try, name: str = "") -> None:
+def keep(site: Site, done: Trial, name: str = "") -> None:
     site.home.tries.mkdir(parents=True, exist_ok=True)
     value = {"schema_version": 1, **structured.to_json(done)}
     common.write_json(site.home.tries / f"{name or done.stamp}.json", value, durable=False)
@@ -76,7 +93,7 @@ def test_the_list_leads_to_each_page_the_newest_first(site: Site) -> None:
     keep(site, TRIED)
     stamp = "20261120T130000Z"
     errors = {"cnn": "it crashed"}
-    keep(site, replace(TRIED, stamp=stamp, state=TryState.OVER, series=(), numbers=(), errors=errors))
+    keep(site, replace(TRIED, stamp=stamp, state=TrialState.OVER, series=(), numbers=(), errors=errors))
     page = published(site)
     assert page.words.index(stamp) < page.words.index(TRIED.stamp)
     assert "!out of time" in page.words
@@ -109,7 +126,7 @@ def test_pages_are_carried_over_until_the_try_is_measured_further(site: Site) ->
 
     first = publish()
     assert publish() == first
-    keep(site, replace(TRIED, stamp=other, state=TryState.OVER))
+    keep(site, replace(TRIED, stamp=other, state=TrialState.OVER))
     assert [now == before for now, before in zip(publish(), first, strict=True)] == [False, True, False]
     words = site.page("tries.html").words
     assert ("out of time" in words, "✓done 2 of 3 changed" in words) == (True, True)
@@ -126,7 +143,7 @@ def test_one_that_cannot_be_read_is_told_and_the_others_have_their_pages(site: S
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_stay_text(site: Site, name: str) -> None:
-    sides = {side: TriedTvm(name, name, name, name, name) for side in ("candidate", "base")}
+    sides = {side: TrialTvm(name, name, name, name, name) for side in ("candidate", "base")}
     series: tuple[Any, ...] = tuple(replace(item, name=name, experiment=name) for item in TRIED.series)
     told = {"machine": name, "experiments": {name: name}, "runs": {name: 1}, "errors": {name: name}}
     asked = {name: Asked(name, STAMP)}
@@ -140,3 +157,32 @@ def test_hostile_names_stay_text(site: Site, name: str) -> None:
         assert not set("\x00\x1b\u202e") & set(shown.path.read_text(encoding="utf-8"))
         assert [found.get("src") for found in shown.all("img")] == [f"{'../' if shown is page else ''}icon.svg"]
         assert not [found for found in shown.all("script") if "alert" in str(found)]
+
+
+def test_what_other_commands_measured_has_its_page_too(site: Site) -> None:
+    change = TrialChange(0.05, 0.04, 0.06, 0.01, 0.01, 12, real=True)
+    (series, *_) = TRIED.series
+    part = Bisection(
+        BisectionState.FOUND, Suspect("0.20.0"), Suspect("0.23.0"), 3, suspects=(Suspect("0.22.0"),), probability=0.97,
+        noise=0.01, least=6.0,
+    )  # fmt: skip
+    bisected = replace(
+        TRIED, kind=TrialKind.BISECT, until=0.0, series=(replace(series, change=change),), numbers=(), bisection=part
+    )
+    lines = {"a": ReproducedSeries(Reproduced.HOLDS, 1.0, 1.001)}
+    reproduction = Reproduction(Reproduced.HOLDS, "cnn/x", "cnn", STAMP, lines, True, True, "current code")
+    reproduced = replace(TRIED, stamp="20261120T130000Z", kind=TrialKind.REPRODUCE, reproduction=reproduction)
+    filled = replace(
+        TRIED, stamp="20261120T140000Z", kind=TrialKind.BACKFILL, series=(), numbers=(),
+        backfill=Backfill("pypi:0.20.0..0.23.0", 4, ("cnn/data_1.json",)),
+    )  # fmt: skip
+    for done in (bisected, reproduced, filled):
+        keep(site, done)
+    words = published(site).words
+    for said in ("became higher, +5.0 %", "1 of 1 hold.", "4 TVMs in pypi:0.20.0..0.23.0"):
+        assert said in words
+    page = site.page(f"tries/{bisected.stamp}.html").words
+    assert "with 0.22.0." in page
+    assert f"bisect HOME cnn a --good pypi:0.26.0 --bad git:{COMMIT} --fresh" in page
+    assert "1.00 then, 1.00 now" in site.page(f"tries/{reproduced.stamp}.html").words
+    assert "backfill HOME --artifacts pypi:0.20.0..0.23.0" in site.page(f"tries/{filled.stamp}.html").words

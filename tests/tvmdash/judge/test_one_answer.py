@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from dashboard.trials.tries.result import judge_series
-from tvmdash.contracts.tries import RunOfPairs, TriedSeries
+from dashboard.trials.result import judge_series
+from tvmdash.contracts.trials import RunOfPairs, TrialSeries
 from tvmdash.judge import two
 from tvmdash.judge.evidence import Evidence, Pairs
 from tvmdash.judge.home import Decision, Judgement, interval, judge
@@ -84,8 +84,8 @@ def compare_rounds_of_two(home: dict[str, list[float]]) -> dict[str, Difference]
     )
 
 
-def make_tried(name: str) -> TriedSeries:
-    return TriedSeries(name, "e", "run_time", {}, direction_of(name))  # type: ignore[arg-type]
+def make_tried(name: str) -> TrialSeries:
+    return TrialSeries(name, "e", "run_time", {}, direction_of(name))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -10,7 +10,7 @@ from typing import Any
 from tests.dashboard.result_homes import data, record
 from tvmdash import common, ledger, structured, verdict
 from tvmdash.contracts.remeasured import FOLDER, RatioRun, Remeasured, Run
-from tvmdash.contracts.tries import PooledChange, TriedSeries, TriedTvm, Try, TryState
+from tvmdash.contracts.trials import Trial, TrialChange, TrialSeries, TrialState, TrialTvm
 from tvmdash.dashboard_info import COMPLETE, FAILED, OK, Home, JobResult, Night, StepResult
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents.ledger import LEDGER_FILE, Event
@@ -144,8 +144,8 @@ def _measure_again(home: Home) -> None:
     _write(path, {"schema_version": 1, **structured.to_json(done)})
 
 
-def _try() -> Try:
-    sides = (TriedTvm("git:pull/7", "git-x", "0.28.dev0", "a" * 40), TriedTvm("pypi:0.27.0", "w", "0.27.0"))
-    change = PooledChange(0.1, 0.097, 0.103, 0.003, 0.005, 12, real=True)
-    series = (TriedSeries(key_of("mlp"), "nets", "run_time", {}, name="nets mlp run time", change=change),)
-    return Try(NIGHTS[-1], TryState.DONE, *sides, 0.01, "test", {"nets": "f"}, series=series)
+def _try() -> Trial:
+    sides = (TrialTvm("git:pull/7", "git-x", "0.28.dev0", "a" * 40), TrialTvm("pypi:0.27.0", "w", "0.27.0"))
+    change = TrialChange(0.1, 0.097, 0.103, 0.003, 0.005, 12, real=True)
+    series = (TrialSeries(key_of("mlp"), "nets", "run_time", {}, name="nets mlp run time", change=change),)
+    return Trial(NIGHTS[-1], TrialState.DONE, *sides, 0.01, "test", {"nets": "f"}, series=series)

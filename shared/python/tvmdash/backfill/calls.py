@@ -1,44 +1,20 @@
-"""results/backfills/<stamp>.json: what each call of `backfill` could not get or measure, and why."""
+"""What each call of `backfill` could not get or measure, and why."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.contracts.trials import Backfill
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.trials import files as trial_files
 
 _LONGEST_S = 365 * 86400
 _ROUNDED_S = 2
 """Stamps are of whole seconds."""
-
-
-@dataclass(frozen=True)
-class Call:
-    """What one call of `backfill` did, under the `stamp` of its begin, of the TVMs in `artifacts`.
-
-    there: TVMs that were measured before. had: TVMs that could be built or were at hand. failed, unbuilt: what could
-    not be measured, by experiment and TVM, or not be had, and why. left: TVMs that the budget did not reach.
-    """
-
-    stamp: str = ""
-    artifacts: str = ""
-    wanted: int = 0
-    done: tuple[str, ...] = ()
-    there: int = 0
-    had: tuple[str, ...] = ()
-    failed: Mapping[str, str] = field(default_factory=dict)
-    unbuilt: Mapping[str, str] = field(default_factory=dict)
-    left: int = 0
-    elapsed_s: float | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """As the file holds it."""
-        return structured.to_json(self)
 
 
 @dataclass(frozen=True)
@@ -65,23 +41,25 @@ class Calls:
 
 
 def files(home: Home) -> list[Path]:
-    """Of all calls, oldest first."""
-    return sorted(home.backfills.glob("*.json"))
+    """Those that may be of a call: before, each lay in results/backfills."""
+    return [*sorted(home.backfills.glob("*.json")), *trial_files.list_files(home)]
 
 
 def read(home: Home) -> Calls:
     """What all calls on the home could not do."""
     calls = Calls()
-    for path in files(home):
-        try:
-            call = structured.from_json(Call, common.read_json(path), path)
-            _take(calls, call, _end(path.stem, call))
-        except DashboardError as error:
-            calls.broken.append(str(error))
+    for item in sorted(map(trial_files.read, files(home)), key=lambda item: item.path.name):
+        if item.result is None:
+            calls.broken.append(item.fault)
+        elif item.result.backfill:
+            try:
+                _take(calls, item.result.backfill, _end(item.path.stem, item.result.measured_s))
+            except DashboardError as error:
+                calls.broken.append(f"{item.path}: {error}")
     return calls
 
 
-def _take(calls: Calls, call: Call, stamp: str) -> None:
+def _take(calls: Calls, call: Backfill, stamp: str) -> None:
     calls.failed = [failure for failure in calls.failed if failure.experiment or failure.tvm not in call.had]
     calls.failed += [Failed(stamp, "", tvm, why) for tvm, why in call.unbuilt.items()]
     for what, why in call.failed.items():
@@ -90,11 +68,11 @@ def _take(calls: Calls, call: Call, stamp: str) -> None:
             calls.failed.append(Failed(stamp, experiment, tvm, why))
 
 
-def _end(begin: str, call: Call) -> str:
+def _end(begin: str, measured_s: float) -> str:
     """When the call had ended, or else when it began."""
     moment = common.parse_stamp(begin)
-    if call.elapsed_s is not None and 0 <= call.elapsed_s < _LONGEST_S:
-        moment += datetime.timedelta(seconds=call.elapsed_s + _ROUNDED_S)
+    if 0 < measured_s < _LONGEST_S:
+        moment += datetime.timedelta(seconds=measured_s + _ROUNDED_S)
     return common.stamp_of(moment)
 
 

@@ -60,6 +60,7 @@ class Pins:
     repository: Mapping[str, Any] | None = None
     experiment: str | None = None
     stamp: str | None = None
+    reference: Mapping[str, Any] | None = None
 
     @staticmethod
     def lacking(night: Mapping[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tvmdash.contracts.bisection import Suspect
+from tvmdash.contracts.trials import Suspect
 from tvmdash.structured import written_as
 
 SCHEMA_VERSION = 1

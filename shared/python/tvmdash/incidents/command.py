@@ -11,8 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tvmdash import common, structured
-from tvmdash.contracts.bisection import Bisection
+from tvmdash import common
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import file as incident_file
@@ -24,6 +23,7 @@ from tvmdash.incidents.ledger import Event, Incident, Ledger
 from tvmdash.incidents.replay import explain
 from tvmdash.incidents.text import describe, format_bisection, format_night
 from tvmdash.text import plain_output
+from tvmdash.trials import files as trial_files
 
 _DAYS = 14
 
@@ -81,7 +81,7 @@ def _settle(state: str) -> Callable[[argparse.Namespace, Ledger], str]:
 
 def _add_bisection(parsed: argparse.Namespace, ledger: Ledger) -> str:
     incident = ledger.find(parsed.incident)
-    found = structured.from_json(Bisection, common.read_json(parsed.result), parsed.result)
+    found = trial_files.load(parsed.result)
     event = ledgers.bisected_by(incident.id, found, at=_format_now(), who=_name_user(parsed))
     incident_file.append(incident_file.file_of(Home(parsed.home)), [event])
     return f"{incident.id}: {format_bisection(event.read(BisectionAnswer))}\n"
@@ -146,7 +146,7 @@ def _make_parser() -> argparse.ArgumentParser:
             verb.add_argument("--as", dest="as_state", choices=choices, help="reason: fixed (default) or false_alarm")
         verb.set_defaults(do=_settle(state))
     bisected = _add_incident(verbs.add_parser("bisected", help="attach the result of `dashboard bisect`"))
-    bisected.add_argument("result", type=Path, metavar="RESULT", help="file written by bisect to results/bisections")
+    bisected.add_argument("result", type=Path, metavar="RESULT", help="file written by bisect to results/tries")
     _add_who(bisected).set_defaults(do=_add_bisection)
     silence = verbs.add_parser("silence", help="do not report incidents if their ID or all of their series match")
     silence.add_argument("pattern", metavar="PATTERN", help="with * and ?")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tvmdash.contracts.bisection import Suspect
+from tvmdash.contracts.trials import Suspect
 from tvmdash.detect.cause import Cause
 from tvmdash.records.metrics import Direction, FleetKind, Way, way
 from tvmdash.structured import Stamp

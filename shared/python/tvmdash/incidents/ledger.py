@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tvmdash import common, structured
-from tvmdash.contracts.bisection import Bisection
+from tvmdash.contracts.trials import Trial
 from tvmdash.detect.cause import Cause
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.events import (
@@ -326,13 +326,17 @@ def changed(incident: str, state: str, *, at: str, who: str, words: str = "", en
     return Event.of(at, who, STATE, incident, StateSet(state, words, end))
 
 
-def bisected_by(incident: str, found: Bisection, *, at: str, who: str) -> Event:
+def bisected_by(incident: str, done: Trial, *, at: str, who: str) -> Event:
     """The event that tells the answer of `bisect`; DashboardError where it has none."""
-    if not found.is_answered or found.effect is None or found.low is None or found.high is None:
-        raise DashboardError(f"the bisection has no result yet; its state is {str(found.state)!r}.")
+    found = done.bisection
+    if found is None:
+        raise DashboardError(f"This is the result of a {done.kind}. Give the file that bisect wrote.")
+    change = done.series[0].change
+    if not found.is_answered or change is None:
+        raise DashboardError(f"the bisection has no result yet; its state is {done.outcome!r}.")
     answer = BisectionAnswer(
-        found.series, found.name, found.effect, found.low, found.high, found.probability,
-        found.suspects[-_MOST_SUSPECTS:], found.builds, found.measurements, found.elapsed_s, len(found.suspects),
+        done.series[0].id, done.series[0].name, change.effect, change.low, change.high, found.probability,
+        found.suspects[-_MOST_SUSPECTS:], found.builds, found.measurements, done.measured_s, len(found.suspects),
     )  # fmt: skip
     return Event.of(at, who, BISECTED, incident, answer)
 

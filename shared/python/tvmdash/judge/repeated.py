@@ -1,4 +1,4 @@
-"""An old number that was measured again: whether it could be one more of the new ones."""
+"""A number that was measured once and is measured again later: whether it is another one now."""
 
 from __future__ import annotations
 
@@ -7,67 +7,55 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tvmdash.judge.student import t_975, two_sided
+from tvmdash.judge import two
+from tvmdash.judge.model import Shift
+from tvmdash.judge.rules import RULES
+from tvmdash.judge.student import t_975
 
-HOLDS, DOES_NOT_HOLD, CANNOT_TELL = "holds", "does not hold", "cannot tell"
 LEAST_ROUNDS = 3
 """Fewer say nothing of how much one round differs from the next."""
-_ERROR = 0.05
-_SAME = 1e-12
+_MOST_FREEDOM = 400
 
 
 @dataclass(frozen=True)
 class Repeated:
-    """An old value against new ones: `effect` of new over old, and the bounds within which old may lie by noise alone.
-
-    `holds`: the old value is inside the noise, all series considered. low and high are of one series by itself.
-    """
+    """The value of then, what each round gave now, and the direction of the metric."""
 
     old: float
-    new: float
-    effect: float
-    low: float
-    high: float
-    holds: bool = True
+    new: Sequence[float]
+    direction: str
 
 
-def judge_repeated(old: Sequence[float], new: Sequence[Sequence[float]]) -> list[Repeated | None]:
-    """Whether each old value could be one more of its new ones; None where a value is not positive or new are too few.
+@dataclass(frozen=True)
+class Variance:
+    """Of a mean, and how many degrees of freedom it is known by."""
 
-    A prediction interval of Student's t on logarithms (Whitmore 1986, "Prediction limits for a univariate normal
-    observation"), and Holm's procedure over all of them.
+    value: float
+    freedom: float = math.inf
+
+
+def measure_error(errors: Sequence[Variance], known: float) -> float:
+    """The standard error of what has these errors and a `known` variance.
+
+    What few values tell counts as so much wider as Student's t is (Welch 1947, Satterthwaite 1946).
     """
-    results: list[Repeated | None] = []
-    p: dict[int, float] = {}
-    for at, (before, after) in enumerate(zip(old, new, strict=True)):
-        if len(after) < LEAST_ROUNDS or before <= 0 or min(after) <= 0:
-            results.append(None)
-            continue
-        logs = [math.log(value) for value in after]
-        middle, error = statistics.fmean(logs), statistics.stdev(logs) * math.sqrt(1 + 1 / len(logs))
-        away, degrees = math.log(before) - middle, len(logs) - 1
-        p[at] = _p(away if abs(away) > _SAME else 0.0, error, degrees)
-        reach = t_975(degrees) * error
-        level = math.exp(middle)
-        bounds = math.exp(middle - reach), math.exp(middle + reach)
-        results.append(Repeated(before, level, level / before - 1, *bounds))
-    admitted = _holm(p)
-    return [
-        replace(difference, holds=at not in admitted) if difference else None for at, difference in enumerate(results)
-    ]
+    total = math.fsum(each.value for each in errors) + known
+    below = math.fsum(each.value**2 / each.freedom for each in errors)
+    freedom = total**2 / below if below else math.inf
+    wider = max(1.0, t_975(max(1, round(min(freedom, _MOST_FREEDOM)))) / RULES.errors_of_interval)
+    return wider * math.sqrt(total)
 
 
-def _p(middle: float, error: float, degrees: int) -> float:
-    if not error:
-        return 0.0 if middle else 1.0
-    return two_sided(middle / error, degrees)
+def compare_repeated(series: Mapping[str, Repeated]) -> dict[str, two.Difference]:
+    """By name, how the new values lie against the old one; those with too few or a value not above 0 are left out.
 
-
-def _holm(p: Mapping[int, float]) -> set[int]:
-    """Which of these are beyond chance, all of them considered."""
-    admitted: set[int] = set()
-    for rank, at in enumerate(sorted(p, key=p.__getitem__)):
-        if p[at] > _ERROR / (len(p) - rank):
-            break
-        admitted.add(at)
-    return admitted
+    The old one scatters as the new ones do, and times of two moments differ as those of two rounds.
+    """
+    found = {}
+    for name, each in series.items():
+        if len(each.new) >= LEAST_ROUNDS and min(each.old, *each.new) > 0:
+            logs = [math.log(value / each.old) for value in each.new]
+            own = Variance(statistics.variance(logs) * (1 + 1 / len(logs)), len(logs) - 1)
+            shift = Shift(statistics.fmean(logs), measure_error([own], RULES.round_sd**2), RULES.freedom)
+            found[name] = replace(two.weigh(shift, len(series), each.direction), pairs=len(logs))
+    return found

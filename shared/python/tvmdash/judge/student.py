@@ -37,16 +37,3 @@ def t_975(degrees: int) -> float:
         (79 * x**9 + 776 * x**7 + 1482 * x**5 - 1920 * x**3 - 945 * x) / 92160,
     )
     return x + sum(term / math.pow(degrees, power) for power, term in enumerate(terms, start=1))
-
-
-def two_sided(t: float, degrees: int) -> float:
-    """How often Student's t lies at least this far from 0 (Abramowitz and Stegun 26.7.3 and 26.7.4, exact)."""
-    angle = math.atan(abs(t) / math.sqrt(degrees))
-    cosine, sine = math.cos(angle), math.sin(angle)
-    odd = degrees % 2
-    term, total = (cosine, 0.0) if odd else (1.0, 0.0)
-    for step in range(1 + odd, degrees, 2):  # the series' terms of cos^(step - 1), up to cos^(degrees - 2)
-        total += term
-        term *= cosine**2 * (step / (step + 1))
-    inside = 2 / math.pi * (angle + sine * total) if odd else sine * total
-    return max(0.0, 1.0 - inside)

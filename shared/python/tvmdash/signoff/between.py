@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tvmdash import structured
 from tvmdash.contracts.alerts import PAGE_FILE, AlertsPage
-from tvmdash.contracts.bisection import Bisection
 from tvmdash.contracts.signoff import SignoffBisection, SignoffEvidence
-from tvmdash.dashboard_info import Home
+from tvmdash.contracts.trials import Trial
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
@@ -56,13 +55,14 @@ class ToldBetween:
 
     window: NightsBetween
     moved: Mapping[str, Sequence[tuple[Incident, Moved]]]
-    bisections: Mapping[str, Sequence[Bisection]]
+    bisections: Mapping[str, Sequence[Trial]]
     visible: Mapping[str, float]
 
     def find_bisection(self, series: str, incident: Incident | None, log: float) -> SignoffBisection | None:
         """What bisect found of the series, or of its incident."""
-        for found in reversed(self.bisections.get(series, ())):
-            if (found.effect or 0.0) * log > 0:
+        for done in reversed(self.bisections.get(series, ())):
+            found, change = done.bisection, done.series[0].change
+            if found and change and change.effect * log > 0:
                 return SignoffBisection(series, found.suspects, found.probability, len(found.suspects))
         said = incident.bisected if incident else None
         return SignoffBisection(series, said.suspects, said.probability, said.count) if said else None
@@ -113,26 +113,15 @@ def _read_visible(found: Sources, window: NightsBetween) -> Mapping[str, float]:
     return {key: visible for key, visible in known if visible is not None}
 
 
-def _read_bisections(found: Sources, window: NightsBetween) -> Mapping[str, Sequence[Bisection]]:
+def _read_bisections(found: Sources, window: NightsBetween) -> Mapping[str, Sequence[Trial]]:
     """Those that have an answer, by series, without those of what was there before A."""
-    every: dict[str, list[Bisection]] = {}
-    for result in _read_results(found, found.home):
-        own = [stamp for stamp in _list_own(found, result.bad.id) if window.after]
-        if result.is_answered and not (own and max(own) <= window.after):
-            every.setdefault(result.series, []).append(result)
+    every: dict[str, list[Trial]] = {}
+    for done in found.trials:
+        if done.bisection and done.bisection.is_answered:
+            own = [stamp for stamp in _list_own(found, done.bisection.bad.id) if window.after]
+            if not (own and max(own) <= window.after):
+                every.setdefault(done.series[0].id, []).append(done)
     return every
-
-
-def _read_results(found: Sources, home: Home) -> Iterable[Bisection]:
-    paths = sorted((home.root / "results" / "bisections").glob("*.json"), key=lambda path: path.stat().st_mtime)
-    for path in paths:
-        try:
-            result = structured.read(Bisection, path)
-        except DashboardError as error:
-            found.faults.append(f"Left out: {error}")
-        else:
-            if result is not None:
-                yield result
 
 
 def _list_own(found: Sources, name: str) -> Sequence[str]:

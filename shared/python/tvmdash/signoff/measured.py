@@ -127,8 +127,7 @@ def read_series(found: Sources, a: str, b: str) -> list[MeasuredSeries]:
             if item.metric in RATIOS:
                 _take_ratios(reading, experiment, item)
     _take_references(reading, found, a, b)
-    _take_tries(reading, found)
-    _take_comparisons(reading, found)
+    _take_trials(reading, found)
     every = list(reading.series.values())
     outlines = [each.outline for each in every]
     for each, key, name in zip(every, naming.keys(outlines), naming.names(outlines), strict=True):
@@ -172,10 +171,10 @@ def _take_ratios(reading: _SeriesReading, experiment: ExperimentNights, item: Se
             target.ratios.append(RatioOfTwo(stamp, *names, math.log(item.values[at]), item.std[at], pairs))
 
 
-def _take_tries(reading: _SeriesReading, found: Sources) -> None:
-    for done in found.tries:
+def _take_trials(reading: _SeriesReading, found: Sources) -> None:
+    for done in found.trials:
         names = (reading.tvm(done.candidate.key), reading.tvm(done.base.key))
-        for item in done.series:
+        for item in (each for each in done.series if each.pairs):
             target = _find(reading, item, "time")
             runs = (
                 RatioOfTwo(done.stamp, *names, run.log, run.std if run.pairs > 1 else None, run.pairs)
@@ -197,17 +196,6 @@ def _find(reading: _SeriesReading, item: Any, kind: Any) -> MeasuredSeries:
         0, item.id, item.experiment, item.metric, item.unit, item.direction, item.labels, kind, item.title
     )
     return reading.newest.get(_point_of(outline)) or reading.of(outline)
-
-
-def _take_comparisons(reading: _SeriesReading, found: Sources) -> None:
-    for compared in found.comparisons:
-        a, b = (reading.tvm(str(side.artifact.get("key"))) for side in (compared.a, compared.b))
-        for item in compared.series:
-            series = _find(reading, item, item.kind)
-            if item.kind in MAY_BE_EXACT:
-                series.on_both.extend(OnBoth(b, a, after, before) for before, after in set(item.rounds))
-            else:
-                series.rounds.setdefault((a, b), []).extend(item.rounds)
 
 
 def _take_references(reading: _SeriesReading, found: Sources, a: str, b: str) -> None:

@@ -18,27 +18,18 @@ from tvmdash.contracts.signoff import SignoffDoubt, SignoffEvidence
 from tvmdash.detect.noise import vif
 from tvmdash.judge import two
 from tvmdash.judge.model import Shift
+from tvmdash.judge.repeated import Variance, measure_error
 from tvmdash.judge.rules import RULES
-from tvmdash.judge.student import t_975
 from tvmdash.signoff.comparing import SeriesChange, cannot_say
 from tvmdash.signoff.measured import MeasuredSeries, NightValue
 
 FEWEST_NIGHTS = 3
 _MOST_CONTROLS = 8.0
 """Controls move together: so many tell how the machine moved, and more tell nothing new."""
-_MOST_FREEDOM = 400
 PRIOR_OF_ALIKE, MOST_ALIKE = 10, 0.85
 """How alike a night is to the one before it: few nights tell that badly, and none are taken for all but the same."""
 Logs = Mapping[str, float]
 """By stamp, the logarithm of a value."""
-
-
-@dataclass(frozen=True)
-class _Variance:
-    """Of a mean, and how many degrees of freedom it is known by."""
-
-    value: float
-    freedom: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -95,7 +86,7 @@ def _compare_logs(before: Logs, after: Logs, controls: Sequence[MeasuredSeries],
     moved = [shift for each in controls if (shift := _find_shift(each, before, after)) is not None]
     if not moved:
         return cannot_say(SignoffDoubt.NO_CONTROL)
-    machine = _Variance(statistics.fmean(shift**2 for shift in moved), min(len(moved), _MOST_CONTROLS))
+    machine = Variance(statistics.fmean(shift**2 for shift in moved), min(len(moved), _MOST_CONTROLS))
     sides = list(before.values()), list(after.values())
     shift = statistics.fmean(sides[1]) - statistics.fmean(sides[0])
     return _conclude(shift, [*_list_errors(sides), machine], len(before) + len(after), asked)
@@ -116,7 +107,7 @@ def _find_shift(control: MeasuredSeries, before: Logs, after: Logs) -> float | N
     return statistics.fmean(new) - statistics.fmean(old) if old and new else None
 
 
-def _list_errors(sides: Sequence[Sequence[float]]) -> list[_Variance]:
+def _list_errors(sides: Sequence[Sequence[float]]) -> list[Variance]:
     """The variance of each side's mean, of nights that may be much like the nights before them."""
     residuals = [[log - statistics.fmean(logs) for log in logs] for logs in sides]
     follows = math.fsum(one * next_one for side in residuals for one, next_one in itertools.pairwise(side))
@@ -125,20 +116,13 @@ def _list_errors(sides: Sequence[Sequence[float]]) -> list[_Variance]:
     alike = (count * (follows / power if power else 0.0) + 1) / (count + PRIOR_OF_ALIKE)
     phi = np.array(min(max(alike, 0.0), MOST_ALIKE))
     return [
-        _Variance(float(vif(phi, len(logs))) / len(logs) * statistics.variance(logs), len(logs) - 1) for logs in sides
+        Variance(float(vif(phi, len(logs))) / len(logs) * statistics.variance(logs), len(logs) - 1) for logs in sides
     ]
 
 
-def _conclude(log: float, errors: Sequence[_Variance], nights: int, asked: _Asked) -> SeriesChange:
-    """As the judge weighs it, with the luck of two builds, of which nothing is known here.
-
-    An error that few nights tell counts as so much wider as Student's t is (Welch 1947, Satterthwaite 1946).
-    """
+def _conclude(log: float, errors: Sequence[Variance], nights: int, asked: _Asked) -> SeriesChange:
+    """As the judge weighs it, with the luck of two builds, of which nothing is known here."""
     known = RULES.night_sd**2 + 2 * (RULES.code_luck**2 + RULES.library_luck**2)
-    total = math.fsum(each.value for each in errors) + known
-    below = math.fsum(each.value**2 / each.freedom for each in errors)
-    freedom = total**2 / below if below else math.inf
-    wider = max(1.0, t_975(max(1, round(min(freedom, _MOST_FREEDOM)))) / RULES.errors_of_interval)
-    shift = Shift(log, wider * math.sqrt(total), RULES.freedom)
+    shift = Shift(log, measure_error(errors, known), RULES.freedom)
     difference = two.weigh(shift, asked.points, asked.direction)
     return replace(SeriesChange.of(SignoffEvidence.NIGHTS, difference), nights=nights)

@@ -1,15 +1,14 @@
-"""What of a home speaks of its TVMs: the nights' records and data, finished tries and comparisons."""
+"""What of a home speaks of its TVMs: the nights' records and data, trials."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
-from tvmdash import records, structured
-from tvmdash.contracts.comparisons import ComparisonFile
-from tvmdash.contracts.tries import Try
+from tvmdash import records
+from tvmdash.contracts.trials import Trial, TrialKind
 from tvmdash.dashboard_info import Home, variant_of
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import annotations as annotation_file
@@ -17,9 +16,7 @@ from tvmdash.records import Build, NightData, PointValue
 from tvmdash.series import store
 from tvmdash.series.store import Series
 from tvmdash.signoff.tvms import ArtifactFacts, HomeTvms, group_facts
-
-_READ_AGAIN = "Restore it from the backup, or delete it."
-_T = TypeVar("_T", Try, ComparisonFile)
+from tvmdash.trials import files as trial_files
 
 
 @dataclass
@@ -38,8 +35,7 @@ class Sources:
 
     home: Home
     experiments: list[ExperimentNights] = field(default_factory=list)
-    tries: list[Try] = field(default_factory=list)
-    comparisons: list[ComparisonFile] = field(default_factory=list)
+    trials: list[Trial] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     facts: dict[str, ArtifactFacts] = field(default_factory=dict)
     tvms: HomeTvms = field(default_factory=lambda: HomeTvms({}, {}))
@@ -66,10 +62,11 @@ def read_sources(home: Home) -> Sources:
     """Everything that the home holds; a damaged file costs itself only, and is a fault."""
     found = Sources(home)
     found.experiments = [_read_experiment(found, name) for name in home.experiments_with_data()]
-    found.tries = list(_read_files(found, Try, "tries"))
-    found.comparisons = list(_read_files(found, ComparisonFile, "comparisons"))
+    found.trials = list(_read_trials(found))
     _learn_nights(found)
-    _learn_finished(found)
+    for done in found.trials:
+        for tvm in (done.candidate, done.base):
+            found.fact(tvm.key).add(version=tvm.version, commit=tvm.commit, names=[tvm.asked, tvm.exact_name])
     found.tvms = _find_tvms(found)
     return found
 
@@ -93,15 +90,13 @@ def _read_index(found: Sources, index: store.Store, name: str) -> ExperimentNigh
     return ExperimentNights(name, index.series(name), index.versions(name), index.builds(name))
 
 
-def _read_files(found: Sources, kind: type[_T], folder: str) -> Iterator[_T]:
-    for path in sorted((found.home.root / "results" / folder).glob("*.json")):
-        try:
-            value = structured.read(kind, path, remedy=_READ_AGAIN)
-        except DashboardError as error:
-            found.faults.append(f"Left out: {error}")
-        else:
-            if value is not None:
-                yield value
+def _read_trials(found: Sources) -> Iterator[Trial]:
+    """Those that say something of two TVMs."""
+    for item in trial_files.read_all(found.home):
+        if item.result is None:
+            found.faults.append(f"Left out: {item.fault} Restore it from the backup, or delete it.")
+        elif item.result.kind not in {TrialKind.REPRODUCE, TrialKind.BACKFILL}:
+            yield item.result
 
 
 def _learn_nights(found: Sources) -> None:
@@ -117,15 +112,6 @@ def _learn_nights(found: Sources) -> None:
             found.fact(str(entry.get("key"))).add(**_read_facts(entry), names=names)
         for each in night.references:
             found.fact(each.key).add(provider=each.provider, version=each.version, commit=each.commit)
-
-
-def _learn_finished(found: Sources) -> None:
-    for done in found.tries:
-        for tvm in (done.candidate, done.base):
-            found.fact(tvm.key).add(version=tvm.version, commit=tvm.commit, names=[tvm.asked, tvm.exact_name])
-    for compared in found.comparisons:
-        for side in (compared.a, compared.b):
-            found.fact(str(side.artifact.get("key"))).add(**_read_facts(side.artifact), names=[side.asked])
 
 
 def _read_facts(artifact: Mapping[str, Any]) -> dict[str, str]:

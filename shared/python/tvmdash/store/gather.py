@@ -18,13 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash import common, ledger, structured, verdict
-from tvmdash.backfill.calls import Call
 from tvmdash.contracts import remeasured
-from tvmdash.contracts.bisection import Bisection
-from tvmdash.contracts.comparisons import ComparisonFile
-from tvmdash.contracts.reproduction import ReproductionResult
 from tvmdash.contracts.routes import ROUTES_FILE, SUBSYSTEM
-from tvmdash.contracts.tries import Try
 from tvmdash.dashboard_info import OK, SKIPPED, Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import file as incident_file
@@ -36,6 +31,7 @@ from tvmdash.series import naming
 from tvmdash.series.store import Outline, Store
 from tvmdash.slack_util import ledger as slack
 from tvmdash.structured import Stamp
+from tvmdash.trials import files as trial_files
 
 _MOST_WORDS = 500
 _SETTLED = ("sent", "refused", "given_up")
@@ -56,20 +52,19 @@ def take_in(home: Home, opened: Store) -> None:
         for path in ledger.list_files(home):
             _once(opened, path, _take_decisions)
         _once(opened, incident_file.file_of(home), _take_incidents)
-        for folder in _TRIALS:
-            for path in sorted((home.root / "results" / folder).glob("*.json")):
-                _once(opened, path, _take_trial)
+        for path in (*trial_files.list_old_files(home), *trial_files.list_files(home)):
+            _once(opened, path, _take_trial)
         for path in sorted((home.output(verdict.SUBSYSTEM) / remeasured.FOLDER).glob("*.json")):
             _once(opened, path, _take_remeasured)
         for path in _list_message_files(home):
             _once(opened, path, functools.partial(_take_messages, home))
-        for folder in _TRIALS:
+        for folder in trial_files.FOLDERS:
             opened.mark_taken(home.root / "results" / folder)
 
 
 def is_behind(home: Home, opened: Store) -> bool:
     """Whether people or commands did something since the index was brought up to date."""
-    folders = (home.root / "results" / folder for folder in _TRIALS)
+    folders = (home.root / "results" / folder for folder in trial_files.FOLDERS)
     changeable = (*ledger.list_files(home)[-1:], incident_file.file_of(home), *folders)
     return any(path.exists() and not opened.is_taken(path) for path in changeable)
 
@@ -225,43 +220,14 @@ _Trial = tuple[str, str | None, str, tuple[str, str], float | None, Iterable[tup
 
 
 def _take_trial(connection: sqlite3.Connection, path: Path) -> None:
-    kind, describe = _TRIALS[path.parent.name]
-    _put_trial(connection, path, describe(structured.from_json(kind, common.read_json(path), path), path))
-
-
-def _of_try(done: Try, path: Path) -> _Trial:
+    done = trial_files.load(path)
+    sides = (done.base.exact_name, done.candidate.exact_name)
     rows = (
         (each.id, each.name, each.change.effect, each.change.low, each.change.high, each.change.pairs)
         for each in done.series
         if each.change
     )
-    sides = (done.base.exact_name, done.candidate.exact_name)
-    return "try", done.stamp, done.state, sides, done.measured_s, rows
-
-
-def _of_comparison(done: ComparisonFile, path: Path) -> _Trial:
-    rows = (
-        (each.id, each.name, found.effect, found.low, found.high, found.rounds)
-        for each in done.series
-        if (found := each.difference)
-    )
-    return "compare", path.stem, "done", (done.a.asked, done.b.asked), done.elapsed_s, rows
-
-
-def _of_bisection(done: Bisection, path: Path) -> _Trial:
-    rows = [(done.series, done.name, done.effect, done.low, done.high, done.measurements // 2)]
-    sides = (done.good.id, done.bad.id)
-    return "bisect", None, done.state, sides, done.elapsed_s, rows
-
-
-def _of_reproduction(done: ReproductionResult, path: Path) -> _Trial:
-    rows = ((each.id, each.name, each.found.effect, None, None, len(each.new)) for each in done.lines if each.found)
-    tvm = str(done.artifact.get("version", ""))
-    return "reproduce", done.stamp, done.verdict, (tvm, tvm), done.elapsed_s, rows
-
-
-def _of_backfill(done: Call, path: Path) -> _Trial:
-    return "backfill", done.stamp, "budget" if done.left else "done", (done.artifacts, ""), done.elapsed_s, ()
+    _put_trial(connection, path, (done.kind, done.stamp or None, done.outcome, sides, done.measured_s, rows))
 
 
 def _take_remeasured(connection: sqlite3.Connection, path: Path) -> None:
@@ -291,16 +257,6 @@ def _put_trial(connection: sqlite3.Connection, path: Path, done: _Trial, part: s
     _insert(connection, "trials", [(trial, kind, stamp, state, *sides, measured_s, file)])
     connection.execute("DELETE FROM trial_series WHERE trial = ?", (trial,))
     _insert(connection, "trial_series", ((trial, *row) for row in rows if row[0]))
-
-
-_TRIALS: Mapping[str, tuple[type, Callable[[Any, Path], _Trial]]] = {
-    "tries": (Try, _of_try),
-    "comparisons": (ComparisonFile, _of_comparison),
-    "bisections": (Bisection, _of_bisection),
-    "reproductions": (ReproductionResult, _of_reproduction),
-    "backfills": (Call, _of_backfill),
-}
-"""By their folder in `results`."""
 
 
 def _take_messages(home: Home, connection: sqlite3.Connection, path: Path) -> None:

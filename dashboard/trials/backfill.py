@@ -1,0 +1,203 @@
+"""The plan of `backfill`: nights of the past, measured now on the TVMs of then, kept apart from the home's own."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dashboard.artifacts.spec import GIT, provider_of, source_of
+from dashboard.artifacts.wheel.source import PYPI
+from dashboard.night import repository
+from dashboard.plan.job import REPOSITORY, CodeFolders
+from dashboard.trials.queue import take_turn
+from dashboard.trials.rounds import Candidate, MeasuringRequest, Round, RoundOutcome, RoundState
+from dashboard.trials.trial import Measuring, name_machine, open_turn
+from dashboard.trials.tvms import Choice, choose, list_range, order_by_gaps
+from tvmdash import common, records
+from tvmdash.backfill import calls as backfill_calls
+from tvmdash.contracts.trials import Backfill, Trial, TrialKind, TrialState, TrialTvm
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.text import format_list
+from tvmdash.trials import files
+
+_log = logging.getLogger("backfill")
+Which = tuple[str, str, str]
+"""A TVM: its remote, its commit or version, the options that it was built with."""
+
+
+def backfill(
+    home: Home, request: MeasuringRequest, *, code: CodeFolders, choice: Choice | None = None, retry: bool = False
+) -> tuple[Trial, Path]:
+    """Measure what is wanted of the request's range and not there yet, until it is done or the budget over.
+
+    With `retry` also what could not be built before. DashboardError where the range or an experiment is none.
+    """
+    (tvms,), choice, opening = request.tvms, choice or Choice(), partial(open_turn, home, code)
+    with take_turn(home):
+        with opening(request) as session:
+            names = session.workspace.select_experiments(request.experiments)
+            wanted = choose(list_range(tvms, session.finder), choice)
+            fingerprints = {name: session.runner.fingerprint(name) for name in names}
+        have = {name: count_measured(home, name, fingerprints[name]) for name in names}
+        rounds = range(1, request.rounds + 1)
+        todo = [step for number in rounds for step in _plan_round(wanted, have, number, gaps=choice.gaps)]
+        lacking = {candidate.id for candidate, _ in todo}
+        there = len({candidate.id for candidate in wanted} - lacking)
+        stamp, (first, *_, last) = files.make_id(home), [wanted[0], *wanted]
+        newest, oldest = (TrialTvm(each.id, "", each.id) for each in (last, first))
+        trial = Trial(
+            stamp, TrialState.RUNNING, newest, oldest, 0.0, name_machine(), fingerprints, kind=TrialKind.BACKFILL,
+            backfill=Backfill(tvms, len(wanted), there=there, left=len(todo)),
+        )  # fmt: skip
+        unbuilt = {} if retry else _read_unbuilt(home)
+        plan = _Filling(home, [(each, name) for each, own in todo for name in own], unbuilt, rebuild=request.rebuild)
+        path = home.tries / f"{stamp}.json"
+        return Measuring(request, opening, path, trial).perform(plan), path
+
+
+def _read_unbuilt(home: Home) -> dict[str, str]:
+    """What earlier calls could not build, and why."""
+    calls = backfill_calls.read(home)
+    for fault in calls.broken:
+        _log.warning("%s Retrying what an earlier run could not build.", fault)
+    return calls.unbuilt
+
+
+def _plan_round(
+    wanted: list[Candidate], have: Mapping[str, Counter[Which]], number: int, *, gaps: bool
+) -> Iterator[tuple[Candidate, list[str]]]:
+    """What is measured in this round: TVMs, and the experiments that have fewer measurements of them than rounds.
+
+    Every second round goes from the newest to the oldest: a machine that slowly changes favours neither.
+    """
+    lacking = {candidate.id: [name for name in have if have[name][_which(candidate)] < number] for candidate in wanted}
+    order: Iterable[Candidate] = wanted if number % 2 else reversed(wanted)
+    if gaps:
+        order = order_by_gaps(wanted, {ident for ident, names in lacking.items() if not names})
+    return ((candidate, lacking[candidate.id]) for candidate in order if lacking[candidate.id])
+
+
+@dataclass
+class _Filling:
+    """A backfill at work. todo: TVMs and experiments, in order. unbuilt: what could not be built before, and why."""
+
+    home: Home
+    todo: Sequence[tuple[Candidate, str]]
+    unbuilt: Mapping[str, str]
+    rebuild: bool
+    _at: int = 0
+    _away: set[str] = field(default_factory=set)
+
+    def choose(self, trial: Trial) -> Round | None:
+        """The next experiment on the next TVM that can be had."""
+        while self._at < len(self.todo):
+            candidate, name = self.todo[self._at]
+            if candidate.id not in self._away and candidate.id not in self.unbuilt:
+                return Round(name, (candidate.spec,), needs_values=False)
+            self._at += 1
+        return None
+
+    def take(self, trial: Trial, outcome: RoundOutcome) -> Trial:
+        """With the night that was kept, or with why there is none."""
+        (candidate, name), part = self.todo[self._at], _part_of(trial)
+        self._at += 1
+        if outcome.state is RoundState.UNBUILT:
+            self._away.add(candidate.id)
+            _log.info("could not obtain %s: %s", candidate.text, outcome.error)
+            why = {candidate.id: outcome.error}
+            part = (
+                replace(part, unbuilt={**part.unbuilt, **why})
+                if self.rebuild
+                else replace(part, failed={**part.failed, **why})
+            )
+        else:
+            part = replace(part, had=tuple(dict.fromkeys((*part.had, candidate.id))))
+            part = self._keep(part, candidate, name, outcome)
+        runs = {**trial.runs, name: trial.runs.get(name, 0) + outcome.is_measured}
+        return replace(trial, runs=runs, backfill=replace(part, left=len(self.todo) - self._at))
+
+    def _keep(self, part: Backfill, candidate: Candidate, name: str, outcome: RoundOutcome) -> Backfill:
+        if not outcome.is_measured:
+            _log.info("%s on %s: %s", name, candidate.text, outcome.error)
+            return replace(part, failed={**part.failed, backfill_calls.key_of(name, candidate.id): outcome.error})
+        (run,) = outcome.runs
+        date = candidate.date or run.artifact.facts.get("committed", "")
+        facts: dict[str, Any] = {"committed": date or None, "repository": repository.describe(REPOSITORY)}
+        path = put(self.home, name, dict(run.data), facts)
+        _log.info("%s on %s: %s", name, candidate.text, path.name)
+        return replace(part, done=(*part.done, f"{name}/{path.name}"))
+
+    def conclude(self, trial: Trial) -> Trial:
+        """With what was not tried because it could not be built before."""
+        passed = {one.id: self.unbuilt[one.id] for one, _ in self.todo[: self._at] if one.id in self.unbuilt}
+        part = _part_of(trial)
+        left = len(self.todo) - self._at
+        return replace(trial, backfill=replace(part, unbuilt={**passed, **part.unbuilt}, left=left))
+
+
+def _part_of(trial: Trial) -> Backfill:
+    assert trial.backfill is not None
+    return trial.backfill
+
+
+def put(home: Home, experiment: str, value: dict[str, Any], facts: Mapping[str, Any]) -> Path:
+    """Keep a night's data under a stamp of its own, marked as backfill; the file."""
+    folder = home.backfill(experiment)
+    folder.mkdir(parents=True, exist_ok=True)
+    moment = common.utc_now()
+    taken = {*records.data_stamps(folder), *home.data_stamps(experiment)}
+    while common.stamp_of(moment) in taken:
+        moment += datetime.timedelta(seconds=1)
+    stamp = common.stamp_of(moment)
+    night = {**value["night"], "stamp": stamp, "backfill": True, **facts}
+    path = folder / f"data_{stamp}.json"
+    common.write_json(path, {**value, "timestamp": stamp, "night": night})
+    return path
+
+
+def _which(candidate: Candidate) -> Which:
+    spec = candidate.spec
+    remote = spec.shown if provider_of(spec) == GIT else source_of(spec).id
+    return remote, candidate.id, json.dumps(dict(spec.options), sort_keys=True)
+
+
+def count_measured(home: Home, experiment: str, fingerprint: str) -> Counter[Which]:
+    """How often the home has data of each TVM with this code and config, of its nights as of its backfill."""
+    counts: Counter[Which] = Counter()
+    for night in _nights(home, experiment):
+        artifact = night.get("artifact")
+        if night.get("fingerprint") == fingerprint and isinstance(artifact, dict):
+            facts = artifact["facts"]
+            source = (facts["remote"], artifact["commit"], facts["options"]) if "remote" in facts else None
+            counts[source or (facts.get("source", PYPI), artifact["version"], "{}")] += 1
+    return counts
+
+
+def _nights(home: Home, experiment: str) -> Iterator[Mapping[str, Any]]:
+    for folder in (home.data(experiment), home.backfill(experiment)):
+        for stamp in records.data_stamps(folder):
+            with contextlib.suppress(DashboardError):  # what cannot be read is measured again
+                value = common.read_json(folder / f"data_{stamp}.json")
+                if isinstance(value, dict) and isinstance(value.get("night"), dict):
+                    yield value["night"]
+
+
+def describe(home: Home) -> str:
+    """How many nights of which experiments there are; empty where there is none."""
+    parent = home.backfill("x").parent
+    folders = sorted(path for path in parent.glob("*") if path.is_dir()) if parent.is_dir() else []
+    counts = {folder.name: records.data_stamps(folder) for folder in folders}
+    texts = [f"{len(stamps)} of {name}" for name, stamps in counts.items() if stamps]
+    if not texts:
+        return ""
+    newest = max(stamps[-1] for stamps in counts.values() if stamps)
+    return f"Backfill: {format_list(texts, 6)}, the last one measured {common.parse_stamp(newest):%Y-%m-%d %H:%M} UTC."

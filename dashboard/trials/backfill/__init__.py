@@ -1,1 +1,0 @@
-"""`backfill`: TVMs of the past, measured now."""

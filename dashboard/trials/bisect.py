@@ -1,0 +1,263 @@
+"""The plan of `bisect`: the TVM that moved a series, by noisy measurements beside the good end."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dashboard.artifacts.artifact import Artifact
+from dashboard.plan.job import CodeFolders
+from dashboard.trials import result as results
+from dashboard.trials.queue import take_turn
+from dashboard.trials.rounds import Candidate, MeasuringError, MeasuringRequest, Round, RoundOutcome, RoundState
+from dashboard.trials.series_selection import WantedSeries, find
+from dashboard.trials.trial import Measuring, begin, name_machine, open_turn
+from dashboard.trials.tvms import find_named, list_between
+from tvmdash.contracts.trials import (
+    Bisection,
+    BisectionState,
+    BisectionStep,
+    RunOfPairs,
+    Trial,
+    TrialChange,
+    TrialKind,
+    TrialState,
+)
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.records.metrics import RATIOS
+
+if TYPE_CHECKING:
+    from tvmdash.judge.search import Search
+
+ERROR = 0.05
+_TRIES = 2
+"""How often a commit may fail to be measured before it is walked round."""
+_log = logging.getLogger("bisect")
+
+
+def bisect(
+    home: Home, request: MeasuringRequest, *, code: CodeFolders, error: float = ERROR, fresh: bool = False
+) -> tuple[Trial, Path]:
+    """Which build after the first of the request's two TVMs and not after the second moved its series; and the file.
+
+    It searches until the culprit is known well enough, or the budget is over; it is wrong as often as `error` says. The
+    same question goes on with what was measured of it, unless it begins `fresh`. DashboardError where the request names
+    no series of the home, an end cannot be built or measured, or nothing lies between them.
+    """
+    (experiment,), (name,) = request.experiments, request.series
+    series, opening = find(home, experiment, name), partial(open_turn, home, code)
+    with take_turn(home), contextlib.ExitStack() as leases:
+        with opening(request) as session:
+            good, bad = (find_named(tvm, session.finder) for tvm in request.tvms)
+            for end in (good, bad):
+                leases.enter_context(end.provided)
+            candidates = list_between(good.artifact, bad.artifact, session.finder)
+            job = session.workspace.find_job(experiment)
+            fingerprint = session.runner.fingerprint(experiment)
+        ends = Bisection(
+            good=candidates[0].suspect, bad=candidates[-1].suspect, candidates=len(candidates) - 1, error=error
+        )
+        new = Trial(
+            "", TrialState.RUNNING, bad.tvm, good.tvm, 0.0, name_machine(), {experiment: fingerprint},
+            series=(series.make_series(),), kind=TrialKind.BISECT, bisection=ends,
+        )  # fmt: skip
+        trial, path = begin(home, new, lambda old: not fresh and _asks(old) == _asks(new))
+        in_turn = job is not None and job.alone is None and series.metric in RATIOS.values()
+        plan = _Searching(series, candidates, good.artifact, bad.artifact, in_turn, error)
+        return Measuring(request, opening, path, trial).perform(plan), path
+
+
+def _asks(trial: Trial) -> tuple[TrialKind, str]:
+    return trial.kind, trial.series[0].id if trial.kind is TrialKind.BISECT else ""
+
+
+@dataclass
+class _Searching:
+    """A search at work. in_turn: pairs of processes measure the series."""
+
+    series: WantedSeries
+    candidates: list[Candidate]
+    good: Artifact
+    bad: Artifact
+    in_turn: bool
+    error: float
+    _failures: Counter[str] = field(default_factory=Counter)
+    _asked: Candidate | None = None
+    _doubtful: Candidate | None = None
+    """It failed; whether the good end can still be measured is asked before it is walked round."""
+    _why: str = ""
+
+    def choose(self, trial: Trial) -> Round | None:
+        """The bad end until it is clear how far it is from the good one; where it is, what tells most, one by one."""
+        points = (self.series.point,)
+        if self._doubtful is not None:
+            return Round(self.series.experiment, (self.good,), points)
+        clear = _is_step_known(trial)
+        at = len(self.candidates) - 1 if clear is None else self._search(trial).next() if clear else None
+        if at is None:
+            return None
+        self._asked = self.candidates[at]
+        tvm = self.bad if self._is_end else self._asked.spec
+        if self.in_turn:
+            return Round(self.series.experiment, (tvm,), points, beside=self.good)
+        return Round(self.series.experiment, (self.good, tvm), points, len(_values_of(trial, self._asked)))
+
+    @property
+    def _is_end(self) -> bool:
+        return self._asked is self.candidates[-1]
+
+    def take(self, trial: Trial, outcome: RoundOutcome) -> Trial:
+        """With the pairs of the round, or with why its TVM is walked round."""
+        assert self._asked is not None
+        bisection = _part_of(trial)
+        if outcome.built_s:
+            trial = replace(trial, bisection=replace(bisection, builds=bisection.builds + 1))
+        if self._doubtful is not None:
+            self._read_values(outcome)  # a good end that cannot be measured any more ends the search
+            self._doubtful = None
+            return self._fail(trial, self._why)
+        if outcome.state is RoundState.UNBUILT:
+            return self._fail(trial, outcome.error)
+        try:
+            measured = self._read_pairs(outcome)
+        except MeasuringError as error:
+            return self._doubt(trial, outcome, error)
+        self._failures.pop(self._asked.id, None)
+        trial = replace(trial, runs={self.series.experiment: sum(trial.runs.values()) + 1})
+        trial = self._add_to_ends(trial, measured) if self._is_end else self._add_to_step(trial, measured)
+        values = _values_of(trial, self._asked)
+        _log.info("%s: pair %d, %+.2f %%", self._asked.text, len(values), 100 * math.expm1(values[-1]))
+        return trial
+
+    def _doubt(self, trial: Trial, outcome: RoundOutcome, error: MeasuringError) -> Trial:
+        assert self._asked is not None
+        if self._is_end:
+            raise MeasuringError(error.state, f"could not measure --good and --bad in turn: {error}") from error
+        if error.state is not RoundState.FAILED:
+            raise error
+        self._failures[self._asked.id] += 1
+        if outcome.is_measured or self._failures[self._asked.id] >= _TRIES:
+            self._doubtful = self._asked
+            self._why = str(error)
+        return trial
+
+    def _fail(self, trial: Trial, why: str) -> Trial:
+        assert self._asked is not None
+        _log.info("could not measure %s: %s", self._asked.text, why)
+        return self._change_step(trial, failed=why[:2000])
+
+    def _change_step(self, trial: Trial, **changes: object) -> Trial:
+        assert self._asked is not None
+        bisection = _part_of(trial)
+        step = replace(bisection.steps.get(self._asked.id, BisectionStep()), **changes)  # type: ignore[arg-type]
+        return replace(trial, bisection=replace(bisection, steps={**bisection.steps, self._asked.id: step}))
+
+    def _add_to_step(self, trial: Trial, measured: Sequence[float]) -> Trial:
+        assert self._asked is not None
+        logs = measured if self.in_turn else (math.log(measured[1] / measured[0]),)
+        return self._change_step(trial, logs=(*_values_of(trial, self._asked), *logs))
+
+    def _add_to_ends(self, trial: Trial, measured: Sequence[float]) -> Trial:
+        (series,) = trial.series
+        if self.in_turn:
+            return replace(trial, series=(replace(series, runs=(*series.runs, RunOfPairs.of(measured))),))
+        return replace(trial, series=(replace(series, rounds=(*series.rounds, (measured[0], measured[1]))),))
+
+    def _read_pairs(self, outcome: RoundOutcome) -> Sequence[float]:
+        """The logarithms of the pairs, else the values on the good end and here; MeasuringError where none is."""
+        if not self.in_turn or not outcome.is_measured:
+            return self._read_values(outcome)
+        logs = self.series.logs_in(outcome.runs[0].values)
+        if not logs:
+            raise MeasuringError(RoundState.FAILED, f"analyze: no pair of {self.series.name} was measured")
+        return logs
+
+    def _read_values(self, outcome: RoundOutcome) -> Sequence[float]:
+        """The series' value in each run; MeasuringError where there is none."""
+        outcome.raise_error()
+        values = [self.series.value_in(run.values) for run in outcome.runs]
+        known = [value for value in values if value is not None]
+        if len(known) < len(values):
+            raise MeasuringError(RoundState.FAILED, f"analyze: no value of {self.series.name} was measured")
+        if min(known) <= 0:
+            raise DashboardError(
+                f"{self.series.name}: value {min(known):g} is not above 0. Only series with values above 0 can be "
+                "bisected."
+            )
+        return known
+
+    def _search(self, trial: Trial) -> Search:
+        """The search with all that was measured until now, which also says how noisy that is."""
+        from tvmdash.judge.search import Search, make_step
+
+        steps, last = _part_of(trial).steps, len(self.candidates) - 1
+        inner = {at: _values_of(trial, self.candidates[at]) for at in range(1, last)}
+        ends = trial.series[0].logs
+        search = Search(last, make_step(ends, inner.values()), self.error)
+        for at, values in inner.items():
+            if values:
+                search.add(at, values)
+            if steps.get(self.candidates[at].id, BisectionStep()).failed:
+                search.fail(at)
+        search.add(last, ends)
+        return search
+
+    def conclude(self, trial: Trial) -> Trial:
+        """With what is known of the culprit, and of the step by all pairs together."""
+        bisection = _part_of(trial)
+        ends, steps = trial.series[0].logs, bisection.steps.values()
+        count = 2 * (len(ends) + sum(len(step.logs) for step in steps))
+        (change,) = results.judge_series(trial.series)
+        clear, is_done = _is_step_known(trial), trial.state is TrialState.DONE
+        found = replace(
+            bisection, measurements=count, answer=BisectionState.NO_STEP if is_done else BisectionState.OPEN
+        )
+        if clear:
+            found, change = self._name_suspects(trial, found)
+        return replace(trial, series=(replace(trial.series[0], change=change),), bisection=found)
+
+    def _name_suspects(self, trial: Trial, found: Bisection) -> tuple[Bisection, TrialChange]:
+        from tvmdash.judge.search import least_measurements
+
+        search = self._search(trial)
+        verdict, (size, half) = search.verdict(), search.size()
+        is_one = verdict.first == verdict.last and verdict.probability >= 1 - self.error
+        answer = BisectionState.FOUND if is_one else BisectionState.RANGE
+        effect, low, high = (math.expm1(log) for log in (size, size - half, size + half))
+        within = math.expm1(half)
+        pairs = len(trial.series[0].logs)
+        return replace(
+            found,
+            answer=answer if trial.state is TrialState.DONE else BisectionState.OPEN,
+            suspects=tuple(candidate.suspect for candidate in self.candidates[verdict.first : verdict.last + 1]),
+            probability=verdict.probability,
+            noise=search.step.noise,
+            least=2 * least_measurements(len(self.candidates) - 1, search.step),
+        ), TrialChange(effect, low, high, within, within, pairs, real=True)
+
+
+def _part_of(trial: Trial) -> Bisection:
+    assert trial.bisection is not None
+    return trial.bisection
+
+
+def _is_step_known(trial: Trial) -> bool | None:
+    from tvmdash.judge.search import ends_are_clear
+
+    return ends_are_clear(list(trial.series[0].logs))
+
+
+def _values_of(trial: Trial, candidate: Candidate) -> Sequence[float]:
+    """ln(value / value of the good end) of each pair."""
+    bisection = _part_of(trial)
+    if candidate.id == bisection.bad.id:
+        return trial.series[0].logs
+    return bisection.steps.get(candidate.id, BisectionStep()).logs

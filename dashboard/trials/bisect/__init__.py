@@ -1,1 +1,0 @@
-"""`bisect`: the commit that moved a series."""

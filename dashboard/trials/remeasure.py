@@ -1,0 +1,129 @@
+"""Measure points of tonight's experiments again, with the artifacts of tonight and of earlier nights.
+
+It reads a file of what is to be measured again and leaves one of what came of it.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dashboard.plan.job import CodeFolders
+from dashboard.trials.rounds import MeasuringRequest, Round, RoundOutcome, TvmOfNight
+from dashboard.trials.session import open_session
+from tvmdash import common
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.records.metrics import RATIOS
+
+SCHEMA_VERSION = 1
+_log = logging.getLogger("remeasure")
+
+
+def read_rounds(path: Path) -> list[Round]:
+    """The rounds in a request; DashboardError names the place of what is wrong."""
+    value = common.read_json(path)
+    if not isinstance(value, list):
+        raise DashboardError(f"{path}: $: not a list of rounds. Write [{{experiment, stamp, points}}, ...].")
+    return [_parse_round(item, f"{path}: $[{number}]") for number, item in enumerate(value)]
+
+
+def _parse_round(value: common.Json, json_path: str) -> Round:
+    if not isinstance(value, dict) or set(value) - {"experiment", "stamp", "points", "beside"}:
+        raise DashboardError(f"{json_path}: expected an object with experiment, stamp, points and optionally beside.")
+    experiment, stamp, points = value.get("experiment"), value.get("stamp"), value.get("points", [])
+    beside = value.get("beside")
+    if not isinstance(experiment, str) or not experiment or "/" in experiment:
+        raise DashboardError(f"{json_path}.experiment: {experiment!r:.80} is not a valid experiment name.")
+    if not isinstance(stamp, str) or not common.is_stamp(stamp):
+        raise DashboardError(f"{json_path}.stamp: {stamp!r:.80} is not a night stamp (expected e.g. 20261121T031500Z).")
+    if beside is not None and (not isinstance(beside, str) or not common.is_stamp(beside)):
+        raise DashboardError(
+            f"{json_path}.beside: {beside!r:.80} is not a night stamp (expected e.g. 20261121T031500Z)."
+        )
+    if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
+        raise DashboardError(f"{json_path}.points: expected a list of objects.")
+    return Round(experiment, (TvmOfNight(stamp),), tuple(points), beside=TvmOfNight(beside) if beside else None)
+
+
+def stamp_of(outcome: RoundOutcome) -> str:
+    """The night on whose artifact the round was to be measured."""
+    (tvm,) = outcome.round.tvms
+    assert isinstance(tvm, TvmOfNight)
+    return tvm.stamp
+
+
+def values_of(outcome: RoundOutcome) -> dict[str, float]:
+    """What the round gave, by the ID of the series."""
+    return {value.key.id: value.value for run in outcome.runs for value in run.values}
+
+
+def ratios_of(outcome: RoundOutcome) -> dict[str, dict[str, float]]:
+    """What the round gave in turn with another TVM, by the ID of the series of times that it is about.
+
+    log: the mean logarithm of the ratio; std: of one pair of processes; pairs: how many.
+    """
+    ratios = {}
+    for value in (value for run in outcome.runs for value in run.values):
+        if value.key.metric in RATIOS and value.value > 0 and value.samples:
+            told = {"log": math.log(value.value), "std": value.std or 0.0, "pairs": value.samples}
+            ratios[replace(value.key, metric=RATIOS[value.key.metric]).id] = told
+    return ratios
+
+
+def write_outcomes(path: Path, night: str, outcomes: Sequence[RoundOutcome]) -> None:
+    """Leave the outcomes so far; whoever is killed later loses none of them."""
+    rounds = [_to_json(number, outcome) for number, outcome in enumerate(outcomes)]
+    common.write_json(path, {"schema_version": SCHEMA_VERSION, "night": night, "rounds": rounds})
+
+
+def _to_json(number: int, outcome: RoundOutcome) -> dict[str, Any]:
+    return {
+        "experiment": outcome.round.experiment,
+        "stamp": stamp_of(outcome),
+        "round": number,
+        "state": outcome.state,
+        "artifact": outcome.artifact,
+        "values": values_of(outcome),
+        "ratios": ratios_of(outcome),
+        "seconds": round(outcome.elapsed_s, 3),
+        "error": outcome.error,
+    }
+
+
+def remeasure(
+    home: Home, rounds_file: Path, result: Path, request: MeasuringRequest, *, code: CodeFolders
+) -> list[RoundOutcome]:
+    """Do the rounds of the file in their order; what came of each, also left in the file `result`.
+
+    Within a night it is part of that night; else it takes the home's lock, or raises HeldError. A round that would not
+    fit in the budget, going by the experiment's round before, is not begun.
+    """
+    rounds, outcomes = read_rounds(rounds_file), list[RoundOutcome]()
+    with open_session(home, request, code) as session:
+        write_outcomes(result, session.workspace.stamp, outcomes)
+        for asked in rounds:
+            outcome = session.measure(asked)
+            if outcome.is_measured:
+                counts = len(values_of(outcome)), outcome.elapsed_s
+                _log.info("%s with %s: %d values in %.1f s", asked.experiment, outcome.artifact, *counts)
+            else:
+                _log.warning("%s with the artifact of %s: %s", asked.experiment, stamp_of(outcome), outcome.error)
+            outcomes.append(outcome)
+            write_outcomes(result, session.workspace.stamp, outcomes)
+    return outcomes
+
+
+def summarize(outcomes: Sequence[RoundOutcome]) -> str:
+    """A line for each round."""
+    return "\n".join(map(_format, outcomes))
+
+
+def _format(outcome: RoundOutcome) -> str:
+    what = f"{len(values_of(outcome))} values" if outcome.is_measured else f"{outcome.state}: {outcome.error}"
+    build = outcome.artifact or "no artifact"
+    return f"{outcome.round.experiment} of {stamp_of(outcome)} ({build}): {what}, {outcome.elapsed_s:.1f} s"

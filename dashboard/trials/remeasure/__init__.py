@@ -1,1 +1,0 @@
-"""`remeasure`: points measured again for tonight's subsystems."""

@@ -1,0 +1,372 @@
+"""The plan of `reproduce`: a published number measured again, with all that pinned it, and whether it holds.
+
+What was measured in turn with a reference then is measured in turn with it now: the machine and the hour cancel.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dashboard.artifacts.artifact import MANIFEST, Artifact, ArtifactSpec, read_artifact, runs_here
+from dashboard.artifacts.provide import Provided
+from dashboard.plan.artifact_names import ArtifactFinder
+from dashboard.plan.job import CodeFolders, Job
+from dashboard.trials import result as results
+from dashboard.trials import then
+from dashboard.trials.receipt import Receipt
+from dashboard.trials.rounds import MeasuringRequest, Round, RoundOutcome, key_of
+from dashboard.trials.series_selection import WantedSeries, of_values, select_named
+from dashboard.trials.session import MeasuringSession
+from dashboard.trials.then import Code
+from dashboard.trials.trial import Measuring, begin, name_machine
+from dashboard.trials.workspace import MeasuringWorkspace, open_workspace
+from tvmdash.contracts.trials import (
+    Drawn,
+    Reproduced,
+    ReproducedSeries,
+    Reproduction,
+    RunOfPairs,
+    Trial,
+    TrialKind,
+    TrialNumber,
+    TrialSeries,
+    TrialState,
+    TrialTvm,
+)
+from tvmdash.dashboard_info import Home, experiment_of
+from tvmdash.devices import CPU, device_of
+from tvmdash.errors import DashboardError
+from tvmdash.judge import two
+from tvmdash.judge.evidence import Pairs
+from tvmdash.judge.repeated import Repeated, compare_repeated
+from tvmdash.records import PointValue
+from tvmdash.records.metrics import MAY_BE_EXACT
+
+MATTERS = 0.05
+"""A change of a time that matters, as a fraction, where nobody says another."""
+_REFERENCE = "reference"
+"""What the judge knows the TVM by that both were measured beside."""
+_log = logging.getLogger("reproduce")
+
+
+def reproduce(
+    home: Home,
+    request: MeasuringRequest,
+    receipt: Receipt,
+    *,
+    code: CodeFolders,
+    matters: float = MATTERS,
+    drawn: Drawn | None = None,
+) -> tuple[Trial, Path]:
+    """Set up what the receipt pins, as far as it can be had, and measure; what came of it, and its file.
+
+    The request says which of its series, and how often. matters: a change of a time that must not go unseen, as a
+    fraction. drawn: how the receipt was chosen, if by lot. Within a night it is part of that night. DashboardError
+    where the TVM cannot be had or the first round fails; HeldError where another night holds the home.
+    """
+    series = _select(receipt, request.series)
+    with (
+        open_workspace(home, code, seed=receipt.seed) as workspace,
+        MeasuringSession(_set_apart(workspace, receipt.seed), request) as session,
+    ):
+        here = workspace.find_job(receipt.experiment) or workspace.find_job(experiment_of(receipt.experiment))
+        found = then.find_code(receipt, here, code, workspace.folder / "receipt")
+        provided = session.lease(_provide(receipt.artifact, session.finder))
+        session.runner.use(_add_library(found, provided.artifact))
+        reference, why = _provide_reference(receipt, session)
+        differs = [*then.find_differing(receipt, provided.artifact, found, provided.note), *why]
+        part = Reproduction(
+            Reproduced.CANNOT_TELL, receipt.source, receipt.experiment, receipt.stamp,
+            _list_lines(receipt, series, is_paired=reference is not None), then.is_same_machine(receipt),
+            found.is_same, found.text, matters, reference.key if reference else "", tuple(differs), drawn,
+        )  # fmt: skip
+        new = _make_trial(receipt, provided.artifact, part, session)
+        trial, path = begin(home, new, lambda old: old.state is not TrialState.DONE and _asks(old) == _asks(new))
+        plan = _Reproducing(series, receipt, provided.artifact, reference, request.rounds)
+        measuring = Measuring(replace(request, seed=None), lambda _: contextlib.nullcontext(session), path, trial)
+        return measuring.perform(plan), path
+
+
+def _asks(trial: Trial) -> object:
+    """What two reproductions have in common of which one goes on with the other."""
+    part = trial.reproduction
+    return part and (part.source, part.experiment, part.night, list(part.lines), part.reference)
+
+
+def _select(receipt: Receipt, texts: Sequence[str]) -> list[WantedSeries]:
+    """What these name, or all; a ratio to the reference is named for what it is the ratio of."""
+    every, ratios = of_values(receipt.repeatable), receipt.ratios
+    if not every:
+        raise DashboardError(f"{receipt.source}: contains no value that can be remeasured.")
+    wanted: dict[str, WantedSeries] = {}
+    for text in texts:
+        in_ratios = {one.id for one in select_named(of_values(ratios.values()), text)}
+        found = select_named(every, text) or [
+            one for one in every if one.id in ratios and ratios[one.id].key.id in in_ratios
+        ]
+        if not found:
+            raise DashboardError(f"{receipt.source}: no series {text!r} among its {len(every)}.")
+        wanted |= {one.id: one for one in found}
+    return list(wanted.values()) or every
+
+
+def _provide(pinned: Mapping[str, Any], finder: ArtifactFinder) -> Provided:
+    """The very artifact where it is at hand, else the same commit or version, built anew."""
+    key, facts = str(pinned.get("key")), dict(pinned.get("facts") or {})
+    there = finder.config.artifacts / key
+    if "/" not in key and (there / MANIFEST).is_file() and runs_here(read_artifact(there)):
+        return finder.find(key)
+    if facts.get("remote"):
+        options = json.loads(str(facts.get("options") or "{}"))
+        return finder.provide(ArtifactSpec.of(str(facts["remote"]), str(pinned["commit"]), options))
+    return finder.provide(finder.spec_of_wheel(str(pinned["version"]), str(facts.get("source") or "")))
+
+
+def _provide_reference(receipt: Receipt, session: MeasuringSession) -> tuple[Artifact | None, list[then.Fact]]:
+    """What it was measured beside, if anything, and why that cannot be had."""
+    if not receipt.ratios or not receipt.reference:
+        return None, []
+    try:
+        return session.lease(_provide(receipt.reference, session.finder)).artifact, []
+    except (DashboardError, KeyError) as error:
+        return None, [("reference", str(receipt.reference.get("version")), f"not available: {error}")]
+
+
+def _set_apart(workspace: MeasuringWorkspace, seed: int) -> MeasuringWorkspace:
+    """A workspace with the receipt's seed, also within a night.
+
+    Its setups are kept apart, so that old code does not push out what tonight's setup left.
+    """
+    setup = workspace.plan.config.setup / ".reproduce"
+    setup.mkdir(parents=True, exist_ok=True)
+    engines = setup / ".engines"
+    if not engines.is_symlink() and not engines.exists():
+        engines.symlink_to(Path("..") / ".engines")
+    (setup.parent / ".engines").mkdir(exist_ok=True)
+    return replace(
+        workspace, plan=replace(workspace.plan, seed=seed, config=replace(workspace.plan.config, setup=setup))
+    )
+
+
+def _add_library(code: Code, artifact: Artifact) -> Job:
+    """The job; with an old library its stages see that one."""
+    if code.shared is None:
+        return code.job
+    python_path = [code.shared / "python", *artifact.import_path]
+    added = {"BENCHMARK_DEPS": str(code.shared), "PYTHONPATH": ":".join(map(str, python_path))}
+    return replace(code.job, config={**code.job.config, "env": {**code.job.config.get("env", {}), **added}})
+
+
+def _list_lines(receipt: Receipt, series: Iterable[WantedSeries], *, is_paired: bool) -> dict[str, ReproducedSeries]:
+    """The numbers of then; of what was measured in turn and can be again, the ratio."""
+    values = {value.key.id: value for value in receipt.values}
+    ratios = receipt.ratios if is_paired else {}
+    return {one.id: _make_line(ratios.get(one.id) or values[one.id]) for one in series}
+
+
+def _make_line(value: PointValue) -> ReproducedSeries:
+    pairs = RunOfPairs.of(value.logs) if value.logs else None
+    return ReproducedSeries(Reproduced.CANNOT_TELL, value.value, pairs=pairs)
+
+
+def _make_trial(receipt: Receipt, artifact: Artifact, part: Reproduction, session: MeasuringSession) -> Trial:
+    asked = f"{receipt.experiment}/{receipt.stamp}"
+    tvm = TrialTvm(asked, artifact.key, artifact.version, artifact.commit)
+    was = replace(tvm, key=str(receipt.artifact.get("key")), version=str(receipt.artifact.get("version")))
+    fingerprint = session.runner.fingerprint(receipt.experiment)
+    return Trial(
+        "", TrialState.RUNNING, tvm, was, 0.0, name_machine(), {receipt.experiment: fingerprint},
+        kind=TrialKind.REPRODUCE, reproduction=part,
+    )  # fmt: skip
+
+
+@dataclass
+class _Reproducing:
+    """A reproduction at work. reference: None where nothing is measured in turn."""
+
+    series: Sequence[WantedSeries]
+    receipt: Receipt
+    artifact: Artifact
+    reference: Artifact | None
+    rounds: int
+    _ended: str = ""
+
+    def choose(self, trial: Trial) -> Round | None:
+        """All points once more, until they were measured so often."""
+        number = sum(trial.runs.values())
+        if number >= self.rounds or self._ended:
+            return None
+        points = tuple({key_of(wanted.point): wanted.point for wanted in self.series}.values())
+        return Round(
+            self.receipt.experiment, (self.artifact,), points, number, needs_values=False, beside=self.reference
+        )
+
+    def take(self, trial: Trial, outcome: RoundOutcome) -> Trial:
+        """With the values of the round; DashboardError where the first one fails."""
+        if not outcome.is_measured:
+            if not trial.runs:
+                outcome.raise_error()
+            self._ended = outcome.error
+            return replace(trial, ended=outcome.error)
+        (run,) = outcome.runs
+        found = {one.id: one.value_in(run.values) for one in self.series}
+        logs = {one.id: one.logs_in(run.values) for one in self.series}
+        trial = add_values(trial, self.series, found, logs)
+        differs = dict.fromkeys((*_part_of(trial).differs, *then.compare_engines(self.receipt, [run.data])))
+        number = sum(trial.runs.values()) + 1
+        _log.info("%s: round %d", self.receipt.experiment, number)
+        part = replace(_part_of(trial), differs=tuple(differs))
+        return replace(trial, runs={self.receipt.experiment: number}, reproduction=part)
+
+    def conclude(self, trial: Trial) -> Trial:
+        """With the verdict on each number, all considered, and on the whole."""
+        if trial.state is TrialState.OVER and not trial.ended:
+            trial = replace(trial, ended="the time budget ran out")
+        return settle(trial, self.series)
+
+
+def add_values(
+    trial: Trial,
+    series: Iterable[WantedSeries],
+    found: Mapping[str, float | None],
+    logs: Mapping[str, Sequence[float]],
+) -> Trial:
+    """The trial with what one round gave, by ID: values, and the pairs of what is measured in turn."""
+    timed, numbers = {one.id: one for one in trial.series}, {one.id: one for one in trial.numbers}
+    for wanted in series:
+        line, value = _part_of(trial).lines[wanted.id], found.get(wanted.id)
+        one = timed.get(wanted.id) or wanted.make_series()
+        if line.pairs is not None:
+            if logs.get(wanted.id):
+                timed[wanted.id] = replace(one, runs=(*one.runs, RunOfPairs.of(logs[wanted.id])))
+        elif value is not None and (wanted.kind in MAY_BE_EXACT or wanted.is_size):
+            numbers[wanted.id] = _add_number(wanted, numbers.get(wanted.id), line.value, value)
+        elif value is not None:
+            timed[wanted.id] = replace(one, rounds=(*one.rounds, (line.value, value)))
+    return replace(trial, series=tuple(timed.values()), numbers=tuple(numbers.values()))
+
+
+def settle(trial: Trial, series: Iterable[WantedSeries]) -> Trial:
+    """The trial with the verdict on each number, all considered, and on the whole."""
+    part, found = _part_of(trial), compare(trial)
+    changes = {name: results.make_change(each) for name, each in found.items()}
+    trial = replace(trial, series=tuple(replace(one, change=changes.get(one.id)) for one in trial.series))
+    lines = {one.id: judge(trial, one, found.get(one.id)) for one in series}
+    return replace(trial, reproduction=replace(part, lines=lines, verdict=conclude(lines.values())))
+
+
+def _part_of(trial: Trial) -> Reproduction:
+    assert trial.reproduction is not None
+    return trial.reproduction
+
+
+def _add_number(wanted: WantedSeries, before: TrialNumber | None, then_: float, now: float) -> TrialNumber:
+    varies = before is not None and (before.varies or before.candidate != now)
+    return TrialNumber(
+        wanted.id, wanted.experiment, wanted.metric, wanted.labels, then_, now, wanted.unit, wanted.direction,
+        wanted.title, wanted.name, varies, wanted.kind,
+    )  # fmt: skip
+
+
+def compare(trial: Trial) -> dict[str, two.Difference]:
+    """By ID, how each number that has noise differs from then, by the judge of a night.
+
+    Of pairs, the TVM then and now are two builds that their reference joins.
+    """
+    lines = _part_of(trial).lines
+    pairs = {one.id: one for one in trial.series if one.runs and lines[one.id].pairs}
+    evidence = {
+        name: two.make_evidence(
+            one.experiment,
+            list(_join(lines[name], one)),
+            one.direction,
+            is_of_device=device_of(one.labels) != CPU,
+            metric=one.metric,
+        )
+        for name, one in pairs.items()
+    }
+    repeated = {
+        one.id: Repeated(one.rounds[0][0], [now for _, now in one.rounds], one.direction)
+        for one in trial.series if one.rounds
+    }  # fmt: skip
+    return two.compare(evidence) | compare_repeated(repeated)
+
+
+def _join(line: ReproducedSeries, series: TrialSeries) -> Iterator[Pairs]:
+    for night, run in enumerate((line.pairs, *series.runs)):
+        if run is not None:
+            build = two.B if night else two.A
+            std = run.std if run.pairs > 1 else math.nan
+            yield Pairs(night, build, _REFERENCE, run.log, std, run.pairs)
+
+
+def judge(trial: Trial, wanted: WantedSeries, found: two.Difference | None) -> ReproducedSeries:
+    """What is said of one number.
+
+    It does not hold where the judge tells a difference and, of a time, that is as large as what matters. It cannot be
+    told where so large a change is not excluded, nor of times on another machine; and a difference is laid on TVM only
+    where machine and code are those of then. Bytes always matter.
+    """
+    part = _part_of(trial)
+    line, number = part.lines[wanted.id], next((one for one in trial.numbers if one.id == wanted.id), None)
+    if number is not None:
+        is_near = number.kind == "accuracy" and abs(number.candidate - number.base) < part.matters * abs(number.base)
+        why = "it differs from run to run" if number.varies else ""
+        line = replace(line, now=number.candidate)
+        return _settle(part, line, is_away=number.is_changed and not is_near, why=why, is_exact=True)
+    measured = next((one for one in trial.series if one.id == wanted.id), None)
+    if found is None or not found.is_bounded or measured is None:
+        return replace(line, why=_format_too_few(line, measured))
+    low, high = found.bounds
+    line = replace(line, now=line.value * (1 + found.effect))
+    is_away = found.is_told and abs(found.effect) >= part.matters
+    hides = not is_away and max(-low, high) > part.matters
+    return _settle(
+        part,
+        line,
+        is_away=is_away,
+        why=f"a change of {100 * part.matters:g} % could hide in the noise" if hides else "",
+    )
+
+
+def _settle(
+    part: Reproduction, line: ReproducedSeries, *, is_away: bool, why: str, is_exact: bool = False
+) -> ReproducedSeries:
+    if part.is_same_machine is False and (is_away or not is_exact):
+        why = "another machine"
+    elif is_away and part.is_same_machine is None:
+        why = "the receipt does not name the machine"
+    elif is_away and not part.is_same_code:
+        why = "the code differs from the original"
+    verdict = Reproduced.CANNOT_TELL if why else Reproduced.DOES_NOT_HOLD if is_away else Reproduced.HOLDS
+    return replace(line, verdict=verdict, why=why)
+
+
+def _format_too_few(line: ReproducedSeries, measured: TrialSeries | None) -> str:
+    if line.value <= 0 or (measured is not None and any(now <= 0 for _, now in measured.rounds)):
+        return "a value is not above 0"
+    count = measured.pairs if measured else 0
+    return f"it was measured only {count} {'time' if count == 1 else 'times'}"
+
+
+def conclude(lines: Iterable[ReproducedSeries]) -> Reproduced:
+    """The verdict over several numbers: one that does not hold outweighs what cannot be told, and that what holds."""
+    verdicts = {line.verdict for line in lines} or {Reproduced.CANNOT_TELL}
+    order = (Reproduced.DOES_NOT_HOLD, Reproduced.CANNOT_TELL, Reproduced.HOLDS)
+    return next(verdict for verdict in order if verdict in verdicts)
+
+
+def describe_failure(why: str, drawn: Drawn | None) -> Trial:
+    """The trial of a receipt that could not be measured again."""
+    nothing = TrialTvm(drawn.night if drawn else "", "", "")
+    part = Reproduction(Reproduced.CANNOT_TELL, drawn=drawn, why=why)
+    return Trial(
+        "", TrialState.DONE, nothing, nothing, 0.0, name_machine(), {}, kind=TrialKind.REPRODUCE, reproduction=part
+    )

@@ -1,1 +1,0 @@
-"""`reproduce`: a published number measured again."""

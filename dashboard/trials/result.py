@@ -1,0 +1,211 @@
+"""What came of rounds: runs counted, series judged, which of them want more, whether anything is worse."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from dashboard.trials.rounds import MeasuredRun, Point, RoundOutcome, point_of
+from tvmdash.contracts.trials import RunOfPairs, Trial, TrialChange, TrialNumber, TrialSeries
+from tvmdash.devices import CPU, device_of
+from tvmdash.judge import two
+from tvmdash.judge.evidence import Evidence, Pairs
+from tvmdash.records import PointValue
+from tvmdash.records.metrics import IN_TURN, MAY_BE_EXACT, RATIOS, Direction, is_worse
+from tvmdash.series import naming
+
+_Named = TypeVar("_Named", TrialSeries, TrialNumber)
+
+
+def add(result: Trial, outcome: RoundOutcome) -> Trial:
+    """The result with one more run of an experiment, in turn or first on one and then on the other TVM, judged."""
+    name, values = outcome.round.experiment, outcome.runs[-1].values
+    series = {item.id: item for item in result.series}
+    numbers = {item.id: item for item in result.numbers}
+    on_both = list(_list_in_turn(values)) if len(outcome.runs) == 1 else list(_list_in_rounds(*outcome.runs))
+    for found in (*_list_ratios(values), *on_both):
+        if isinstance(found, TrialNumber):
+            numbers[found.id] = _merge(numbers.get(found.id), found)
+            continue
+        before = series.get(found.id)
+        series[found.id] = (
+            replace(before, runs=(*before.runs, *found.runs), rounds=(*before.rounds, *found.rounds))
+            if before
+            else found
+        )
+    alone = _list_alone(values, series)
+    return _judge(
+        replace(
+            result,
+            runs={**result.runs, name: result.runs.get(name, 0) + 1},
+            series=tuple(series.values()),
+            numbers=tuple(numbers.values()),
+            alone=(*result.alone, *(item for item in alone if item not in result.alone)),
+        )
+    )
+
+
+def _list_ratios(values: Iterable[PointValue]) -> Iterator[TrialSeries]:
+    """The series of times and rates that were measured in turn, with what this run's pairs say of each."""
+    for value in values:
+        if value.key.metric in RATIOS and value.value > 0 and value.samples:
+            key = replace(value.key, metric=RATIOS[value.key.metric])
+            whole = RunOfPairs(math.log(value.value), value.std or 0.0, value.samples)
+            pairs = RunOfPairs.of(value.logs) if value.logs else whole
+            yield TrialSeries(
+                key.id, key.experiment, key.metric, key.labels, value.direction, value.title, runs=(pairs,)
+            )
+
+
+def _list_in_turn(values: Iterable[PointValue]) -> Iterator[TrialSeries | TrialNumber]:
+    """What else a run in turn says of both TVMs, where there is no ratio of pairs of it."""
+    for value in values:
+        if value.reference is not None and value.key.metric not in RATIOS.values() and _may_be_worse(value):
+            yield _make_both(value, value.reference)
+
+
+def _list_in_rounds(base: MeasuredRun, candidate: MeasuredRun) -> Iterator[TrialSeries | TrialNumber]:
+    """All that two runs after one another say of both TVMs."""
+    values = {value.key.id: value for value in base.values}
+    for value in candidate.values:
+        if value.key.id in values and value.kind != "ratio" and _may_be_worse(value):
+            yield _make_both(value, values[value.key.id].value)
+
+
+def _may_be_worse(value: PointValue) -> bool:
+    """Whether some value of it would be: an error is within the tolerance of its data type, or its point has failed."""
+    return math.isfinite(value.tolerance)
+
+
+def _make_both(value: PointValue, base: float) -> TrialSeries | TrialNumber:
+    key = value.key
+    if value.kind in MAY_BE_EXACT:
+        return TrialNumber(
+            key.id, key.experiment, key.metric, key.labels, base, value.value,
+            unit=value.unit, direction=value.direction, title=value.title,
+            varies=value.alike == 0, kind=value.kind, tolerance=value.tolerance,
+        )  # fmt: skip
+    return TrialSeries(
+        key.id, key.experiment, key.metric, key.labels, value.direction, value.title,
+        unit=value.unit, rounds=((base, value.value),),
+    )  # fmt: skip
+
+
+def _merge(before: TrialNumber | None, now: TrialNumber) -> TrialNumber:
+    if before is None:
+        return now
+    is_same = (before.base, before.candidate) == (now.base, now.candidate)
+    return replace(now, varies=before.varies or now.varies or not is_same)
+
+
+def _list_alone(values: Sequence[PointValue], compared: Mapping[str, TrialSeries]) -> list[str]:
+    """The names of times that the candidate has and the base has not."""
+    alone = [value for value in values if value.key.metric in RATIOS.values() and value.kind in ("time", "rate")]
+    named = [TrialSeries(value.key.id, value.key.experiment, value.key.metric, value.key.labels) for value in alone]
+    return naming.names([item for item in named if item.id not in compared])
+
+
+def _judge(result: Trial) -> Trial:
+    changes = judge_series(result.series)
+    judged = [replace(item, change=change) for item, change in zip(result.series, changes, strict=True)]
+    return replace(result, series=_name(judged), numbers=_name(result.numbers))
+
+
+def judge_series(series: Sequence[TrialSeries]) -> list[TrialChange | None]:
+    """The change of each, all considered."""
+    found = two.compare({item.id: _make_evidence(item) for item in series})
+    rounds = {item.id: made for item in series if (made := _make_rounds(item)) is not None}
+    found |= two.compare_rounds(rounds)
+    return [make_change(found[item.id]) if item.id in found else None for item in series]
+
+
+def _make_evidence(item: TrialSeries) -> Evidence:
+    """Each run as a night of its own."""
+    pairs = [
+        Pairs(at, two.B, two.A, run.log, run.std if run.pairs > 1 else 0.0, run.pairs)
+        for at, run in enumerate(item.runs)
+    ]
+    is_of_device = device_of(item.labels) != CPU
+    return two.make_evidence(item.experiment, pairs, item.direction, is_of_device=is_of_device, metric=item.metric)
+
+
+def _make_rounds(item: TrialSeries) -> two.RoundSeries | None:
+    values = {str(at): both for at, both in enumerate(item.rounds)}
+    return two.RoundSeries.of(item.experiment, values, item.direction)
+
+
+def make_change(found: two.Difference) -> TrialChange | None:
+    """As the file holds it; None where there are too few pairs for an interval."""
+    if found.low is None or found.high is None:
+        return None
+    visible = found.visible if math.isfinite(found.visible) else abs(found.effect)
+    known = found.within if math.isfinite(found.within) else None
+    within = (1 + found.high) / (1 + found.effect) - 1
+    return TrialChange(
+        found.effect, found.low, found.high, within, visible, found.pairs, found.standing.is_told, found.standing.value,
+        known,
+    )  # fmt: skip
+
+
+def _name(items: Sequence[_Named]) -> tuple[_Named, ...]:
+    return tuple(replace(item, name=name) for item, name in zip(items, naming.names(items), strict=True))
+
+
+def list_wanted(result: Trial, experiment: str, rounds: int = 0) -> list[TrialSeries]:
+    """The series of the experiment that were not measured `rounds` times or, without it, whose intervals are wide.
+
+    Where pairs of processes measure some, the others get what rounds these need, and what is found out beside the
+    times of a point, as how long it took to compile, gets the pairs that these need.
+    """
+    own = [item for item in result.series if item.experiment == experiment and item.has_ratio]
+    own = [item for item in own if item.runs] or own
+    own = [item for item in own if item.metric not in IN_TURN[1:]] or own
+    if rounds:
+        return [item for item in own if item.pairs < rounds]
+    return [item for item in own if not item.is_known(result.until)]
+
+
+def list_points(series: Iterable[TrialSeries]) -> tuple[Point, ...]:
+    """What names the points of these series."""
+    return tuple(point_of(item.labels) for item in series)
+
+
+class Worse(enum.Enum):
+    """Whether anything is worse by more."""
+
+    YES = enum.auto()
+    MAYBE = enum.auto()
+    """Nothing is for sure, but some 95 % interval reaches that far, or nothing was measured."""
+    NO = enum.auto()
+
+
+def find_worse(done: Trial, most: float) -> Worse:
+    """Whether a real change for the worse is larger than the fraction `most`, by its best estimate."""
+    found = [*(_judge_series(item, most) for item in done.series), *_judge_numbers(done, most)]
+    if Worse.YES in found:
+        return Worse.YES
+    return Worse.MAYBE if Worse.MAYBE in found or not done.series else Worse.NO
+
+
+def _judge_series(item: TrialSeries, most: float) -> Worse:
+    change = item.change
+    if change is None:
+        return Worse.MAYBE
+    if change.real and _is_over(change.effect, item.direction, most):
+        return Worse.YES
+    reaches = any(_is_over(end, item.direction, most) for end in (change.low, change.high))
+    return Worse.MAYBE if reaches else Worse.NO
+
+
+def _is_over(effect: float, direction: Direction, most: float) -> bool:
+    return abs(effect) > most and is_worse(effect, direction) is True
+
+
+def _judge_numbers(done: Trial, most: float) -> Iterator[Worse]:
+    for number in done.numbers:
+        if number.is_changed:
+            effect = number.candidate / number.base - 1 if number.base else float("inf")
+            yield Worse.YES if _is_over(effect, number.direction, most) else Worse.NO

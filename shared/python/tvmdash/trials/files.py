@@ -1,0 +1,246 @@
+"""The trials of a home as files: what was measured, what waits for its turn, what is being measured now."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tvmdash import common, structured
+from tvmdash.contracts.trials import REQUEST_VERSION, Trial, TrialRequest
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.files import lock
+from tvmdash.trials import old
+
+FOLDERS = (*old.FOLDERS, "tries")
+"""In `results`: of dashboards before, and of this one."""
+_MEND = "Fix the file, or remove the request with `tries HOME cancel`."
+
+
+@dataclass(frozen=True)
+class TrialFile:
+    """The file of a trial: what it holds, or why it cannot be read."""
+
+    path: Path
+    result: Trial | None
+    fault: str = ""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """The file of a request: what it holds, or why it cannot be read."""
+
+    id: str
+    request: TrialRequest | None
+    fault: str = ""
+
+
+def queue_of(home: Home) -> Path:
+    """The folder of one <id>.json for each request that is not finished."""
+    return home.tries / "queue"
+
+
+def running_of(home: Home) -> Path:
+    """The folder of the one <id>.json that is being measured, if the lock beside it is held."""
+    return home.tries / "running"
+
+
+def lock_of(home: Home) -> Path:
+    """Held by what tries something in the home."""
+    return home.tries / ".lock"
+
+
+def list_files(home: Home) -> list[Path]:
+    """The files of the home's trials, oldest first."""
+    return sorted(home.tries.glob("*.json"))
+
+
+def list_old_files(home: Home) -> list[Path]:
+    """What dashboards before left in files of their own, folder by folder."""
+    return [path for name in old.FOLDERS for path in sorted((home.root / "results" / name).glob("*.json"))]
+
+
+def read_all(home: Home) -> Iterator[TrialFile]:
+    """The trials of the home, those of dashboards before first."""
+    return map(read, [*list_old_files(home), *list_files(home)])
+
+
+def read(path: Path) -> TrialFile:
+    """The trial in that file."""
+    try:
+        return TrialFile(path, load(path))
+    except DashboardError as error:
+        return TrialFile(path, None, str(error))
+
+
+def load(path: Path) -> Trial:
+    """The trial in that file, which may be one of a dashboard before; DashboardError where it is damaged."""
+    value = common.read_json(path)
+    return old.read(value, path) if path.parent.name in old.FOLDERS else structured.from_json(Trial, value, path)
+
+
+def save(path: Path, trial: Trial) -> None:
+    """Keep it; whoever is killed later loses none of it."""
+    common.write_json(path, trial.to_json())
+
+
+def find(home: Home, stamp: str) -> Trial | None:
+    """The trial of that stamp; None where there is none, or it cannot be read."""
+    path = find_file(home, stamp)
+    return read(path).result if path else None
+
+
+def find_earlier(home: Home, wanted: Callable[[Trial], bool]) -> tuple[Trial, Path] | None:
+    """The newest trial in the home that is `wanted`, and its file. What cannot be read is passed over."""
+    found = map(read, reversed(list_files(home)))
+    return next(((item.result, item.path) for item in found if item.result and wanted(item.result)), None)
+
+
+def find_file(home: Home, stamp: str) -> Path | None:
+    """The file of the trial of that stamp; None where there is none."""
+    path = home.tries / f"{stamp}.json"
+    return path if common.is_stamp(stamp) and path.exists() else None
+
+
+def list_requests(home: Home) -> list[Waiting]:
+    """The requests of the home, oldest first."""
+    paths = sorted(queue_of(home).glob("*.json"))
+    return [found for path in paths if (found := _read_waiting(path)) is not None]
+
+
+def read_request(home: Home, name: str) -> TrialRequest | None:
+    """The request of that ID; None where there is none any more. DashboardError where it cannot be read."""
+    found = _read_waiting(queue_of(home) / f"{name}.json")
+    if found is not None and found.request is None:
+        raise DashboardError(found.fault)
+    return found.request if found else None
+
+
+def find_running(home: Home) -> Waiting | None:
+    """What is being measured now; None where nothing is."""
+    if not lock.is_held(lock_of(home)):
+        return None
+    paths = sorted(running_of(home).glob("*.json"))
+    return next((found for path in paths if (found := _read_waiting(path)) is not None), None)
+
+
+def _read_waiting(path: Path) -> Waiting | None:
+    try:
+        return Waiting(path.stem, _parse(path))
+    except DashboardError as error:
+        return Waiting(path.stem, None, str(error)) if os.path.lexists(path) else None  # cancelled, or done
+
+
+def _parse(path: Path) -> TrialRequest:
+    value = common.read_json(path)
+    structured.check_version(value, REQUEST_VERSION, path, remedy=_MEND)
+    request = structured.from_json(TrialRequest, value, path, remedy=_MEND)
+    for name, number in (("until", request.until), ("budget_s", request.budget_s)):
+        if number <= 0:
+            raise DashboardError(f"{path}: $.{name}: {number:g} is not above 0. {_MEND}")
+    return request
+
+
+def add(home: Home, request: TrialRequest) -> str:
+    """Put a request into the queue; its ID."""
+    with _hold_queue(home):
+        name = _make_id(home)
+        write(queue_of(home) / f"{name}.json", request)
+    return name
+
+
+def begin(home: Home, name: str) -> TrialRequest | None:
+    """Say that the request of that ID is measured now; None where it was cancelled. DashboardError where it is broken.
+
+    From now on whoever takes it away ends it.
+    """
+    with _hold_queue(home):
+        request = read_request(home, name)
+        if request is not None:
+            _say_running(home, name, request)
+    return request
+
+
+def begin_now(home: Home, request: TrialRequest) -> str:
+    """Say that a request that never waited is being measured; its ID."""
+    with _hold_queue(home):
+        name = _make_id(home)
+        _say_running(home, name, request)
+    return name
+
+
+def _say_running(home: Home, name: str, request: TrialRequest) -> None:
+    """From now on whoever takes it away ends it."""
+    folder = running_of(home)
+    folder.mkdir(parents=True, exist_ok=True)
+    write(folder / f"{name}.json", replace(request, failed=""))
+
+
+def put_back(home: Home, name: str, request: TrialRequest) -> str:
+    """Put a request that has its ID into the queue; the ID."""
+    with _hold_queue(home):
+        write(queue_of(home) / f"{name}.json", request)
+    return name
+
+
+def make_id(home: Home) -> str:
+    """An ID that no try and no request has or had: the present moment, or the next second that is free."""
+    with _hold_queue(home):
+        return _make_id(home)
+
+
+def _make_id(home: Home) -> str:
+    last, moment = queue_of(home) / ".last", common.utc_now()
+    with contextlib.suppress(OSError, DashboardError):  # of the first there is no last
+        text = last.read_text(encoding="ascii", errors="replace") if last.is_file() else ""
+        moment = max(moment, common.parse_stamp(text) + datetime.timedelta(seconds=1))
+    while any((folder / f"{common.stamp_of(moment)}.json").exists() for folder in (home.tries, queue_of(home))):
+        moment += datetime.timedelta(seconds=1)
+    common.write_text(last, common.stamp_of(moment), durable=False)
+    return common.stamp_of(moment)
+
+
+def write(path: Path, request: TrialRequest) -> None:
+    """Write a request; who is killed meanwhile leaves what was there."""
+    common.write_json(path, {"schema_version": REQUEST_VERSION, **structured.to_json(request)})
+
+
+def note_try(home: Home, name: str, stamp: str) -> None:
+    """Note at a request the try that it is measured in: there it goes on after a kill."""
+    _change(home, name, lambda request: replace(request, goes_on=stamp))
+
+
+def keep_failure(home: Home, name: str, why: str) -> None:
+    """Note at a request why it could not be measured, if nobody cancelled it meanwhile."""
+    _change(home, name, lambda request: replace(request, failed=why))
+
+
+def _change(home: Home, name: str, change: Callable[[TrialRequest], TrialRequest]) -> None:
+    """Change what is there of a request and can be read."""
+    with _hold_queue(home):
+        for folder in (queue_of(home), running_of(home)):
+            found = _read_waiting(folder / f"{name}.json")
+            if found is not None and found.request is not None:
+                write(folder / f"{name}.json", change(found.request))
+
+
+@contextlib.contextmanager
+def _hold_queue(home: Home) -> Iterator[None]:
+    """Change the queue alone, rid of what a process left that was killed at it."""
+    queue_of(home).mkdir(parents=True, exist_ok=True)
+    with lock.wait_for(queue_of(home) / ".lock"):
+        common.remove_unfinished(queue_of(home))
+        yield
+
+
+def take_away(home: Home, name: str) -> bool:
+    """Remove a request from the queue, and end it where it is being measured; whether it was there."""
+    with _hold_queue(home):
+        there = [path for path in (queue_of(home) / f"{name}.json", running_of(home) / f"{name}.json") if path.exists()]
+        for path in there:
+            path.unlink(missing_ok=True)
+    return bool(there)
