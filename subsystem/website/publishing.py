@@ -63,10 +63,10 @@ def publish(
         (new / "CACHEDIR.TAG").write_text(CACHE_TAG, encoding="ascii")
         copy_static(pages.STATIC, new)
         carrier = IncrementalSite.begin(target, new, site.made_by)
-        counted = site_data.write(site, new, carrier, receipt_nights)
+        site_data.write(site, new, carrier, receipt_nights)
         written = site_pages.write(site, new, carrier)
         write_scripts(carrier)
-        carrier.close(counted)
+        carrier.close()
         hide_secrets(home, target, new)
     return Published((output / "index.html").as_uri(), written.nights, len(written.rendered))
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
+import functools
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,7 +18,6 @@ from views.context import SiteContext
 from views.series import SeriesView
 from views.tonight import find_measured_elsewhere
 
-from data.counting import CountedNights, counted, to_json
 from tvmdash import common, config_util
 from tvmdash.dashboard_info import Home, Night, experiment_of, make_title
 from tvmdash.errors import DashboardError
@@ -26,12 +28,50 @@ from tvmdash.text import elide
 
 ENDED = "ended"
 """The state of a series without a value for so many nights that no table shows it."""
-NO_NIGHTS = CountedNights("", {}, {}, {})
 _NAME_CHARS = 300
 _FASTER = 4
 """So many times as fast as one by one are all series of an experiment at once: worth it for a quarter of them."""
 _MOST_AT_ONCE = 2_000_000
 """More points are read one by one: at once they take 180 bytes each, in each of the processes."""
+
+
+@dataclass(frozen=True)
+class MeasuredNights:
+    """The nights of one experiment in one index: their TVM and machine by stamp.
+
+    `born` changes where the index was made anew, for then anything may be different. `upto` maps each stamp to a text
+    that changes when a night up to it does.
+    """
+
+    born: str
+    versions: Mapping[str, str]
+    machines: Mapping[str, str]
+    upto: Mapping[str, str]
+
+    @classmethod
+    def read(cls, opened: Store, experiment: str, born: str) -> MeasuredNights:
+        versions, machines = opened.versions(experiment), opened.machines(experiment)
+        return cls(born, versions, machines, dict(_running(born, versions, machines)))
+
+    @functools.cached_property
+    def stamps(self) -> tuple[str, ...]:
+        """All of them, oldest first."""
+        return tuple(self.upto)
+
+    def last(self, before: str = "~") -> str:
+        """The last stamp before `before`, "" where there is none."""
+        index = bisect.bisect_left(self.stamps, before)
+        return self.stamps[index - 1] if index else ""
+
+
+def _running(born: str, versions: Mapping[str, str], machines: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    digest = hashlib.sha256(born.encode())
+    for stamp, version in versions.items():
+        digest.update(f"{stamp}\0{version}\0{machines.get(stamp)}\0".encode("utf-8", errors="surrogatepass"))
+        yield stamp, digest.hexdigest()[:20]
+
+
+NO_NIGHTS = MeasuredNights("", {}, {}, {})
 
 
 @dataclass(frozen=True)
@@ -63,7 +103,7 @@ class CatalogueExperiment:
     name: str
     title: str
     active: bool
-    nights: CountedNights
+    nights: MeasuredNights
     failures: int
     """Points that failed tonight."""
 
@@ -106,14 +146,14 @@ class Stores:
                 self._whole = opened
         return self._open[experiment]
 
-    def nights(self, experiment: str) -> CountedNights:
+    def nights(self, experiment: str) -> MeasuredNights:
         """The nights on which the experiment has readable data."""
         folder = self._home.data(experiment)
         if self.of(experiment).in_memory:  # made anew each time; the files tell whether it is the same
             born = fingerprint(*(f"{path.name} {mark(path)}" for path in sorted(folder.glob("data_*.json"))))
         else:
             born = self.of(experiment).born
-        return CountedNights.read(self.of(experiment), experiment, born)
+        return MeasuredNights.read(self.of(experiment), experiment, born)
 
     def points(
         self, experiment: str, outlines: Sequence[Outline], since: str, until: str, *, many: bool
@@ -134,16 +174,12 @@ class Stores:
 
 @dataclass(frozen=True)
 class SiteCatalogue:
-    """The series, what needs attention first. `boundary`: the stamp that parts recent points from past ones.
-
-    `counted` is for the next publish.
-    """
+    """The series, what needs attention first. `boundary`: the stamp that parts recent points from past ones."""
 
     entries: tuple[CatalogueEntry, ...]
     experiments: Mapping[str, CatalogueExperiment]
     alerts: Alerts
     boundary: str
-    counted: Mapping[str, Any]
 
 
 def boundary_of(tonight: str) -> str:
@@ -151,13 +187,12 @@ def boundary_of(tonight: str) -> str:
     return f"{int(tonight[:4]) - 1:04}0101T000000Z"
 
 
-def read_catalogue(site: SiteContext, stores: Stores, known: Mapping[str, Any]) -> SiteCatalogue:
-    """Every series that ever had a value, whether or not it still has; `known` is an earlier catalogue's `counted`."""
+def read_catalogue(site: SiteContext, stores: Stores) -> SiteCatalogue:
+    """Every series that ever had a value, whether or not it still has."""
     boundary = boundary_of(site.tonight.stamp)
     views = {view.id: view for view in site.series}
     entries: list[CatalogueEntry] = []
     experiments: dict[str, CatalogueExperiment] = {}
-    memory: dict[str, Any] = {}
     titles, machine = _titles(site.home, site.tonight), site.home.machine()
     measured = site.home.experiments_with_data()
     for name in dict.fromkeys([*sorted(titles), *measured]):
@@ -165,14 +200,12 @@ def read_catalogue(site: SiteContext, stores: Stores, known: Mapping[str, Any]) 
         nights, failures = NO_NIGHTS, 0
         if name in measured:
             opened, nights = stores.of(name), stores.nights(name)
-            counts = counted(opened, name, nights, boundary, known.get(name, {}))
-            memory[name] = to_json(nights, boundary, counts)
-            entries += _entries(opened, name, counts, views, machine)
+            entries += _entries(opened, name, opened.counts(name, year=boundary[:4]), views, machine)
             failures = opened.failures(name).get(site.tonight.stamp, 0)
         experiments[name] = CatalogueExperiment(name, elide(title, _NAME_CHARS), active, nights, failures)
     position = {key: at for at, key in enumerate(views)}
     entries.sort(key=lambda entry: position.get(entry.key, len(position)))
-    return SiteCatalogue(tuple(entries), experiments, site.alerts, boundary, memory)
+    return SiteCatalogue(tuple(entries), experiments, site.alerts, boundary)
 
 
 def _title_elsewhere(name: str, titles: Mapping[str, tuple[str, bool]]) -> str:

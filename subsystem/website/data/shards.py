@@ -13,8 +13,7 @@ from typing import Any
 from files import forked
 from files.incremental import IncrementalSite, fingerprint
 
-from data.catalogue import CatalogueEntry, SiteCatalogue, Stores
-from data.counting import CountedNights
+from data.catalogue import CatalogueEntry, MeasuredNights, SiteCatalogue, Stores
 from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import FALSE_ALARM, MACHINE, Incident
 from tvmdash.series.store import Series
@@ -35,7 +34,7 @@ class _Shard:
 
     name: str
     entry: CatalogueEntry
-    nights: CountedNights
+    nights: MeasuredNights
     since: str
     until: str
     points: int
@@ -124,7 +123,7 @@ class _ShardFrame:
     json: str
 
     @classmethod
-    def of(cls, stamps: tuple[str, ...], nights: CountedNights) -> _ShardFrame:
+    def of(cls, stamps: tuple[str, ...], nights: MeasuredNights) -> _ShardFrame:
         tvm, tvms = _pooled([nights.versions.get(stamp, "") for stamp in stamps])
         machine, machines = _pooled([nights.machines.get(stamp) or "" for stamp in stamps])
         cells = [_cell(text) for text in tvms]
@@ -140,7 +139,7 @@ class _Frames:
     def __init__(self) -> None:
         self._made: dict[tuple[str, tuple[str, ...]], _ShardFrame] = {}
 
-    def columns(self, series: Series, nights: CountedNights) -> _ShardColumns:
+    def columns(self, series: Series, nights: MeasuredNights) -> _ShardColumns:
         """The series in its frame."""
         key = (series.experiment, series.stamps)
         if key not in self._made:

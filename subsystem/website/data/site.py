@@ -30,13 +30,10 @@ from tvmdash.series.store import NightPoints, Store
 from tvmdash.text import clean_lines, elide
 
 
-def write(site: SiteContext, new: Path, carrier: IncrementalSite, receipt_nights: int) -> Mapping[str, Any]:
-    """Fill the new site with all data files, carrying over from the old one what has not changed.
-
-    What was counted, for the next publish.
-    """
+def write(site: SiteContext, new: Path, carrier: IncrementalSite, receipt_nights: int) -> None:
+    """Fill the new site with all data files, carrying over from the old one what has not changed."""
     with Stores(site.home) as stores:
-        catalogue = read_catalogue(site, stores, carrier.counted)
+        catalogue = read_catalogue(site, stores)
         shards.write_shards(catalogue, stores, carrier)
         write_night_columns(catalogue, stores, carrier)
     receipts.write_receipts(site, catalogue, carrier, receipt_nights)
@@ -44,7 +41,6 @@ def write(site: SiteContext, new: Path, carrier: IncrementalSite, receipt_nights
     (new / "incidents.json").write_bytes(incidents_of(site, catalogue))
     (new / "feed.xml").write_bytes(feed_of(site, receipts.top_config(site.home, "website_url")))
     (new / "index.json").write_bytes(index_of(site, catalogue))
-    return catalogue.counted
 
 
 SCHEMA_VERSION = 1

@@ -14,7 +14,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from files.files import carry_over, write_data, write_new
 from tvmdash import common
@@ -66,7 +65,6 @@ class IncrementalSite:
     new: Path
     version: str
     is_same_code: bool = False
-    counted: Mapping[str, Any] = field(default_factory=dict)
     known: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     carried: int = 0
     written: int = 0
@@ -75,9 +73,8 @@ class IncrementalSite:
     @classmethod
     def begin(cls, old: Path, new: Path, version: str) -> IncrementalSite:
         """With what the old site says of its files; `version` changes with all that makes them but their sources."""
-        made_by, known, counted = _read(old / STATE_FILE)
-        is_same_code = made_by == version
-        return cls(old, new, version, is_same_code, counted if is_same_code else {}, known)
+        made_by, known = _read(old / STATE_FILE)
+        return cls(old, new, version, made_by == version, known)
 
     def folder(self, name: str) -> None:
         """Make a folder that files will be put into."""
@@ -120,9 +117,9 @@ class IncrementalSite:
         self.files[name] = (made_from, (self.new / name).stat().st_size)
         self.written += 1
 
-    def close(self, counted: Mapping[str, Any]) -> None:
+    def close(self) -> None:
         """Leave in the site what the next publish needs to know."""
-        value = {"schema_version": SCHEMA_VERSION, "version": self.version, "files": self.files, "counted": counted}
+        value = {"schema_version": SCHEMA_VERSION, "version": self.version, "files": self.files}
         write_data(f"{self.new}/{STATE_FILE}", value)
 
 
@@ -132,10 +129,10 @@ def _size(path: str) -> int | None:
     return None
 
 
-def _read(path: Path) -> tuple[str, dict[str, tuple[str, int]], dict[str, Any]]:
+def _read(path: Path) -> tuple[str, dict[str, tuple[str, int]]]:
     with contextlib.suppress(DashboardError, KeyError, TypeError, ValueError, AttributeError):
         value = common.read_json(path)
         if value["schema_version"] == SCHEMA_VERSION:
             files = {str(name): (str(made_from), int(size)) for name, (made_from, size) in value["files"].items()}
-            return str(value["version"]), files, dict(value["counted"])
-    return "", {}, {}
+            return str(value["version"]), files
+    return "", {}

@@ -178,16 +178,27 @@ def test_outlines_counts_and_points_are_those_of_the_series(tmp_path: Path, fold
     with store.open_for_reading(tmp_path / "s", folder, "exp") as opened:
         outlines = {one.labels["path"]: one for one in opened.outlines("exp")}
         whole = {one.labels["path"]: one for one in opened.series("exp")}
-        counts = opened.counts("exp", before=NIGHTS[2])
-        assert {path: counts[one.number] for path, one in outlines.items()} == {
-            "$.a": store.Count(6, 2, "20261106T031500Z"),
-            "$.b.c": store.Count(5, 2, NIGHTS[4]),
-        }
-        assert opened.counts("exp", after=NIGHTS[4]) == {outlines["$.a"].number: store.Count(1, 0, "20261106T031500Z")}
+        for year, before in (("2026", 0), ("2027", 1)):
+            counts = opened.counts("exp", year=year)
+            assert {path: counts[one.number] for path, one in outlines.items()} == {
+                "$.a": store.Count(6, 6 * before, "20261106T031500Z"),
+                "$.b.c": store.Count(5, 5 * before, NIGHTS[4]),
+            }
         for path, one in outlines.items():
             assert opened.points_of(one) == whole[path]
         assert opened.points_of(outlines["$.a"], since=NIGHTS[1], until=NIGHTS[3]).values == (1.0, 2.0)
         assert opened.counts("other") == {}
+
+
+def test_points_are_counted_by_year_in_whatever_order_they_come(tmp_path: Path, folder: Path) -> None:
+    filled(tmp_path / "s", folder)
+    for stamp in ("20261231T235959Z", "20241231T235959Z", "20250101T000000Z"):
+        add(folder, stamp, {"a": 9})
+        filled(tmp_path / "s", folder)
+    with store.open_for_reading(tmp_path / "s", folder, "exp") as opened:
+        (number,) = (one.number for one in opened.outlines("exp") if one.labels["path"] == "$.a")
+        for year, past in (("", 0), ("2025", 1), ("2026", 2), ("2027", 8)):
+            assert opened.counts("exp", year=year)[number] == store.Count(8, past, "20261231T235959Z")
 
 
 def test_an_index_made_anew_says_so(tmp_path: Path, folder: Path) -> None:

@@ -145,7 +145,7 @@ def test_a_spoiled_index_is_made_again(home: Home, spoil: bytes) -> None:
     assert everything(home) == before
 
 
-@pytest.mark.parametrize("version", [12, 99], ids=["older", "newer"])
+@pytest.mark.parametrize("version", [13, 99], ids=["older", "newer"])
 def test_the_index_of_another_version_is_read_around_and_made_again(home: Home, version: int) -> None:
     index(home)
     before = everything(home)

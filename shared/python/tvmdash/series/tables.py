@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-VERSION = 13
+VERSION = 14
 
 SQL = """
 CREATE TABLE _born (name TEXT);
@@ -27,10 +27,13 @@ CREATE TABLE _packed (experiment TEXT, stamp TEXT, points BLOB, PRIMARY KEY (exp
 CREATE TABLE _points (series INTEGER, stamp TEXT, value REAL, std REAL, low REAL, high REAL, samples INTEGER,
     code INTEGER, alike INTEGER, content INTEGER, PRIMARY KEY (series, stamp)) WITHOUT ROWID;
 
+CREATE TABLE _counts (series INTEGER, year TEXT, points INTEGER, first TEXT, last TEXT, PRIMARY KEY (series, year))
+    WITHOUT ROWID;
+
 CREATE VIEW series AS SELECT key AS series, name, experiment, workload, metric, unit, direction, kind, machine, labels,
-    (SELECT min(stamp) FROM _points WHERE series = number) AS first_night,
-    (SELECT max(stamp) FROM _points WHERE series = number) AS last_night,
-    (SELECT count(*) FROM _points WHERE series = number) AS nights
+    (SELECT min(first) FROM _counts WHERE series = number) AS first_night,
+    (SELECT max(last) FROM _counts WHERE series = number) AS last_night,
+    (SELECT sum(points) FROM _counts WHERE series = number) AS nights
     FROM _series JOIN _names USING (number) WHERE ratio_of IS NULL;
 CREATE VIEW measurements AS SELECT key AS series, stamp AS night, value, unit, low, high, std, samples, tvm, artifact,
     code, content FROM _points JOIN _names ON number = series JOIN _series USING (number)
