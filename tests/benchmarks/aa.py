@@ -91,7 +91,7 @@ def tvm_workload(name: str) -> tuple[Call, Call]:
     loaded = relax_util.load(
         relax_util.compile_module(lowering.lower(graph, weights, 1), relax_util.CompileOptions()), 1
     )
-    main, tensor = loaded._vm["main"], loaded._tensor(x)
+    main, tensor = loaded.machine["main"], loaded.tensor(x)
     return lambda: main(tensor), lambda: loaded.run(x)
 
 

@@ -67,7 +67,7 @@ def test_what_a_driver_says_in_the_middle_of_a_measurement_is_told_of_the_device
         raise RuntimeError(f"CL_{name}")
 
     loaded = Loaded(network[0], stand_in)
-    loaded._vm = {"main": fail}
+    loaded.machine = {"main": fail}
     with pytest.raises(DashboardError, match=f"device {NAME}: RuntimeError: CL_{name}"):
         loaded.run(network[1])
     with pytest.raises(DashboardError, match=f"device {NAME}: RuntimeError: CL_{name}"):

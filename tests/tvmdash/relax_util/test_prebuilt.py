@@ -19,6 +19,7 @@ from tvmdash.measure import prebuilt
 from tvmdash.measure.prebuilt import Prebuilt
 from tvmdash.networks import NETWORKS, make_input, make_weights
 from tvmdash.relax_util import Compiled, CompileOptions, compile_module
+from tvmdash.relax_util import build as building
 from tvmdash.relax_util.build import hash_program
 from tvmdash.relax_util.lowering import in_type, lower, lower_function
 
@@ -30,6 +31,7 @@ from tvmdash import relax_util
 from tvmdash.measure import prebuilt
 from tvmdash.measure.prebuilt import Prebuilt
 from tvmdash.relax_util import CompileOptions, compile_module
+from tvmdash.relax_util import build as building
 from tvmdash.relax_util.build import hash_program
 
 folder = Path(sys.argv[1])
@@ -151,3 +153,28 @@ def test_what_a_compilation_imports_once_in_a_process_is_not_in_its_time(
     compiled = compile_module(make(), CompileOptions())
     assert dict(compiled.pass_times_ms)["Importing"] > 3000
     assert compiled.compile_ms < sum(ms for _, ms in compiled.pass_times_ms)
+
+
+def test_a_module_that_points_share_is_compiled_once_and_loaded_once(tmp_path: Path) -> None:
+    graph, made = NETWORKS["mlp"](), []
+
+    def make() -> Any:
+        made.append(1)
+        return lower(graph, make_weights(graph, 0), 1)
+
+    name = str(tmp_path)  # of this test alone: what is shared lasts as long as its process
+    for point in ("first", "second"):
+        with Prebuilt(tmp_path / point, builds=True) as kept:
+            compiled = compile_module(make, CompileOptions(), shared=name)
+        assert kept.asked == 1
+    assert len(made) == 1
+    assert [path.suffix for path in sorted(tmp_path.glob("shared_*"))] == [".json", ".so"]
+    building._shared.clear()
+    found = []
+    for point in ("first", "second"):
+        with Prebuilt(tmp_path / point, builds=False):
+            found.append(compile_module(make, CompileOptions(), shared=name))
+    assert len(made) == 1
+    assert found[0] is found[1]
+    assert found[0].module_hash == compiled.module_hash
+    assert relax_util.load(found[0], 1).run(make_input(graph, 0)).shape == (1, 10)

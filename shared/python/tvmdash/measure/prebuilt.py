@@ -45,10 +45,14 @@ class Prebuilt:
     def __exit__(self, *_: object) -> None:
         _current.reset(self._token)
 
-    def next_stem(self) -> Path:
-        """The path, without its ending, of the library that is asked for next: points ask in the same order always."""
+    def next_stem(self, shared: str = "") -> Path:
+        """The path, without its ending, of the library that is asked for next: points ask in the same order always.
+
+        One that several points share, by the name `shared`, lies beside their folders.
+        """
         self.asked += 1
-        return self.folder / f"library_{self.asked}"
+        common_stem = self.folder.with_name(f"shared_{hashlib.sha256(shared.encode()).hexdigest()[:16]}")
+        return common_stem if shared else self.folder / f"library_{self.asked}"
 
     def write_facts(self, facts: Any) -> None:
         """Say what the compiling process knows of the point."""

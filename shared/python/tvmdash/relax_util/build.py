@@ -20,6 +20,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.measure import prebuilt
 from tvmdash.measure.elf import loaded_bytes, read_comment
 from tvmdash.measure.phases import COMPILE, phase
+from tvmdash.measure.prebuilt import Prebuilt
 from tvmdash.networks.ops import Array
 from tvmdash.relax_util.linking import link
 from tvmdash.relax_util.on_device import code_of_device
@@ -142,17 +143,30 @@ def _library_path() -> str:
     return runtime[0] if runtime else ""
 
 
-def compile_module(module: Any, options: CompileOptions) -> Compiled:
+def compile_module(module: Any, options: CompileOptions, *, shared: str = "") -> Compiled:
     """Compile a Relax IRModule (see relax_lower.lower), or what a function without arguments makes one of.
 
     With a function it is compiled once for all processes that measure the point: these load the library. It is called
-    only where something has to be compiled. DashboardError for a target, pipeline, mode or pass that does not exist,
-    and for what TVM cannot compile.
+    only where something has to be compiled. `shared` names a module of several points, which each process compiles or
+    loads once. DashboardError for a target, pipeline, mode or pass that does not exist, and for what TVM cannot
+    compile.
     """
     kept = prebuilt.current()
-    if not callable(module) or kept is None:
+    stem = kept.next_stem(shared) if kept and callable(module) else None
+    if not shared:
+        return _make_or_find(module, options, kept, stem)
+    if shared not in _shared:
+        _shared[shared] = _make_or_find(module, options, kept, stem)
+    return _shared[shared]
+
+
+_shared: dict[str, Compiled] = {}
+"""What this process compiled or loaded for several points, by its name."""
+
+
+def _make_or_find(module: Any, options: CompileOptions, kept: Prebuilt | None, stem: Path | None) -> Compiled:
+    if kept is None or stem is None:
         return _compile(module() if callable(module) else module, options)
-    stem = kept.next_stem()
     library, facts_file = stem.with_suffix(".so"), stem.with_suffix(".json")
     if not kept.builds:
         return Compiled(options=options, library=library, **common.read_json(facts_file))

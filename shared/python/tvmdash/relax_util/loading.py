@@ -22,16 +22,19 @@ DEVICE_CALLS = 5
 
 
 class Loaded:
-    """A module ready to run on a device. Inputs are numpy arrays in the shapes and dtypes of `main`, in its order."""
+    """A module ready to run on a device. Inputs are numpy arrays in the shapes and dtypes of `main`, in its order.
+
+    `machine` has every function of the module by its name; these take and give tensors (`tensor`, `read`).
+    """
 
     def __init__(self, compiled: Compiled, device: str = CPU) -> None:
         self._compiled, self.device = compiled, device
         self._opened, self._is_bare = open_device(device), device == CPU and _runs_bare(compiled)
         self._device = self._opened.handle if self._opened else None if self._is_bare else _import_tvm().cpu()
-        self._vm = self._make_machine()
+        self.machine = self.make_machine()
         self._timed = 0
 
-    def _make_machine(self) -> Any:
+    def make_machine(self) -> Any:
         library = self._compiled.library
         if self._is_bare and library:
             return Machine(library)
@@ -47,18 +50,17 @@ class Loaded:
 
     def outputs(self, *inputs: Array) -> tuple[Array, ...]:
         """The outputs of a `main` that gives a tuple of tensors, or its one output."""
-        read = read_tensor if self._is_bare else lambda tensor: tensor.numpy()
         with told_of(self.device):
-            return tuple(map(read, self._call(*inputs)))
+            return tuple(map(self.read, self._call(*inputs)))
 
     def _call(self, *inputs: Array) -> tuple[Any, ...]:
-        given = self._vm["main"](*map(self._tensor, inputs))
+        given = self.machine["main"](*map(self.tensor, inputs))
         return (given,) if hasattr(given, "shape") else tuple(given)
 
     def caller(self, *inputs: Array) -> Callable[[], object]:
         """A call of `main` from Python on `inputs`, which lie on the device already: for a clock that engines share."""
         with told_of(self.device):
-            return functools.partial(self._vm["main"], *map(self._tensor, inputs))
+            return functools.partial(self.machine["main"], *map(self.tensor, inputs))
 
     def python_timer(self, *inputs: Array) -> Timer:
         """A timer of calls from Python, by the wall clock; a sample ends when the device has done its last call.
@@ -95,10 +97,10 @@ class Loaded:
     def _evaluator(self, *inputs: Array) -> Timer:
         self._timed += 1
         name = f"timed{self._timed}"
-        self._vm.save_function("main", name, *map(self._tensor, inputs), include_return=False)
+        self.machine.save_function("main", name, *map(self.tensor, inputs), include_return=False)
 
         def timer(number: int, repeat: int) -> list[int]:
-            evaluator = self._vm.time_evaluator(name, self._device, number=number, repeat=repeat)
+            evaluator = self.machine.time_evaluator(name, self._device, number=number, repeat=repeat)
             return [round(seconds * number * 1e9) for seconds in evaluator().results]
 
         return timer
@@ -128,14 +130,20 @@ class Loaded:
             return []  # the calls are made elsewhere, where nobody watches them
         if self._compiled.exec_mode != "bytecode":
             raise DashboardError("only exec_mode 'bytecode' can be profiled: compiled code does not name its calls.")
-        machine, tensor, spans = self._make_machine(), self._tensor(x), []
+        machine, tensor, spans = self.make_machine(), self.tensor(x), []
         sync = self._opened.handle.sync if self._opened else None
         machine["main"](tensor)
         for repetition in range(repeats):
             spans += _profiled_run(machine, tensor, repetition, sync)
         return spans
 
-    def _tensor(self, x: Array) -> Any:
+    def read(self, tensor: Any) -> Array:
+        """The tensor's values as an array."""
+        values: Array = read_tensor(tensor) if self._is_bare else tensor.numpy()
+        return values
+
+    def tensor(self, x: Array) -> Any:
+        """A tensor with the array's values where the module runs."""
         return make_tensor(x) if self._is_bare else _import_tvm().runtime.tensor(x, device=self._device)
 
 
