@@ -11,7 +11,9 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -139,6 +141,19 @@ def test_every_experiment_and_subsystem_is_documented() -> None:
     folders = [path.parent for row in PIPELINES for path in (REPOSITORY / row.folder).glob("*/run.sh")]
     assert folders
     assert not [folder.name for folder in folders if folder.name not in whole]
+
+
+@pytest.mark.usefixtures("tvm_artifact")
+def test_the_pages_own_model_gives_the_answer_that_it_names() -> None:
+    from tvmdash.relax_templates import CompileOptions
+    from tvmdash.relax_util.workloads import prepare_program
+
+    (block,) = re.findall(r"```python\n(from tvmdash.*?)```", text("tutorial/own-experiment.md"), re.DOTALL)
+    names: dict[str, Any] = {"np": np}
+    exec(block, names)
+    checked = prepare_program(names["OwnModel"]().program(None, None, 0), CompileOptions(), threads=1).check
+    assert checked
+    assert checked()["max_error"] <= 1e-5
 
 
 def test_the_pages_experiment_runs_in_as_many_lines_as_it_shows(tmp_path: Path, tvm_artifact_folder: Path) -> None:

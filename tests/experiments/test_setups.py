@@ -48,6 +48,9 @@ def _no_home(monkeypatch: pytest.MonkeyPatch) -> None:
         ("code_metrics", {"targets": ["x86_64", "rocm"]}, set()),
         ("code_metrics", {}, {"cuda_compilers"}),
         ("transformer", {"device": ["cuda"]}, {"torch cuda"}),
+        ("llm", {"engines": ["tvm"]}, set()),
+        ("llm", {"dtypes": ["q4f32"]}, {"llama.cpp"}),
+        ("llm", {}, {"torch", "llama.cpp"}),
         ("operators", {"device": ["cuda"]}, {"onnxruntime cuda"}),
         ("real_models", {}, {"onnxruntime", "models", "tvm"}),
     ],
@@ -57,7 +60,7 @@ def test_only_what_the_config_names_is_installed(name: str, given: dict[str, Any
 
 
 def test_no_other_experiment_installs_rivals() -> None:
-    named = {"cnn_comp", "rnn_comp", "char_rnn", "treelstm", "transformer", "operators", "real_models"}
+    named = {"cnn_comp", "rnn_comp", "char_rnn", "treelstm", "transformer", "operators", "real_models", "llm"}
     others = [path.name for path in SAMPLE.iterdir() if path.name not in named]
     assert others
     assert not [name for name in others if installed(name) & RIVALS]

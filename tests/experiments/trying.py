@@ -62,10 +62,14 @@ _SUBPROCESS = SimpleNamespace(
 )
 
 
-def modules(experiment: str, folder: Path | None = None) -> SimpleNamespace:
-    """The experiment's modules by their names, seen by nobody else; by default those in the repository."""
+def modules(experiment: str, folder: Path | None = None, *, with_tvm: bool = False) -> SimpleNamespace:
+    """The experiment's modules by their names, seen by nobody else; by default those in the repository.
+
+    Those that import TVM at once are among them only where they are asked for: it takes a second.
+    """
     folder = folder or EXPERIMENTS / experiment
-    names = sorted(path.stem for path in folder.glob("*.py"))
+    paths = [path for path in folder.glob("*.py") if with_tvm or "\nfrom tvm import" not in path.read_text()]
+    names = sorted(path.stem for path in paths)
     hidden = {name: sys.modules.pop(name) for name in names if name in sys.modules}
     sys.path.insert(0, str(folder))
     try:

@@ -1,0 +1,148 @@
+"""What a point times: a prompt into an empty cache, or one more token of each row at a depth."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import answers
+import limits
+import network
+import numpy as np
+from answers import Answers, Sequences
+from network import Llama
+
+from tvmdash.errors import DashboardError
+from tvmdash.networks.ops import Array
+
+PREFILL, DECODE = "prefill", "decode"
+P99_FROM = 100
+"""With fewer tokens the 99th percentile is the slowest of them."""
+
+
+@dataclass(frozen=True)
+class DecoderSession:
+    """A decoder that all points of a process share. checked, facts: of its answers, and what it took to get here.
+
+    digest: a hash of the weights, as an array. count_kernels: of a call, where the engine can tell.
+    """
+
+    decoder: Sequences
+    weight_bytes: int
+    digest: Array
+    checked: Mapping[str, float]
+    facts: Mapping[str, float]
+    count_kernels: Callable[[Callable[[], object]], int] | None = None
+
+
+@dataclass(frozen=True)
+class PointCall:
+    """The call of one point, with the point's values."""
+
+    model: Llama
+    values: Mapping[str, Any]
+    session: DecoderSession
+    tokens: Array
+    seed: int
+
+    @property
+    def decoder(self) -> Sequences:
+        return self.session.decoder
+
+    @property
+    def _is_prefill(self) -> bool:
+        return bool(self.values["phase"] == PREFILL)
+
+    @property
+    def _rows(self) -> range:
+        return range(self.values["batch"])
+
+    @cached_property
+    def _tokens(self) -> Any:
+        return self.decoder.tokens(self.tokens)
+
+    def begin(self) -> None:
+        """Bring the cache to where the call starts."""
+        self.decoder.start(len(self._rows))
+        for row in () if self._is_prefill else self._rows:
+            past = network.make_past(self.model, self.values["depth"], self.values["dtype"], self.seed, row)
+            self.decoder.fill(past, row)
+
+    def step(self) -> Any:
+        """Compute; the logits where the engine leaves them."""
+        return self.decoder.prefill(self._tokens) if self._is_prefill else self.decoder.decode(self._tokens, self._rows)
+
+    def go_back(self) -> None:
+        """Forget what `step` put into the cache."""
+        if self._is_prefill:
+            self.decoder.start(1)
+        else:
+            self.decoder.go_back(1, self._rows)
+
+    def time(self, number: int, repeat: int) -> list[int]:
+        """A timer of calls that all start from the same cache: going back is outside the clock."""
+        elapsed = []
+        for _ in range(repeat):
+            elapsed_ns = 0
+            for _ in range(number):
+                begun = time.perf_counter_ns()
+                self.step()
+                elapsed_ns += time.perf_counter_ns() - begun
+                self.go_back()
+            elapsed.append(elapsed_ns)
+        return elapsed
+
+    def check(self, known: Answers, max_call_s: float) -> dict[str, float]:
+        """Facts of the answers; DashboardError where one is wrong, and where the first call takes too long."""
+        self.begin()
+        begun = time.process_time()
+        logits = self.step()
+        taken_s = (time.process_time() - begun) / self.values["threads"]  # a busy machine leaves out nothing
+        if taken_s > max_call_s:
+            raise DashboardError(
+                f"left out: the first call took {taken_s:.1f} s of CPU time a thread. Set $.max_call_s, now "
+                f"{max_call_s:g}, higher to measure it."
+            )
+        expected = known.of_point(self.values)
+        facts = answers.check_logits(self.decoder.read(logits), expected, self.values["dtype"], "the timed call")
+        self.go_back()
+        limits.reset_peak_memory()
+        return facts
+
+    def find_facts(self, tokens: int) -> dict[str, float]:
+        """Numbers beside the time: the peak of memory, a stream of tokens, and shares of the machine's limits."""
+        found: dict[str, float] = {"peak_memory": limits.read_peak_memory(), "kv_memory": self._find_kv_bytes()}
+        if self.session.count_kernels:
+            found["kernels"] = self.session.count_kernels(self.step)
+            self.go_back()
+        if self._is_prefill:
+            flops = 2 * self.model.parameters * self.values["prompt"]
+            share = flops / (self.time(1, 1)[0] / 1e9) / limits.find_flop_rate()
+            return {**found, "flops_percent": share * 100}
+        taken_ms = []
+        for _ in range(tokens):
+            begun = time.perf_counter_ns()
+            self.step()
+            taken_ms.append((time.perf_counter_ns() - begun) / 1e6)
+        self.decoder.go_back(tokens, self._rows)
+        wanted = (50, 95, 99) if tokens >= P99_FROM else (50, 95)
+        found |= {f"token_p{part}": float(np.percentile(taken_ms, part)) for part in wanted}
+        share = (
+            self.session.weight_bytes / (found["token_p50"] / 1e3) / limits.find_copy_rate(self.session.weight_bytes)
+        )
+        return {**found, "bandwidth_percent": share * 100}
+
+    def _find_kv_bytes(self) -> int:
+        """Of the tokens that the call leaves in the cache."""
+        count = self.values["prompt"] if self._is_prefill else self.values["depth"] + 1
+        return len(self._rows) * self.model.kv_bytes(count, self.values["dtype"])
+
+
+def make_tokens(model: Llama, values: Mapping[str, Any], seed: int) -> Array:
+    """What the call is given, a row for each sequence."""
+    if values["phase"] == PREFILL:
+        return np.array([network.make_tokens(model, values["prompt"], seed)], np.int32)
+    return np.array([[answers.token_of(model, row)] for row in range(values["batch"])], np.int32)

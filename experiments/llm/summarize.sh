@@ -1,0 +1,1 @@
+../../shared/bash/stage.sh
