@@ -8,6 +8,7 @@ the same. A base class in the job's folder, for a module that works with a part 
 from __future__ import annotations
 
 import ast
+import functools
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
@@ -37,6 +38,7 @@ NOT_HELD: Mapping[type, set[str]] = {
 }
 
 
+@functools.cache
 def outputs() -> dict[Path, str]:
     """Each file with a config dataclass, and what it holds once that is true."""
     made: dict[Path, str] = {}
