@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
 import os
 import random
 import statistics
@@ -39,7 +40,7 @@ from tvmdash.trial_util import Timing, time_workload  # noqa: E402
 PAIRS = (("mlp", "dqn"), ("matmul", "loop"))
 CLOCKS = ("wall", "cpu")
 TIMING = Timing(repeat=10, min_repeat_ms=20, max_seconds=2)
-PRECISION = Precision(processes=3, max_processes=6, interval_percent=5)
+PRECISION = Precision(3, 6, 5, math.inf, 1, 1, 0)
 DRY_CALLS, CALLS = 8, 100
 DRAWS = 2000
 Call = Callable[[], object]

@@ -167,6 +167,20 @@ def test_nights_that_outlive_the_table_are_still_told() -> None:
     assert OWN.roofline.plots(history) == {}
 
 
+def test_what_is_more_call_than_operator_is_not_ranked() -> None:
+    machine = [
+        a_series("machine.matmul", "numpy", 2.0, {"n": 1000}),
+        a_series("machine.triad", "numpy", 0.1, {"kib": 64}),
+        a_series("machine.copy", "numpy", 0.1, {"kib": 64}),
+    ]
+    short, long = [operator for operator in table.OPERATORS if operator.kind == "dense"][:2]
+    took_ms = ((short, 0.019), (long, 0.021))
+    own = [a_series("topi.dense", "tvm", ms, {**of.args, "dtype": "float32"}) for of, ms in took_ms]
+    history = History("e", (), (*machine, *own), (STAMP,), ())
+    (ranked,) = [line for line in OWN.roofline.summarize_history(history) if "farthest" in line]
+    assert [operator.label in ranked for operator in (short, long)] == [False, True]
+
+
 def test_the_configs_operators_are_those_of_the_table() -> None:
     fields = config_util.read_fields(EXPERIMENTS / "operators" / "fields.json")
     assert set(fields["operators"].of.choices) == set(KINDS)

@@ -64,6 +64,19 @@ def test_what_a_host_measured_comes_home_as_a_job_of_its_own(home: HomeForTests)
     assert not list((there / "outbox").iterdir())
 
 
+def test_nothing_comes_home_while_it_would_disturb_what_is_measured_here(home: HomeForTests) -> None:
+    env = host_homes.add_hosts(home, "box")
+    there, arrived = host_homes.folder(home, "box"), home.root / "arrived"
+    measured = f"{there}/home/results/experiments/data/*/data_*.json"
+    look = (
+        f'until ls {measured} 2>/dev/null; do sleep 0.02; done; sleep 0.5; ls {there}/acknowledged >"{arrived}" || true'
+    )
+    add_experiment(home, "ours", hosts=("local",), run=homes.good("run", look))
+    assert home.run_with(env).code == 0
+    assert arrived.read_text() == ""
+    assert (there / "acknowledged" / home.stamps()[-1]).is_file()
+
+
 def test_a_host_is_not_told_what_it_does_not_need(home: HomeForTests) -> None:
     add_experiment(home, "ours", hosts=("local",))
     home.subsystem("website", config={"notify": ["U012"]})

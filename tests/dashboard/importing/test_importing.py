@@ -337,6 +337,32 @@ def test_a_broken_file_costs_itself(
     assert counts(lines[-1]) == (1, 0, 0, 1)
 
 
+def test_an_archive_within_a_folder_is_read_as_well(
+    home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "source" / "old").mkdir(parents=True)
+    with tarfile.open(tmp_path / "source" / "old" / "results.tar.gz", "w:gz") as archive:
+        archive.add(GOLDEN / "pyperf.json", "pyperf.json")
+    code, lines = take(home, tmp_path / "source", capsys)
+    assert (code, counts(lines[-1])) == (0, (1, 0, 0, 0))
+
+
+def test_of_an_archive_that_is_too_large_unpacked_the_rest_is_not_read(
+    home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    huge, good = tarfile.TarInfo("huge.json"), tarfile.TarInfo("pyperf.json")
+    content = (GOLDEN / "pyperf.json").read_bytes()
+    huge.size, good.size = 5 << 30, len(content)
+    with (tmp_path / "source.tar").open("wb") as file:
+        file.write(huge.tobuf())
+        file.seek(huge.size, os.SEEK_CUR)  # a hole: it takes no room
+        file.write(good.tobuf() + content)
+        file.write(bytes(-file.tell() % tarfile.BLOCKSIZE + 2 * tarfile.BLOCKSIZE))
+    code, lines = take(home, tmp_path / "source.tar", capsys)
+    assert code == SOME_FAILED
+    assert counts(lines[-1]) == (0, 0, 0, 1)
+
+
 def test_links_and_pipes_are_told_and_not_opened(
     home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -117,6 +117,8 @@ def test_one_command_adds_a_device_to_the_home_and_to_what_runs_on_it(tmp_path: 
     assert "cuda" not in homes.read(home.home.config_file)["devices"]
     done = home.run("--add", "metal", "--experiment", "x", verb="devices")
     assert "Device metal: no driver is installed" in done.output
+    written = [line.removesuffix(": written.") for line in done.output.splitlines() if line.endswith(": written.")]
+    assert written == [str(home.home.config_file), str(home.home.config("experiment", "x") / "config.json")]
     assert homes.read(home.home.config_file)["devices"] == {"opencl": {"target": {"max_num_threads": 64}}, "metal": {}}
     changed = homes.read(home.home.config("experiment", "x") / "config.json")
     assert changed == {"active": True, "title": "X", "device": ["cpu", "metal"]}

@@ -289,6 +289,12 @@ def test_a_sandbox_that_does_not_hold_is_found_from_inside_and_nothing_is_run_in
     assert not (tmp_path / "own" / "ran").exists()
 
 
+def test_its_limits_fit_several_of_the_largest_builds_and_leave_the_machine_alone() -> None:
+    most_processes = 32768  # the kernel's least kernel.pid_max on more than one processor
+    assert 3 * 700 < sandbox.MOST_PROCESSES < most_processes // 4
+    assert 3 * 4e9 < sandbox.MOST_FILE_BYTES < 100e9, "a disk on which TVM is built has 100 GB"
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can remain root")
 @pytest.mark.usefixtures("sealed")
 def test_a_sandbox_of_root_is_found_from_inside(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -227,10 +227,12 @@ def dripping(address: tuple[str, int], count: int) -> Iterator[list[socket.socke
             dropping.join()
 
 
-def test_connections_that_drip_stop_nobody_else(home: Home) -> None:
-    with serving(home) as address, dripping(address, 140):
+def test_connections_that_drip_stop_nobody_else(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site_server.LimitedServer, "head_s", 1000.0)
+    with serving(home) as address, dripping(address, 140) as connections:
         for _ in range(5):
             assert Client(address[1]).ask("/index.json").status == 200
+        assert is_closed(connections[0]), "so many would use up the files that a process may open"
 
 
 def test_a_request_that_drips_is_ended(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

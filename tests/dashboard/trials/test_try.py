@@ -219,6 +219,9 @@ def test_the_base_of_a_commit_is_where_it_left_the_branch_also_from_a_fork(tmp_p
     standin.git(tmp_path, "clone", "--quiet", str(remotes.tvm), str(fork))
     standin.git(fork, "commit", "--quiet", "--allow-empty", "-m", "Mine")
     mine, main = standin.git(fork, "rev-parse", "HEAD"), remotes.commit("Main goes on")
+    standin.git(fork, "checkout", "--quiet", "--orphan", "alone")
+    standin.git(fork, "commit", "--quiet", "-m", "Alone")
+    alone = standin.git(fork, "rev-parse", "HEAD")
     home = homes.make_home(tmp_path / "lab", Path("../shelf"), tvm_remote=str(remotes.tvm), tvm_branch="main")
     finder = ArtifactFinder(read_home_config(home.home), tmp_path / "logs", rebuild=True)
     (tmp_path / "logs").mkdir()
@@ -229,6 +232,8 @@ def test_the_base_of_a_commit_is_where_it_left_the_branch_also_from_a_fork(tmp_p
     assert find_base_commit(str(remotes.tvm), main, finder) == (before, "the commit before it")
     with pytest.raises(DashboardError, match="no parent"):
         find_base_commit(str(remotes.tvm), before, finder)
+    with pytest.raises(DashboardError, match="have no common ancestor"):
+        find_base_commit(str(fork), alone, finder)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,10 @@ from tvmdash.contracts.code_changes import ChangedFunction, FunctionSide
 from tvmdash.dashboard_info import Home
 
 scripts.load("website")
-VIEWS, CODE, SPARKS = (sys.modules[name] for name in ("views.series", "data.code_changes", "markup.sparks"))
+CHART, VIEWS, CODE, SPARKS, INCIDENT = (
+    sys.modules[name]
+    for name in ("markup.night_chart", "views.series", "data.code_changes", "markup.sparks", "incident.page")
+)
 
 
 @pytest.mark.parametrize(("characters", "whole"), [(3900, True), (9000, False)])
@@ -80,3 +84,17 @@ def test_a_table_of_one_row_or_one_column_is_none(experiments: int, workloads: i
     ]
     matrix = sys.modules["views.overview"].make_matrix(views)
     assert (matrix is not None) is shown
+
+
+@pytest.mark.parametrize("change", [0.004, 0.03, 0.1, 0.37, 2.0, 9.5])
+def test_a_chart_names_a_few_round_changes_whatever_its_reach(change: float) -> None:
+    curve = CHART.Curve("all", (0.0, change, -change / 3))
+    drawn = str(CHART.NightChart(("a", "b", "c"), ("", "", ""), (curve,), ()).draw("grew"))
+    assert 3 <= drawn.count('<text class="end"') / drawn.count("<svg") <= 7
+
+
+@pytest.mark.parametrize("width", range(24, 120, 3))
+def test_a_name_in_a_box_of_the_icicle_ends_within_the_box(width: int) -> None:
+    shown = re.findall(r'<text x="([0-9.]+)"[^>]*>([^<]*)<', INCIDENT._box(10.0, width, 0, "same", f"{'w' * 40}, 3 ms"))
+    assert all(float(x) + len(name) * INCIDENT._LETTER <= 10 + width for x, name in shown)
+    assert shown or width < 40

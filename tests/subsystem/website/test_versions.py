@@ -133,6 +133,12 @@ def test_commits_stand_at_their_dates(site: Site) -> None:
     assert [version for version in DAYS if version[:12] not in page.words] == []
 
 
+@pytest.mark.parametrize(("count", "is_folded"), [(6, False), (7, True)])
+def test_the_values_on_more_tvms_than_a_screen_is_wide_are_folded(site: Site, count: int, is_folded: bool) -> None:
+    backfill(site, [f"0.{number}.0" for number in range(count)], [1.0] * count, rounds=1)
+    assert ("On each of the" in versions_page(site).words) is is_folded
+
+
 def test_of_many_tvms_all_values_can_be_unfolded(site: Site) -> None:
     many = [f"0.{number}.0" for number in range(30)]
     backfill(site, many, [1.0] * 30, rounds=1)

@@ -61,6 +61,13 @@ def test_an_engine_that_cannot_be_installed_says_why_and_costs_the_others_nothin
     assert found.reason == places["broken"].reason
 
 
+def test_of_a_long_reason_the_beginning_is_told(tmp_path: Path) -> None:
+    broken = Engine("broken", (f"{'x' * 400}==1.0",), pip_options=OFFLINE)
+    reason = install(tmp_path, broken)["broken"].reason
+    assert reason.startswith("pip install failed: No matching distribution found for xxx")
+    assert 200 <= len(reason) <= 250
+
+
 def test_what_no_setup_names_any_more_is_removed(tmp_path: Path) -> None:
     old, new = (
         Engine("fast", (wheel(tmp_path, "fastlib", version),), pip_options=OFFLINE) for version in ("1.0", "2.0")

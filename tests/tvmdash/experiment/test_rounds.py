@@ -33,6 +33,12 @@ def trial(times_ms: list[float], *, prepare_ms: float = 0.0, error: str | None =
     return Trial({}, 0, round((sum(times_ms) + prepare_ms) * 1e6), error, facts, samples, {})
 
 
+def make_precision(**given: float) -> Precision:
+    """One process and a pair of them, whatever it takes, but for what is given."""
+    alone = {"processes": 1, "max_processes": 1, "interval_percent": 0.0, "max_minutes": math.inf}
+    return Precision(**alone | {"pairs": 1, "max_pairs": 1, "pair_percent": 0.0} | given)
+
+
 def test_the_next_process_is_not_expected_to_watch_its_card_again() -> None:
     watched = [Trial({}, 0, 1, None, {name: value}, (), {}) for name, value in ((ENERGY, 3.5), (UNKNOWN, "MIG"))]
     assert find_seconds_of_next(40.0, [*watched, *watched, trial([1.0])]) == 40.0 - 4 * LEAST_S
@@ -40,7 +46,7 @@ def test_the_next_process_is_not_expected_to_watch_its_card_again() -> None:
 
 
 def test_a_point_is_wanted_until_it_is_known_well_enough_or_failed() -> None:
-    precision = Precision(processes=2, max_processes=4, interval_percent=5)
+    precision = make_precision(processes=2, max_processes=4, interval_percent=5)
     assert is_wanted([], precision)
     assert is_wanted([trial([10.0])], precision)
     assert not is_wanted([trial([10.0]), trial([10.001])], precision)
@@ -49,7 +55,7 @@ def test_a_point_is_wanted_until_it_is_known_well_enough_or_failed() -> None:
 
 
 def test_what_ended_a_point_is_told() -> None:
-    precision = Precision(processes=2, max_processes=3, interval_percent=5)
+    precision = make_precision(processes=2, max_processes=3, interval_percent=5)
     narrow, wide = reduce_processes([[1.0], [1.001]]), reduce_processes([[1.0], [2.0]])
     assert precision.ended_by(narrow, broken=True) == INTERVAL
     assert precision.ended_by(wide, broken=False) == MINUTES
@@ -58,7 +64,7 @@ def test_what_ended_a_point_is_told() -> None:
 
 
 def test_more_processes_at_least_than_at_most_means_at_least() -> None:
-    assert Precision(processes=5, max_processes=2).rounds == 5
+    assert make_precision(processes=5, max_processes=2).rounds == 5
 
 
 @pytest.mark.parametrize(
@@ -117,12 +123,8 @@ def test_the_next_pair_has_the_turns_that_it_takes_to_know_it(known: list[Pair],
     assert count_turns_of_next(known, "cpu", 3) <= 12
 
 
-def test_a_single_process_without_limits_is_the_default() -> None:
-    assert Precision() == Precision(1, 1, 0.0, math.inf)
-
-
 def test_beside_a_reference_it_is_the_ratio_that_ends_a_point() -> None:
-    precision = Precision(processes=1, max_processes=2, interval_percent=5, pairs=2, max_pairs=4, pair_percent=1)
+    precision = make_precision(processes=1, max_processes=2, interval_percent=5, pairs=2, max_pairs=4, pair_percent=1)
     reduced = reduce_processes([[1.0, 1.1, 1.2]] * 3)
     ended = [
         precision.ended_by(reduced, combine_pairs(logs), broken=False) for logs in ([0.0, 0.001, 0.0], [0.0, 0.2, 0.1])
@@ -156,11 +158,11 @@ def test_groups_that_take_long_leave_time_for_those_that_take_little() -> None:
 def test_one_pair_is_enough_of_what_earlier_nights_measured_often(
     ran: list[str | None], measured: dict[str, int], expected: bool
 ) -> None:
-    precision, trials = Precision(pairs=5, max_pairs=8), [trial([1.0], ran=content) for content in ran]
+    precision, trials = make_precision(pairs=5, max_pairs=8), [trial([1.0], ran=content) for content in ran]
     assert is_pair_wanted(trials, combine_pairs([0.1] * len(ran)), precision, measured) is expected
 
 
 def test_a_point_without_a_pair_is_measured_again_whatever_it_ran() -> None:
-    precision = Precision(pairs=5, max_pairs=8)
+    precision = make_precision(pairs=5, max_pairs=8)
     assert is_pair_wanted([trial([1.0], ran="same")], None, precision, {"same": 5})
     assert not is_pair_wanted([trial([], error="wrong", ran="same")], None, precision, {"same": 5})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 from tests.tvmdash.judge.homes import QUIET, RELEASE, Laboratory, chain, draw_home, only, series, take, tell
@@ -58,6 +59,14 @@ def test_where_nothing_can_be_measured_the_judge_ends_and_leaves_it_undecided() 
     judgement = judge({"p": chain([*QUIET, 0.028])}, ask)
     assert [change.decision for change in judgement.changes] in ([], [Decision.SUSPECTED])
     assert judgement.undecided == {"p"}
+
+
+def test_series_that_stay_undecided_are_measured_in_turn() -> None:
+    ask = Laboratory({"some": {7: 0.012}, "much": {7: 0.012}})
+    judge({"calm": chain([*QUIET, 0.0]), "some": chain([*QUIET, 0.025]), "much": chain([*QUIET, 0.028])}, ask)
+    ahead = list(itertools.accumulate(1 if name == "much" else -1 for name, _, _ in ask.asked))
+    assert len(ahead) == 2 * RULES.most_rounds
+    assert {abs(each) for each in ahead} == {0, 1}
 
 
 def test_no_series_is_measured_more_often_in_a_night_than_the_rules_allow() -> None:

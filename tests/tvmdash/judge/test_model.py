@@ -65,6 +65,14 @@ def test_builds_that_nothing_joins_have_no_difference() -> None:
     assert model(series(measured)).difference("b3", "b7") is None
 
 
+def test_two_builds_of_a_restless_program_are_joined_by_more_pairs() -> None:
+    restless = HomeNoise({"p": SeriesNoise(0.5**2, CODE_LUCK**2, LIBRARY_LUCK**2)}, {}, 0.75)
+    few, many = (SeriesModel("p", series([take(1, 0, 0.1, count=count)]), restless) for count in (2, 9))
+    assert (few.difference("b1", "b0"), few.shift(1)) == (None, None)
+    assert many.difference("b1", "b0") is not None
+    assert many.shift(1) is not None
+
+
 def test_a_step_between_does_not_widen_the_difference_of_two_builds() -> None:
     calm, moved = (model(chain([0.0, size, 0.0])).difference("b3", "b0") for size in (0.0, 0.5))
     assert calm is not None

@@ -89,7 +89,11 @@ def test_a_point_alone_between_gaps_is_a_dot_in_a_long_line() -> None:
 
 @pytest.mark.parametrize("plot", [Longitudinal("T", "ms", ()), Bar("T", "ms", ()), bars(None), over_nights(None, None)])
 def test_an_empty_plot_says_no_data(plot: Plot) -> None:
-    assert "no data" in texts(plot)
+    picture = ElementTree.fromstring(plot_util.render(plot))
+    (text,) = [element for element in picture.iter(f"{SVG}text") if element.text == "no data"]
+    width, height = map(float, picture.attrib["viewBox"].split()[2:])
+    assert 0 < float(text.attrib["x"]) < width
+    assert 0 < float(text.attrib["y"]) < height
     assert "no data" in plot_util.alt_text(plot)
 
 

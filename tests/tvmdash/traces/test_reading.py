@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy
 import pytest
 
 from tests.benchmarks import rocpd_like
@@ -18,7 +19,7 @@ from tvmdash.measure.capture import Capture, OperatorSpan, Sample
 from tvmdash.measure.phases import TIMING, phase
 from tvmdash.traces import Connection, Filters, Straddle, Window, connect
 from tvmdash.traces.batches import WantedRows
-from tvmdash.traces.readers import sqlite_pages, table_rows
+from tvmdash.traces.readers import raw_reading, sqlite_pages, table_rows
 from tvmdash.traces.readers.rocpd_reader import RocpdSource
 from tvmdash.traces.sealing import seal
 from tvmdash.traces.sources import find
@@ -282,3 +283,10 @@ def test_nothing_of_a_rocpd_database_runs(paths: list[Path]) -> None:
     with connect(paths[0]) as traces:
         rows = "SELECT count(*), count(stack_id), count(category), sum(name = 'theirs') FROM base_dispatch"
         assert [int(value) for value in traces.execute(rows).fetchall()[0]] == [50, 0, 0, 0]
+
+
+def test_numbers_of_names_are_few_enough_to_be_counted_and_others_are_refused() -> None:
+    assert raw_reading.distinct(numpy.array([5, 70_000, 5])) == [5, 70_000]
+    for broken in (-1, 2**60):
+        with pytest.raises(ValueError, match="names are numbered"):
+            raw_reading.distinct(numpy.array([5, broken]))

@@ -100,6 +100,12 @@ def test_what_is_unusual_sqlite_is_asked_for(tmp_path: Path, more: str, expected
     assert {row[3] for row in read(tmp_path / "x.db")} == {expected}
 
 
+def test_a_column_that_was_added_is_not_read_from_values_that_look_like_its_type(tmp_path: Path) -> None:
+    more = "ALTER TABLE t RENAME COLUMN whole TO old; ALTER TABLE t ADD COLUMN whole INTEGER DEFAULT 77"
+    write(tmp_path / "x.db", [(1, 8, 3.0, "a"), (5, 9, 3.0, "a")], more)  # SQLite's types 8 and 9 are those of 0 and 1
+    assert [row[1] for row in read(tmp_path / "x.db")] == [77, 77]
+
+
 @pytest.mark.parametrize("value", ["'5'", "'5,6'", "1.5", "9e99", "x'05'", "'[1]'"])
 def test_what_is_no_whole_number_is_refused(tmp_path: Path, value: str) -> None:
     with closing(sqlite3.connect(tmp_path / "x.db")) as database:

@@ -37,13 +37,13 @@ class Precision:
     most `pair_percent` of it.
     """
 
-    processes: int = 1
-    max_processes: int = 1
-    interval_percent: float = 0.0
-    max_minutes: float = math.inf
-    pairs: int = 2
-    max_pairs: int = 2
-    pair_percent: float = 0.0
+    processes: int
+    max_processes: int
+    interval_percent: float
+    max_minutes: float
+    pairs: int
+    max_pairs: int
+    pair_percent: float
 
     @property
     def rounds(self) -> int:
