@@ -96,22 +96,23 @@ def size_of(incident: Incident) -> float:
     return max(moved, default=abs(incident.size or 0.0))
 
 
-def read_alerts(home: Home) -> Alerts:
-    """What stat_alerts left of the last night it judged, and the incidents as they are now."""
+def read_alerts(home: Home, now: datetime.datetime) -> Alerts:
+    """What stat_alerts left of the last night it judged, and the incidents and silences as they are now."""
     path = home.output(SUBSYSTEM) / alerts.PAGE_FILE
-    incidents = tuple(incident_file.read_ledger(home).incidents.values())[::-1]
+    ledger, moment = incident_file.read_ledger(home), f"{now:%Y-%m-%dT%H:%M:%SZ}"
+    incidents = tuple(ledger.incidents.values())[::-1]
+    silent = frozenset(incident.id for incident in incidents if ledger.silent(incident, moment))
     try:
         page = common.read_json(path, max_bytes=structured.MAX_BYTES) if path.is_file() else None
         if page is None:
-            return Alerts(incidents=incidents)
+            return Alerts(incidents=incidents, silent=silent)
         if isinstance(page, dict) and "rule" in page:
             by_rule = structured.from_json(StddevPage, page, path)
             series = {series.id: _by_rule(series) for series in by_rule.series}
-            return Alerts(by_rule.night, series, incidents)
+            return Alerts(by_rule.night, series, incidents, silent)
         parsed = structured.from_json(AlertsPage, page, path)
     except DashboardError as error:
-        return Alerts(incidents=incidents, faults=(fault_of(path, error),))
-    silent = frozenset(incident.id for incident in parsed.incidents if incident.silent)
+        return Alerts(incidents=incidents, silent=silent, faults=(fault_of(path, error),))
     series = {series.id: series for series in parsed.series}
     return Alerts(parsed.night, series, incidents, silent, parsed.honesty, parsed.annotations)
 

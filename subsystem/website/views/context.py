@@ -82,7 +82,7 @@ class SiteContext:
 
     @functools.cached_property
     def alerts(self) -> Alerts:
-        return read_alerts(self.home)
+        return read_alerts(self.home, self.now)
 
     @functools.cached_property
     def verdict(self) -> ReadVerdict:

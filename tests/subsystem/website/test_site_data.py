@@ -26,7 +26,8 @@ from tests.subsystem import scripts
 from tvmdash import common
 from tvmdash.dashboard_info import OK, RUNNING, Home, JobResult, Night, StepResult
 from tvmdash.incidents import file as incident_file
-from tvmdash.incidents.ledger import changed
+from tvmdash.incidents.events import Silenced
+from tvmdash.incidents.ledger import SILENCED, Event, changed
 from tvmdash.records import SCHEMAS
 from tvmdash.series import store
 from tvmdash.text import clean
@@ -587,10 +588,10 @@ def test_what_is_silenced_is_not_in_the_feed_and_ids_stay(copied: Home) -> None:
     first = {
         entry.findtext(f"{ATOM}id") for entry in ET.fromstring((site / "feed.xml").read_bytes()).iter(f"{ATOM}entry")
     }
-    page = copied.output("stat_alerts") / "page.json"
-    value = read(page)
-    value["incidents"][0]["silent"] = True
-    common.write_json(page, value)
+    one = next(iter(incident_file.read_ledger(copied).incidents))
+    quiet = Silenced(one, "2026-12-24T00:00:00Z")
+    said = Event.of("2026-11-21T05:00:00Z", "ann", SILENCED, "", quiet)
+    incident_file.append(incident_file.file_of(copied), [said])
     publish(copied)
     second = {
         entry.findtext(f"{ATOM}id") for entry in ET.fromstring((site / "feed.xml").read_bytes()).iter(f"{ATOM}entry")
