@@ -52,14 +52,14 @@ def take_in(home: Home, opened: Store) -> None:
         for path in ledger.list_files(home):
             _once(opened, path, _take_decisions)
         _once(opened, incident_file.file_of(home), _take_incidents)
+        for folder in trial_files.FOLDERS:  # before they are listed: what comes meanwhile is seen later
+            opened.mark_taken(home.root / "results" / folder)
         for path in (*trial_files.list_old_files(home), *trial_files.list_files(home)):
             _once(opened, path, _take_trial)
         for path in sorted((home.output(verdict.SUBSYSTEM) / remeasured.FOLDER).glob("*.json")):
             _once(opened, path, _take_remeasured)
         for path in _list_message_files(home):
             _once(opened, path, functools.partial(_take_messages, home))
-        for folder in trial_files.FOLDERS:
-            opened.mark_taken(home.root / "results" / folder)
 
 
 def is_behind(home: Home, opened: Store) -> bool:
@@ -261,15 +261,15 @@ def _put_trial(connection: sqlite3.Connection, path: Path, done: _Trial, part: s
 
 def _take_messages(home: Home, connection: sqlite3.Connection, path: Path) -> None:
     """Those of a file of today; what it has forgotten is in the ledger, unless it was never settled."""
-    told = _read_messages(path, home)
+    read = _read_messages(path, home)
     marks = ", ".join("?" * len(_SETTLED))
     unsettled = f"DELETE FROM messages WHERE route = ? AND state NOT IN ({marks})"  # noqa: S608 - question marks
     connection.execute(unsettled, (_route_of(home, path), *_SETTLED))
-    _put_messages(connection, told)
+    _put_messages(connection, read)
 
 
-def _put_messages(connection: sqlite3.Connection, told: Iterable[_Message]) -> None:
-    _insert(connection, "messages", map(astuple, told))
+def _put_messages(connection: sqlite3.Connection, messages: Iterable[_Message]) -> None:
+    _insert(connection, "messages", map(astuple, messages))
 
 
 @dataclass(frozen=True)
