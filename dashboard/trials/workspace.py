@@ -138,12 +138,12 @@ def open_workspace(home: Home, code: CodeFolders, *, seed: int | None) -> Iterat
 
 
 def _remove(folder: Path) -> None:
-    """Remove the folder also where a signal comes again meanwhile."""
-    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    """Remove the folder whole; a signal that comes meanwhile counts when that is done."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT))
     try:
         trees.remove(folder)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _folder_name(home: Home) -> str:

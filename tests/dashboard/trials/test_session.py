@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
 from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import Artifact, ArtifactSpec
+from dashboard.cli.arguments import interrupt
 from dashboard.plan.job import CodeFolders
 from dashboard.plan.plan import make_plan
 from dashboard.trials.rounds import MeasuringError, MeasuringRequest, Round, RoundState, TvmOfNight
 from dashboard.trials.session import MeasuringSession
-from dashboard.trials.workspace import MeasuringWorkspace
+from dashboard.trials.workspace import MeasuringWorkspace, open_workspace
 from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, past, point, put_artifact
+from tvmdash.files import trees
 
 OLD, NEW = ArtifactSpec("pypi", "0.27.0"), ArtifactSpec("pypi", "0.28.0")
 
@@ -102,3 +106,20 @@ def test_two_experiments_of_a_night_on_two_tvms_are_each_measured_on_their_own(l
         rounds = [Round(name, (TvmOfNight(stamp),), needs_values=False) for name in (NAME, other)]
         keys = [session.measure(asked).artifact for asked in rounds]
     assert keys == sorted(artifact.key for artifact in artifacts)
+
+
+def test_a_signal_while_a_workspace_is_removed_is_not_lost(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone: list[Path] = []
+
+    def remove(folder: Path) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        gone.append(folder)
+
+    code = CodeFolders(lab.home.code / "experiments", lab.home.code / "subsystem")
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt), open_workspace(lab.home.home, code, seed=1):
+            monkeypatch.setattr(trees, "remove", remove)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert len(gone) == 1, "it is removed all the same"
