@@ -139,6 +139,8 @@ def _find_in_history(home: Home, now: datetime.datetime, *, is_clock_right: bool
     if not found and not returning:
         nights = len(home.night_stamps())
         yield make_good("history", f"{nights} night{'s' * (nights != 1)}, all files match their names.")
+    if last := next((night for night in home.last_nights(1) if night.pairs), None):
+        yield make_good("pairs", f"the last night measured {last.pairs} in turn, {last.pairs_a_minute:.3g} a minute.")
 
 
 def _make_fix(home: Home, stray: Stray, now: datetime.datetime, *, is_clock_right: bool) -> Callable[[], str]:

@@ -183,8 +183,16 @@ class Phases:
         for job in jobs:
             with self._noting_faults():
                 self._note(publish.describe_unmeasured(self._context, job))
+                self._count_pairs(job)
         if not self._is_ordered:
             self._side_by_side(jobs, self._tail)
+
+    def _count_pairs(self, job: Job) -> None:
+        night, pairs = self._journal.night, publish.count_pairs(self._context, job)
+        steps = [step for done in night.jobs if done.name == job.name for step in done.steps if step.stage == _RUN]
+        if pairs and steps:
+            took_s = round(night.paired_s + steps[0].elapsed_s, 3)
+            self._journal.change(pairs=night.pairs + pairs, paired_s=took_s)
 
     def _side_by_side(self, jobs: Sequence[Job], work: Callable[[Job], bool]) -> list[Job]:
         """Jobs at once, because nothing is timed any more; those that went well."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
@@ -103,6 +104,19 @@ def describe_unmeasured(context: Context, job: Job) -> str:
     if context.partial or not path.is_file():
         return ""
     return own_metrics.describe_unmeasured(records.read_data(path, job.name))
+
+
+def count_pairs(context: Context, job: Job) -> int:
+    """How many pairs of processes its points have beside the reference; of all that a pair measures it counts once."""
+    path = context.home.data_file(job.name, context.stamp)
+    if not path.is_file():
+        return 0
+    points: dict[str, int] = {}
+    for value in records.read_data(path, job.name).values():
+        if value.key.metric in metrics.RATIOS:
+            point = json.dumps(value.key.labels, sort_keys=True)
+            points[point] = max(points.get(point, 0), value.samples or 0)
+    return sum(points.values())
 
 
 def _identity(context: Context, job: Job) -> dict[str, Any]:

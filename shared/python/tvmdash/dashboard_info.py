@@ -266,6 +266,15 @@ class Night:
     """What its artifacts were measured against."""
     hosts: tuple[HostNight, ...] = ()
     """The other machines that measured, or should have."""
+    pairs: int = 0
+    """How many pairs of fresh processes its points had beside their reference, all together."""
+    paired_s: float = 0.0
+    """What the experiments took that have them."""
+
+    @property
+    def pairs_a_minute(self) -> float:
+        """How many pairs of processes of a point a minute gave; 0 where there were none."""
+        return 60 * self.pairs / self.paired_s if self.paired_s else 0.0
 
     @property
     def untold_notes(self) -> tuple[str, ...]:
