@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from files.incremental import IncrementalSite, fingerprint, mark
-from inputs.code_changes import FOLDER, file_of, id_of
+from inputs.code_changes import FOLDER, KEPT, file_of, id_of, kept_file
 from inputs.subsystems import fault_of
 from views.context import SiteContext
 
-from tvmdash import structured
+from tvmdash import common, structured
 from tvmdash.contracts.code_changes import (
     FILE,
     ChangedFunction,
@@ -90,7 +90,7 @@ class NightDifferences:
 
 
 def write_code_changes(context: SiteContext, carrier: IncrementalSite) -> None:
-    """Bring code/ up to date. Nights before the last are those of the old site: nobody else keeps them."""
+    """Bring code/ up to date, and what the home keeps of it: once an experiment has drawn anew, nobody else has it."""
     for (experiment, stamp), source in context.code_nights.items():
         name = file_of(experiment, stamp)
         carrier.folder(FOLDER)
@@ -100,6 +100,13 @@ def write_code_changes(context: SiteContext, carrier: IncrementalSite) -> None:
         elif not carrier.carry(name, made_from := fingerprint(experiment, mark(source))):
             value = {"schema_version": SCHEMA_VERSION, **structured.to_json(_read(experiment, stamp, source))}
             carrier.write(name, json.dumps(value, separators=(",", ":")).encode("ascii"), made_from)
+        kept = kept_file(context.home, experiment, stamp)
+        if source != kept:
+            kept.parent.mkdir(exist_ok=True)
+            common.write_bytes(kept, (carrier.new / name).read_bytes())
+    for path in (context.home.root / "results" / KEPT).glob("*.json"):
+        if path.name[: len(context.tonight.stamp)] not in context.shown_stamps:
+            path.unlink()
 
 
 def _read(experiment: str, stamp: str, source: Path) -> NightDifferences:

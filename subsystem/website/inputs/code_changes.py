@@ -1,4 +1,4 @@
-"""Which nights' changes of generated code there are: the last in the home, those before it in the old site."""
+"""Which nights' changes of generated code there are: the last as its experiment left it, those before it as kept."""
 
 from __future__ import annotations
 
@@ -14,21 +14,30 @@ from tvmdash import common
 from tvmdash.contracts.code_changes import FILE
 from tvmdash.dashboard_info import Home
 
-FOLDER = "code"
+FOLDER, KEPT = "code", "code_changes"
 
 
 def list_nights(home: Home, old: Path, shown: Collection[str]) -> dict[tuple[str, str], Path]:
-    """By experiment and stamp, the file that says what changed: an experiment's own, or one of the site `old`."""
+    """By experiment and stamp, the file that says what changed: an experiment's own, or one that was kept.
+
+    A dashboard of before kept them in its site `old` alone, which no archive has.
+    """
     found: dict[tuple[str, str], Path] = {}
     for experiment in home.experiments_with_data():
         for stamp in shown:
-            if (path := old / file_of(experiment, stamp)).is_file():
-                found[experiment, stamp] = path
+            for path in (old / file_of(experiment, stamp), kept_file(home, experiment, stamp)):
+                if path.is_file():
+                    found[experiment, stamp] = path
         own = home.graph(experiment) / FILE
         stamp = home.stamp_of(own.parent) or ""
         if common.is_stamp(stamp) and own.is_file():
             found[experiment, stamp] = own
     return found
+
+
+def kept_file(home: Home, experiment: str, stamp: str) -> Path:
+    """Where the home keeps a night's differences as long as the site shows them."""
+    return home.root / "results" / KEPT / Path(file_of(experiment, stamp)).name
 
 
 def file_of(experiment: str, stamp: str, ending: str = ".json") -> str:

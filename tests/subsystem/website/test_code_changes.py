@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -81,6 +82,29 @@ def test_the_experiments_page_leads_to_every_night_and_old_nights_stay(site: Sit
     assert {path.name: path.stat().st_ino for path in site.folder.glob(f"code/{stamp(1)}*")} == inodes
     (site.folder / "published.json").unlink()
     assert len(published(site)) == 4, "without its notes too"
+    shutil.rmtree(site.folder)
+    assert len(published(site)) == 4, "a home that was restored has no site, and addresses that people have"
+
+
+def test_what_an_older_dashboard_kept_in_its_site_alone_is_kept_in_the_home(site: Site) -> None:
+    site.night(job("generated", at=stamp(1)), at=stamp(1))
+    leave(site, POINT, at=stamp(1))
+    published(site, stamp(1))
+    shutil.rmtree(site.home.root / "results" / "code_changes")
+    shutil.rmtree(site.home.graph("generated"))
+    published(site)
+    shutil.rmtree(site.folder)
+    assert len(published(site)) == 2
+
+
+def test_differences_of_nights_that_the_site_shows_no_more_are_not_kept(site: Site) -> None:
+    long_ago = stamp(80)
+    kept = site.home.root / "results" / "code_changes" / f"{long_ago}-generated.json"
+    kept.parent.mkdir()
+    kept.write_text("{}")
+    leave(site, POINT)
+    published(site)
+    assert [path.name[:16] for path in kept.parent.iterdir()] == [STAMP]
 
 
 def test_strangers_text_is_shown_as_text_and_damaged_files_are_told(site: Site) -> None:
