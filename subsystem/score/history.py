@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from definitions import Definition
-from intervals import Resampling
 from scoring import ExperimentNight, ScorePoint, score
 
 from tvmdash import common, config_util, records, structured
@@ -117,21 +116,19 @@ class _Series:
         point = self._points.get(stamp)
         return point is None or (not point.has_data and self._nights.has_data(self.definition, stamp))
 
-    def add(self, stamp: str, resampling: Resampling) -> None:
+    def add(self, stamp: str) -> None:
         """Score that night; what is pending before it has been."""
         index = self._place[stamp]
         earlier = self._points.get(self._order[index - 1]) if index else None
         of_night = {name: self._nights.of(name, stamp) for name in self.definition.experiments}
-        self._points[stamp] = score(self.definition, of_night, stamp, earlier, resampling)
+        self._points[stamp] = score(self.definition, of_night, stamp, earlier)
 
     def scored(self) -> Scored:
         """What there is so far."""
         return Scored(self.definition, tuple(self._points[stamp] for stamp in self._order if stamp in self._points))
 
 
-def bring_up_to_date(
-    definitions: Sequence[Definition], home: Home, output: Path, tonight: str, resampling: Resampling
-) -> list[Scored]:
+def bring_up_to_date(definitions: Sequence[Definition], home: Home, output: Path, tonight: str) -> list[Scored]:
     """Score tonight and whatever earlier night is not scored yet; leave all in scores.json.
 
     A point that has data never changes. A new definition, or one that means something else now, is scored over all
@@ -146,7 +143,7 @@ def bring_up_to_date(
             pending.setdefault(stamp, []).append(scored_series)
     for count, stamp in enumerate(sorted(pending), start=1):
         for scored_series in pending[stamp]:
-            scored_series.add(stamp, resampling)
+            scored_series.add(stamp)
         if count % _NIGHTS_BETWEEN_WRITES == 0:
             _write(output / SCORES_FILE, [item.scored() for item in series], known)
     scored = [item.scored() for item in series]

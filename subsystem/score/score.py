@@ -17,7 +17,6 @@ import definitions
 import history
 import score_report
 from definitions import Definition
-from intervals import Resampling
 
 from tvmdash import common, structured
 from tvmdash.check_prerequisites import is_switched_off, needs_any, needs_experiment, unmet
@@ -68,8 +67,7 @@ class Score(Subsystem[ScoreConfig]):
         used = [item for item in good if not off[item.id]]
         left_out = [LeftOut(item.id, item.title, off[item.id]) for item in good if off[item.id]]
         _refuse_without_data(used, home, tonight)
-        resampling = Resampling(config.bootstrap, config.seed)
-        scored = history.bring_up_to_date(used, home, output, tonight.stamp, resampling)
+        scored = history.bring_up_to_date(used, home, output, tonight.stamp)
         plot_files.draw_changed(score_report.plots(scored), output / "graphs")
         page = structured.to_json(score_report.page(tonight.stamp, scored, left_out, faults))
         common.write_json(output / PAGE_FILE, {"schema_version": SCHEMA_VERSION, **page})

@@ -11,13 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import geometric_mean
 
-from definitions import CORRECT, GEOMEAN, SHARE, SPEEDUP, Definition, Selector, differing
-from intervals import Resampling, measurement_interval, resampled
+from definitions import CORRECT, SHARE, SPEEDUP, Definition, Selector, differing
 
 from tvmdash.contracts.scores import Lack, Missing, WorkloadValue
 from tvmdash.errors import DashboardError
+from tvmdash.judge.means import combine_ratios
 from tvmdash.records import Failure, Record
 from tvmdash.text import elide, format_list
 
@@ -84,7 +83,6 @@ def score(
     nights: Mapping[str, ExperimentNight],
     stamp: str,
     earlier: ScorePoint | None,
-    resampling: Resampling,
 ) -> ScorePoint:
     """The score of the night `stamp`; `nights` by experiment, `earlier` is its point of the night before."""
     used = [nights[name] for name in definition.experiments]
@@ -98,7 +96,7 @@ def score(
             missing.append(error.missing(workload))
     if not expected:  # nothing says which workloads there should be: why, where the experiments left nothing
         missing = [_lacking(night).missing(ALL_WORKLOADS) for night in used if night.lacking]
-    value, low, high = _whole(definition, there, resampling)
+    value, low, high = _whole(definition, there)
     return ScorePoint(
         stamp,
         value,
@@ -206,7 +204,7 @@ def _count(selector: Selector, night: ExperimentNight, workload: str) -> Workloa
 _Estimate = tuple[float | None, float | None, float | None]
 
 
-def _whole(definition: Definition, there: Sequence[WorkloadValue], resampling: Resampling) -> _Estimate:
+def _whole(definition: Definition, there: Sequence[WorkloadValue]) -> _Estimate:
     if not there:
         return None, None, None
     values = [item.value for item in there]
@@ -214,8 +212,19 @@ def _whole(definition: Definition, there: Sequence[WorkloadValue], resampling: R
         return sum(values), None, None
     if definition.kind == SHARE:
         return 100.0 * sum(value >= definition.threshold for value in values) / len(values), None, None
-    mean = geometric_mean(values)
-    if definition.kind == SPEEDUP:
-        return mean, *resampled(values, resampling)
-    assert definition.kind == GEOMEAN
-    return mean, *measurement_interval(there)
+    ratio = combine_ratios(values)
+    if definition.kind == SPEEDUP and ratio.n > 1:
+        return ratio.value, ratio.low, ratio.high
+    return ratio.value, *_measurement_interval(ratio.value, there)
+
+
+def _measurement_interval(mean: float, there: Sequence[WorkloadValue]) -> tuple[float | None, float | None]:
+    """The 95 % interval of a geometric mean that follows from its workloads' own.
+
+    The workloads are taken as given: to ask for others, where times differ a thousandfold, answers nobody's question.
+    """
+    if not all(item.low and item.high for item in there):
+        return None, None
+    halves = (math.log((item.high or 1.0) / (item.low or 1.0)) / 2 for item in there)
+    reach = math.exp(math.hypot(*halves) / len(there))
+    return mean / reach, mean * reach

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 from typing import NamedTuple
@@ -173,12 +173,3 @@ def remembered(table: Table, memory: Memory, numbers: Mapping[int, Exact]) -> Me
 
 def _size(number: Exact) -> float:
     return math.log(number.value / number.before) if min(number.value, number.before) > 0 else 0.0
-
-
-def by_experiment(table: Table, numbers: Mapping[int, Exact]) -> Iterator[tuple[str, list[Exact]]]:
-    """The numbers that changed tonight, those of one experiment together: it had one artifact."""
-    together: dict[str, list[Exact]] = {}
-    for row, number in numbers.items():
-        if number.is_changed:
-            together.setdefault(table.rows[row].experiment, []).append(number)
-    yield from together.items()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from judging import recovery
-from judging.exact import RECENT, Exact, by_experiment
+from judging.exact import RECENT, Exact
 from judging.judge import Judged
 from judging.table import Table
 from tvmdash.incidents import ledger as ledgers
@@ -27,7 +27,11 @@ def events_of(table: Table, judged: Judged, ledger: Ledger) -> list[Event]:
     TVM that does not come before theirs.
     """
     together: dict[_Change, list[Exact]] = {}
-    for experiment, numbers in by_experiment(table, judged.exact):
+    own: dict[str, list[Exact]] = {}
+    for number in judged.exact.values():
+        if number.is_changed:
+            own.setdefault(table.rows[number.row].experiment, []).append(number)
+    for experiment, numbers in own.items():
         together.setdefault(_change_of(table, experiment, numbers), []).extend(numbers)
     opened = [event for change, numbers in together.items() for event in _opened(table, change, numbers)]
     return [*opened, *_recoveries(table, judged.night, ledger)]

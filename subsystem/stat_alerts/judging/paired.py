@@ -164,6 +164,12 @@ def _beside(row: _Row, judgement: Judgement, name: str, change: Change | None) -
     places = row.evidence.places
     new = [build for build in row.first if places[build] >= found.begin]
     cut = min(row.first[build] for build in row.first if places[build] == found.begin)
+    older = [build for build in row.first if places[build] < found.begin]
+    is_since_reference = row.reference == max(older, key=places.__getitem__, default="")
+    if made.said is not None and made.bounds is not None and is_since_reference and made.reference is not None:
+        effect, low, high = made.bounds  # what is told of a step is one number, wherever it stands
+        differs = made.reference.differs or made.is_told
+        made = replace(made, reference=replace(made.reference, effect=effect, low=low, high=high, differs=differs))
     before = [last for build, last in row.last.items() if places[build] < found.begin and last < cut]
     opened = {step.begin for step in model.evidence.steps if step.incident and step.incident == made.incident}
     start = min((row.first[build] for build in row.first if places[build] in opened), default=None)

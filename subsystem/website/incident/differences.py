@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ _NUMBER = re.compile(r"_?\d+$")
 _MOST_PARTS = 12
 _ALL = 1.005
 """Beyond it, a share is no part of the whole: others made up for it."""
+_MOST_OFF = math.log(1.5)
+"""One profiled run says where the time goes while its sum moved as the series, within this."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,11 @@ class EnvironmentDifference:
     def change(self) -> float:
         """Of the sums, as a fraction."""
         return self.bad_ms / self.good_ms - 1 if self.good_ms else 0.0
+
+    def contradicts(self, effect: float) -> bool:
+        """Whether the sums moved otherwise than the series, by `effect`: its profile on one night was disturbed."""
+        both = 1 + self.change, 1 + effect
+        return min(both) > 0 and abs(math.log(both[0] / both[1])) > _MOST_OFF
 
     @property
     def explains(self) -> float | None:

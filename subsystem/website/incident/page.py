@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from render.formats import anchor
 from views import incidents as incident_views
 from views.code_links import find_code_pages
 from views.context import SiteContext
+from views.levels import match_ratios, read_levels
 from views.night import format_day
 
 from incident.differences import ComparedNight, DifferencePart, EnvironmentDifference, compare_records, read_night
@@ -163,7 +165,7 @@ def _gather_evidence(context: SiteContext, incident: Incident, site: Path) -> In
             continue
         found = list(_compare(context, incident, experiment, nights))
         if not found:
-            lacking.append(f"{experiment}, whose operators were not profiled on both nights")
+            lacking.append(f"{experiment}, whose operators were not profiled undisturbed on both nights")
         differences += [DifferenceView(difference, draw(difference)) for difference in found]
     return IncidentEvidence(tuple(differences[:_MOST_DIFFERENCES]), tuple(traces), tuple(lacking))
 
@@ -177,7 +179,7 @@ def _compare(
         key = naming.file_name_of(item.series)
         good, bad = (night.record_of(key, item.metric) for night in nights)
         difference = compare_records(item.name, item.metric, good, bad) if good and bad else None
-        if difference is not None:
+        if difference is not None and not (item.relative and difference.contradicts(item.effect)):
             yield difference
 
 
@@ -276,7 +278,7 @@ def read_courses(context: SiteContext, incident: Incident) -> Courses:
     found: dict[str, Curve] = {}
     versions: dict[str, str] = {}
     for experiment in sorted({experiment_of(item, context) for item in wanted.values()} - {""}):
-        read, measured = _read(context, experiment, wanted, stamps)
+        read, measured = _read(context, experiment, wanted, stamps, incident.begin)
         found.update(read)
         versions.update(measured)
     curves = tuple(found[key] for key in wanted if key in found)
@@ -301,18 +303,24 @@ def experiment_of(item: Moved, context: SiteContext) -> str:
 
 
 def _read(
-    context: SiteContext, experiment: str, wanted: Mapping[str, Moved], stamps: Sequence[str]
+    context: SiteContext, experiment: str, wanted: Mapping[str, Moved], stamps: Sequence[str], begin: str
 ) -> tuple[dict[str, Curve], dict[str, str]]:
+    """Each series in what it is of the level before; what was measured in turn by its ratios, as the incident is."""
     home = context.home
     with store.open_for_reading(home.store_file, home.data(experiment), experiment) as opened:
-        outlines = opened.outlines(experiment)
+        outlines, builds = opened.outlines(experiment), opened.builds(experiment)
+        ratios = match_ratios(outlines)
         found = {}
         for outline, key in zip(outlines, naming.keys(outlines), strict=True):
             item = wanted.get(key)
             if item is None:
                 continue
-            series = opened.points_of(outline, since=stamps[0])
-            values = dict(zip(series.stamps, series.values, strict=True))
-            changes = [values[stamp] / item.before - 1 if stamp in values else None for stamp in stamps]
-            found[key] = Curve(item.name, tuple(changes))
+            in_turn = read_levels(opened, ratios[outline.number], builds, stamps[0]) if outline.number in ratios else {}
+            if begin in in_turn and item.effect > -1:
+                before = in_turn[begin] - math.log1p(item.effect)
+                changes = {stamp: math.expm1(level - before) for stamp, level in in_turn.items()}
+            else:
+                series = opened.points_of(outline, since=stamps[0])
+                changes = {at: value / item.before - 1 for at, value in zip(series.stamps, series.values, strict=True)}
+            found[key] = Curve(item.name, tuple(map(changes.get, stamps)))
         return found, opened.versions(experiment)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,18 +11,20 @@ from markupsafe import Markup
 
 from tvmdash.dashboard_info import host_of
 from tvmdash.incidents.headline import format_headline
-from tvmdash.records.metrics import RATIOS, RUN_TIME, RUN_TIME_RATIO
+from tvmdash.judge.means import Ratio, combine_ratios
+from tvmdash.records.metrics import RUN_TIME
 from tvmdash.series import naming, store
-from tvmdash.series.store import Outline, Series, Store
+from tvmdash.series.store import Outline, Series
 from tvmdash.text import elide
 from views.context import SiteContext
+from views.levels import match_ratios, read_levels
 from views.night import format_day
 from views.series import GONE, MISSING, SeriesView
 
 NIGHTS = 90
 _MOST_ROWS, _MOST_COLUMNS = 40, 14
 _VARIED = ("engine_config", "target", "build_config", "runtime_config", "hw_model", "env_name")
-_FEWEST_NIGHTS = 3
+_FEWEST_NIGHTS, _FEWEST_SERIES = 3, 2
 _HEIGHT = 200
 _NAME = 60
 
@@ -103,87 +103,65 @@ def _cell(views: Sequence[SeriesView]) -> MatrixCell | None:
 
 @dataclass(frozen=True)
 class Overall:
-    """The geometric mean over nights, as a picture; series: how many are in the last of it."""
+    """The geometric mean over nights, as a picture; series: over how many; low, high: 95 % around the last `change`."""
 
     picture: Markup
     series: int
     change: float
+    low: float
+    high: float
 
 
 def read_overall(context: SiteContext) -> Overall | None:
-    """Of all run times of TVM on this machine, each night against the one before; None before there are three nights.
+    """Of the run times of TVM that this machine measured last; None of fewer than three nights or two series.
 
-    A step from night to night is the geometric mean over the series with a value on both. Where both were measured in
-    turn with the same reference, it is the step of their ratios to it, which holds nothing of the machine.
+    What was measured in turn counts by its ratios, which hold nothing of the machine. The interval is over workloads.
     """
     stamps = context.stamps[-NIGHTS:]
-    steps: list[list[float]] = [[] for _ in stamps]
+    logs: list[Mapping[str, float]] = []
     versions: dict[str, str] = {}
     for experiment in context.home.experiments_with_data():
         if host_of(experiment):
             continue
         with store.open_for_reading(context.home.store_file, context.home.data(experiment), experiment) as opened:
-            outlines = opened.outlines(experiment)
-            if not any(_is_counted(outline) for outline in outlines):
-                continue
-            versions.update(opened.versions(experiment))
-            _add_steps(opened, experiment, outlines, stamps, steps)
-    changes = _chain(steps)
-    if sum(change is not None for change in changes) < _FEWEST_NIGHTS:
+            outlines, builds = opened.outlines(experiment), opened.builds(experiment)
+            ratios = match_ratios(outlines)
+            counted = [outline for outline in outlines if _is_counted(outline)]
+            versions.update(opened.versions(experiment) if counted else {})
+            for outline in counted:
+                ratio = ratios.get(outline.number)
+                levels = read_levels(opened, ratio, builds, stamps[0]) if ratio else {}
+                logs.append(levels or _read_logs(opened.points_of(outline, since=stamps[0])))
+    last = max((max(series) for series in logs if series), default="")
+    basket = [series for series in logs if last in series]
+    nights = sorted({stamp for series in basket for stamp in series})
+    if len(nights) < _FEWEST_NIGHTS or len(basket) < _FEWEST_SERIES:
         return None
-    curve = Curve("Geometric mean of the run times", tuple(changes))
+    first = now = [series[min(series)] for series in basket]
+    means: dict[str, Ratio] = {}
+    for night in nights:  # a series without a value on it is where it was last
+        now = [series.get(night, level) for series, level in zip(basket, now, strict=True)]
+        means[night] = combine_ratios([math.exp(level - begin) for level, begin in zip(now, first, strict=True)])
+    changes = tuple(means[stamp].value - 1 if stamp in means else None for stamp in stamps)
     chart = NightChart(
         tuple(map(format_day, stamps)),
         tuple(versions.get(stamp, "") for stamp in stamps),
-        (curve,),
+        (Curve("Geometric mean of the run times", changes),),
         tuple(_marks(context, stamps)),
         _HEIGHT,
     )
-    at, last = next((at, change) for at, change in reversed([*enumerate(changes)]) if change is not None)
-    return Overall(chart.draw("The geometric mean of all run times over nights"), len(steps[at]), last)
+    low, high = means[last].bounds
+    picture = chart.draw("The geometric mean of all run times over nights")
+    return Overall(picture, len(basket), means[last].value - 1, low - 1, high - 1)
 
 
 def _is_counted(outline: Outline) -> bool:
     return outline.metric == RUN_TIME and outline.labels.get("engine", "tvm") == "tvm"
 
 
-def _add_steps(
-    opened: Store, experiment: str, outlines: Sequence[Outline], stamps: Sequence[str], steps: list[list[float]]
-) -> None:
-    """To each night, the logarithmic steps of its series since the last night with a value."""
-    references = {stamp: build.reference for stamp, build in opened.builds(experiment).items()}
-    ratios = {_identity(outline): outline for outline in outlines if outline.metric == RUN_TIME_RATIO}
-    place = {stamp: at for at, stamp in enumerate(stamps)}
-    for outline in filter(_is_counted, outlines):
-        times = _values(opened.points_of(outline, since=stamps[0]), place)
-        beside = ratios.get(_identity(outline))
-        ratio = _values(opened.points_of(beside, since=stamps[0]), place) if beside else {}
-        nights = sorted(times)
-        for before, night in itertools.pairwise(nights):
-            reference = references.get(stamps[night])
-            alike = bool(reference) and reference == references.get(stamps[before])
-            of = ratio if alike and before in ratio and night in ratio else times
-            steps[night].append(math.log(of[night] / of[before]))
-
-
-def _identity(outline: Outline) -> str:
-    """The same for a time and for its ratio."""
-    return json.dumps([RATIOS.get(outline.metric, outline.metric), outline.labels], sort_keys=True)
-
-
-def _values(series: Series, place: Mapping[str, int]) -> dict[int, float]:
+def _read_logs(series: Series) -> dict[str, float]:
     pairs = zip(series.stamps, series.values, strict=True)
-    return {place[stamp]: value for stamp, value in pairs if stamp in place and value is not None and value > 0}
-
-
-def _chain(steps: Sequence[Sequence[float]]) -> list[float | None]:
-    """The change since the first night that has a successor; None on nights without a step."""
-    total, changes = 0.0, []
-    begun = next((night for night, step in enumerate(steps) if step), len(steps))
-    for night, step in enumerate(steps):
-        total += math.fsum(step) / len(step) if step else 0.0
-        changes.append(math.expm1(total) if step or night == begun - 1 else None)
-    return changes
+    return {stamp: math.log(value) for stamp, value in pairs if value is not None and value > 0}
 
 
 def _marks(context: SiteContext, stamps: Sequence[str]) -> list[ChartMark]:

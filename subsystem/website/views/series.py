@@ -25,6 +25,7 @@ from tvmdash.series import naming, store
 from tvmdash.series.store import Series
 from tvmdash.text import format_percent, format_quantity
 from tvmdash.verdict import Standing
+from views.levels import Levels, free_of_machine, match_ratios, read_levels
 
 NIGHTS = 30
 """As many nights are in a small line; a series without a value for so long has ended."""
@@ -131,16 +132,22 @@ def read_measured(home: Home, stamps: Sequence[str], alerts: Alerts) -> Measured
     for name in home.experiments_with_data():
         with store.open_for_reading(home.store_file, home.data(name), name) as opened:
             # a query each: for so few nights that is less work than importing what takes whole nights apart
-            outlines = [outline for outline in opened.outlines(name) if outline.metric not in RATIOS]
+            every = opened.outlines(name)
+            outlines = [outline for outline in every if outline.metric not in RATIOS]
             series = [opened.points_of(outline, since=nights.stamps[0]) for outline in outlines]
-            measured_by = opened.machines(name)
+            measured_by, builds, ratios = opened.machines(name), opened.builds(name), match_ratios(every)
+            levels = {
+                outline.id: read_levels(opened, ratios[outline.number], builds, nights.stamps[0])
+                for outline in outlines
+                if outline.number in ratios
+            }
         for stamp, machine in measured_by.items():
             for known in (machines,) if host_of(name) else (machines, own):
                 known.setdefault(stamp, set()).update({machine} - {""})
         names = naming.short_names(series)
         for item, key, short_name in zip(series, naming.keys(series), names, strict=True):
             if item.stamps and item.stamps[0] <= nights.tonight:
-                views.append(nights.view(item, key, short_name, moves.get(key)))
+                views.append(nights.view(item, key, short_name, moves.get(key), levels.get(item.id, {})))
     return Measured(sorted(views, key=_need), _in_order(machines), _in_order(own))
 
 
@@ -175,13 +182,16 @@ class SeriesNights:
     def tonight(self) -> str:
         return self.stamps[-1]
 
-    def view(self, series: Series, key: str, short_name: str, move: tuple[Incident, Moved] | None) -> SeriesView:
+    def view(
+        self, series: Series, key: str, short_name: str, move: tuple[Incident, Moved] | None, levels: Levels
+    ) -> SeriesView:
         """The row of a series that has a value on at least one of the nights."""
         at = {stamp: value for stamp, value in zip(series.stamps, series.values, strict=True) if stamp <= self.tonight}
-        values = tuple(at.get(stamp) for stamp in self.stamps)
+        verdict = self.alerts.series.get(key)
+        shown = free_of_machine(at, levels) if verdict is not None and verdict.beside is not None else at
+        values = tuple(shown.get(stamp) for stamp in self.stamps)
         last_stamp = max(at)
         index = series.stamps.index(last_stamp)
-        verdict = self.alerts.series.get(key)
         if move and not move[1].worse and (move[1].joined or move[0].found) != self.tonight:
             move = None  # an improvement or change of an earlier night is how things are
         state, reason = self._state(verdict, last_stamp, move)
