@@ -19,7 +19,6 @@ from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.files.trees import Bounds
 from tvmdash.records import metrics
-from tvmdash.series import store
 from tvmdash.stages import Stage
 
 _MOST = Bounds(depth=50, entries=50_000, size_bytes=2 << 30)
@@ -144,8 +143,7 @@ def index(home: Home) -> None:
     try:
         if stamps := home.night_stamps():
             whole_store.keep_messages(home, stamps[-1])
-        with store.open_for_writing(home.store_file) as opened:
-            whole_store.fill(home, opened)
+        whole_store.update(home)
     except (sqlite3.Error, OSError) as error:
         problem = f"could not be brought up to date: {error}. The home's files are intact; the next night tries again."
         raise DashboardError(problem, place=home.store_file) from error

@@ -16,7 +16,7 @@ from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.files import lock, mounts
 from tvmdash.series import store as series_store
-from tvmdash.store import TABLES, connect, fill, keep_messages
+from tvmdash.store import TABLES, connect, fill, keep_messages, update
 
 EVERYTHING = [f'SELECT * FROM "{name}"' for name in TABLES]
 
@@ -143,6 +143,46 @@ def test_a_spoiled_index_is_made_again(home: Home, spoil: bytes) -> None:
     assert everything(home) == before
     index(home)
     assert everything(home) == before
+
+
+@pytest.mark.parametrize("table", ["_points", "_taken", "_verdicts"])
+def test_an_index_whose_inside_is_damaged_is_made_again(home: Home, table: str) -> None:
+    settle(home)
+    update(home)
+    before = everything(home)
+    damage(home, table)
+    if table == "_points":
+        with pytest.raises(DashboardError, match="rebuild HOME"):
+            ask(home, "SELECT * FROM measurements")
+    elif table == "_taken":
+        assert everything(home) == before, "the files are read instead"
+    add_night(home, "20261130T031500Z")
+    update(home)
+    assert set(ask(home, "SELECT series, night FROM verdicts")) >= {row[1::-1] for row in before[VERDICTS]}
+    assert len(ask(home, "SELECT * FROM measurements")) > len(before[EVERYTHING[1]])
+
+
+VERDICTS = 'SELECT * FROM "verdicts"'
+
+
+def damage(home: Home, table: str) -> None:
+    """Fill the first page of a table's tree with nonsense, as a failing disk might."""
+    with sqlite3.connect(home.store_file) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+    connection.close()
+    with home.store_file.open("r+b") as file:
+        file.seek((root - 1) * size)
+        file.write(b"\xff" * size)
+
+
+def add_night(home: Home, night: str) -> None:
+    """Data of one more night, and another verdict on the first."""
+    first = home.data_file("nets", NIGHTS[0])
+    home.data_file("nets", night).write_text(first.read_text().replace(NIGHTS[0], night))
+    verdict_before = ledger.read_night(home, NIGHTS[0])[ledger.VERDICT]
+    ledger.append(home, NIGHTS[0], ledger.VERDICT, {**verdict_before, "headline": "again"})
 
 
 @pytest.mark.parametrize("version", [13, 99], ids=["older", "newer"])

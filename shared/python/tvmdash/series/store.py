@@ -357,9 +357,14 @@ def open_for_writing(path: Path) -> Store:
         raise  # a full disk, a lock: the index itself is whole
     except sqlite3.DatabaseError as error:
         _log.warning("%s: %s; it is rebuilt from the data files.", path, error)
-        for suffix in ("", "-wal", "-shm"):
-            Path(f"{path}{suffix}").unlink(missing_ok=True)
+        remove(path)
         return Store(_connect(path))
+
+
+def remove(path: Path) -> None:
+    """Remove the index in `path` with what SQLite has beside it."""
+    for suffix in ("", "-wal", "-shm"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
 
 
 def _connect(path: Path | str) -> sqlite3.Connection:

@@ -74,7 +74,9 @@ class HomeStore:
             return Selection(self._connection.execute(sql, parameters))
         except (sqlite3.Error, sqlite3.Warning) as error:
             tables = f"The tables are: {', '.join(TABLES)}. Single runs are asked with `dashboard traces query`."
-            remedy = tables if "no such table" in str(error) else ""
+            damaged = type(error) is sqlite3.DatabaseError  # what a statement is to blame for has a type of its own
+            remedy = "Make it anew: python3 -m dashboard rebuild HOME." if damaged else ""
+            remedy = tables if "no such table" in str(error) else remedy
             raise DashboardError(f"{error}.", place="SQL", remedy=remedy) from error
 
     def columns_of(self, table: str) -> list[str]:
@@ -98,8 +100,7 @@ def connect(home: Path | str) -> HomeStore:
     if not (root / "results").is_dir():
         raise DashboardError("is no home: it has no folder `results`.", place=root)
     whole = Home(root)
-    _catch_up(whole)
-    opened = series_store.read_only(whole.store_file) if whole.store_file.is_file() else None
+    opened = _open_index(whole) if whole.store_file.is_file() else None
     if opened is None:
         _log.warning("%s: there is no index of this version; the files are read instead.", whole.store_file)
         opened = series_store.in_memory()
@@ -107,26 +108,37 @@ def connect(home: Path | str) -> HomeStore:
     return HomeStore(opened.connection)
 
 
-def _catch_up(home: Home) -> None:
-    """Take in what people and commands did since the night, unless one runs: of that, nobody sees a half."""
-    if (
-        not home.store_file.is_file()
-        or lock.is_held(home.lock_file)
-        or mounts.find_network_type(home.store_file.parent)
-    ):
-        return
+def _open_index(home: Home) -> series_store.Store | None:
+    """The index, with what people and commands did since the night, unless one runs: of that, nobody sees a half."""
+    opened = series_store.read_only(home.store_file)
+    if opened is None or lock.is_held(home.lock_file) or mounts.find_network_type(home.store_file.parent):
+        return opened
     try:
-        known = series_store.read_only(home.store_file)
-        if known is None:
-            return
-        with known:
-            is_behind = gather.is_behind(home, known)
-        if is_behind:
-            with series_store.open_for_writing(home.store_file) as opened:
-                opened.connection.execute("PRAGMA busy_timeout = 0")  # whoever writes now does the same
-                fill(home, opened)
+        if gather.is_behind(home, opened):
+            with series_store.open_for_writing(home.store_file) as written:
+                written.connection.execute("PRAGMA busy_timeout = 0")  # whoever writes now does the same
+                fill(home, written)
     except (sqlite3.OperationalError, OSError) as error:  # another user's home, a full disk: it can be read
         _log.warning("%s: %s; it is as the last night left it.", home.store_file, error)
+    except sqlite3.DatabaseError as error:
+        _log.warning("%s: %s; the next night makes it anew.", home.store_file, error)
+        opened.connection.close()
+        return None
+    return opened
+
+
+def update(home: Home) -> None:
+    """Bring the index in the home up to date; one that turns out to be damaged inside is made anew."""
+    try:
+        with series_store.open_for_writing(home.store_file) as opened:
+            fill(home, opened)
+    except sqlite3.OperationalError:
+        raise  # a full disk, a lock: the index itself is whole
+    except sqlite3.DatabaseError as error:
+        _log.warning("%s: %s; it is made anew of the home's files.", home.store_file, error)
+        series_store.remove(home.store_file)
+        with series_store.open_for_writing(home.store_file) as opened:
+            fill(home, opened)
 
 
 def fill(home: Home, opened: series_store.Store) -> None:
