@@ -17,7 +17,7 @@ from tvmdash.dashboard_info import BLOCKED, FAILED, JobResult, Night
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import ACKNOWLEDGED, DETECTOR, FIXED, MACHINE, Incident, Ledger, iso_of
 from tvmdash.judge.means import combine_ratios
-from tvmdash.records.metrics import BETTER, is_worse
+from tvmdash.records.metrics import BETTER, IN_TURN, is_worse
 from tvmdash.series import naming
 from tvmdash.verdict import Absence, BesideReference, Missing, OverMachines, Standing, Suspect
 
@@ -49,7 +49,9 @@ class Findings:
     controls: Mapping[Standing, int] = field(default_factory=dict)
     """Those of `counts` that say nothing of TVM."""
     in_turn: Mapping[Standing, int] = field(default_factory=Counter)
-    """Those of `counts` that pairs of processes speak for, which is from the first night on."""
+    """Those of `counts` whose turns pairs of processes took, which speaks from the first night on."""
+    blind_of: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """By metric and experiment, how many of TVM's series are blind or young, the most first."""
 
     @property
     def has_improved(self) -> bool:
@@ -114,7 +116,9 @@ def find(
     muted = _find_muted(table, ledger, stands, iso_of(stamp))
     changed = [part for part in news if not part.is_worse and _has_changed(part)]
     controls = [stand.kind for row, stand in stands.items() if options.is_control(table.rows[row])]
-    of_tvm = [stand for row, stand in stands.items() if not options.is_control(table.rows[row])]
+    of_tvm = {row: stand for row, stand in stands.items() if not options.is_control(table.rows[row])}
+    unseeing = [row for row, stand in of_tvm.items() if stand.kind in {Standing.BLIND, Standing.YOUNG}]
+    blind_of = Counter((table.rows[row].metric, table.rows[row].experiment) for row in unseeing)
     over_machines = compare(table, stands, list({part.id: part for part in (*open_ones, *news)}.values()))
     return Findings(
         new=new,
@@ -129,7 +133,10 @@ def find(
         fixed=[incident for incident in reported if _is_fixed(incident, iso_of(stamp))],
         machines={item.incident: item for item in over_machines},
         muted=len(muted),
-        in_turn=Counter(stand.kind for stand in of_tvm if stand.paired),
+        in_turn=Counter(
+            stand.kind for row, stand in of_tvm.items() if stand.paired and table.rows[row].metric not in IN_TURN[1:]
+        ),
+        blind_of=dict(blind_of.most_common()),
         controls=Counter(controls if len(controls) < len(stands) else ()),
     )
 

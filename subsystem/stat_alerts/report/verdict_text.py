@@ -116,8 +116,14 @@ def _besides(level: Level, findings: Findings) -> list[str]:
     if findings.missing and level != Level.INCOMPLETE:
         clauses.append(_absences(findings))
     if findings.blind and level != Level.BLIND:
-        clauses.append(f"{findings.blind} series could not have shown a change of {_MATTERS}")
+        clauses.append(f"{findings.blind} series could not have shown a change of {_MATTERS}{_name_blind(findings)}")
     return clauses
+
+
+def _name_blind(findings: Findings) -> str:
+    """Of which metrics and experiments they are."""
+    groups = [f"{metric.replace('_', ' ')} of {elide(experiment, _NAME)}" for metric, experiment in findings.blind_of]
+    return f" ({format_list(groups, 2)})" if groups else ""
 
 
 def _regression(findings: Findings) -> str:

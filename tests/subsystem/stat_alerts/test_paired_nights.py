@@ -658,3 +658,9 @@ def test_a_step_of_all_run_times_is_found_beside_as_many_compile_times(tmp_path:
     (incident,) = opened(AlertHome(tmp_path))
     assert [verdict.night for verdict in said if verdict.new][:1] == [stamp_of(7)]
     assert {moved.metric for moved in incident.moved} == {"run_time"}
+
+
+def test_compile_times_that_see_little_are_named_and_do_not_make_a_night_too_noisy(tmp_path: Path) -> None:
+    (*_, last) = verdicts(Nights(4, compilations=2).fill(tmp_path), 4)
+    assert (last.level, last.blind) == (Level.STEADY, 8)
+    assert last.headline.endswith("8 series could not have shown a change of 5 % (compile time of relax_opt)")

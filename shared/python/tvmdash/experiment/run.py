@@ -274,7 +274,8 @@ def _format_status(going: _Run[Config], *, points: int) -> str:
         raise DashboardError(
             f"None of {points} points could be measured: {next(iter(reasons), 'the config selects no points')}"
         )
-    text = f"{len(measured)} of {points} points measured in {going.processes.count} processes"
+    count = going.processes.count
+    text = f"{len(measured)} of {points} points measured in {count} process{'' if count == 1 else 'es'}"
     reference = going.processes.reference
     if reference:
         pairs = match_pairs(itertools.chain(*going.trials.values()), itertools.chain(*going.of_reference.values()))
