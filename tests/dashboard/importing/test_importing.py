@@ -347,6 +347,17 @@ def test_an_archive_within_a_folder_is_read_as_well(
     assert (code, counts(lines[-1])) == (0, (1, 0, 0, 0))
 
 
+def test_a_file_too_large_for_results_is_told_and_not_read(
+    home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with write(tmp_path / "source", "huge.json", "").open("wb") as file:
+        file.truncate(65 << 20)  # a hole
+    shutil.copy(GOLDEN / "pyperf.json", tmp_path / "source" / "z.json")
+    code, lines = take(home, tmp_path / "source", capsys)
+    assert (code, counts(lines[-1])) == (SOME_FAILED, (1, 0, 0, 1))
+    assert any("has more than" in line for line in lines)
+
+
 def test_of_an_archive_that_is_too_large_unpacked_the_rest_is_not_read(
     home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

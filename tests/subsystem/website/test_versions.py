@@ -210,6 +210,12 @@ def test_hostile_names_stay_text(site: Site) -> None:
     assert not [source for source in attributes(page, "img", "src") if source != "icon.svg"]
 
 
+def test_a_long_name_is_shortened_where_it_stands_beside_others(site: Site) -> None:
+    backfill(site, [f"{'1' * 60}.{number}" for number in range(2)], [1.0, 1.0])
+    runs = re.findall("1{9,}", versions_page(site).words)
+    assert 15 < max(map(len, runs)) < 45
+
+
 def test_a_home_without_backfill_says_how_to_measure_some(site: Site) -> None:
     words = versions_page(site).words
     assert "python3 -m dashboard backfill HOME --artifacts" in words

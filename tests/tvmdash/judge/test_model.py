@@ -172,6 +172,18 @@ def test_a_quiet_series_more_changes_little() -> None:
     assert other.shift == pytest.approx(one.shift, abs=0.002)
 
 
+def test_a_step_is_likelier_at_a_build_that_changed_the_code_and_rarer_at_one_that_left_it() -> None:
+    noise = HomeNoise({"p": SeriesNoise(0.013**2, 0.0, LIBRARY_LUCK**2)}, {}, 0.75)  # as uncertain, whatever the code
+    unchanged = {f"b{at}": 1 for at in range(8)}
+    odds = []
+    for code in (unchanged, {}, unchanged | {"b7": 2}):
+        found = SeriesModel("p", chain([*QUIET, 0.03], code=code), noise).best(-5.0)
+        assert found is not None
+        odds.append(found.odds)
+    assert odds[0] < odds[1] - 1
+    assert odds[1] < odds[2] < odds[1] + 2
+
+
 def test_more_pairs_of_the_same_size_are_surer() -> None:
     errors = [model(chain([*QUIET, 0.04], count=count)).shift(7) for count in (5, 10, 40)]
     known = [each.error for each in errors if each]
