@@ -16,14 +16,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dashboard.artifacts import locks
-from dashboard.artifacts.artifact import LAST_USED, MANIFEST, RUNTIMES, Artifact, ArtifactError, read_artifact
+from dashboard.artifacts.artifact import (
+    LAST_USED,
+    MANIFEST,
+    RUNTIMES,
+    Artifact,
+    ArtifactError,
+    read_artifact,
+    runs_here,
+)
 from tvmdash import common
+from tvmdash.errors import DashboardError
 from tvmdash.files import trees
 from tvmdash.files.lock import Lock
 
 _BUILDING = ".building"
 _SIZE = "size.json"
 _LOCKS = ".locks"
+_WAIT_S = 60.0
 _log = logging.getLogger(__name__)
 
 
@@ -159,3 +169,31 @@ def _name_build_lock(base: str) -> str:
 
 def _lock_path(folder: Path, name: str) -> Path:
     return folder / _LOCKS / f"{name}.lock"
+
+
+def take_in(source: Path, folder: Path) -> list[str]:
+    """Move the artifacts in `source`, of a restored home, that run here to `folder`; the keys of those that it lacked.
+
+    What is damaged or for another machine stays where it is, and is logged.
+    """
+    taken = []
+    for path in sorted(manifest.parent for manifest in source.glob(f"[!.]*/{MANIFEST}")):
+        try:
+            if not runs_here(read_artifact(path)):
+                raise ArtifactError(f"{path}: was built for another Python version or machine.")
+            if not (folder / path.name / MANIFEST).exists():
+                _move(path, folder)
+                taken.append(path.name)
+            trees.remove(path)
+        except (DashboardError, OSError) as error:
+            _log.warning("ignored a restored artifact: %s", error)
+    return taken
+
+
+def _move(path: Path, folder: Path) -> None:
+    with (
+        claim(folder, path.name, locks.LockDeadline(_WAIT_S)),
+        workplace(folder, path.name) as place,
+    ):
+        common.copy_tree(path, place)
+        put(place, folder, path.name, locks.LockDeadline(_WAIT_S))

@@ -23,9 +23,10 @@ from dashboard.artifacts.artifact import (
 )
 from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git import git_provider
+from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import LockDeadline
-from dashboard.artifacts.spec import GIT, WHEEL, Fallback, check_spec, provider_of
-from dashboard.artifacts.wheel import wheel_provider
+from dashboard.artifacts.spec import GIT, LATEST, WHEEL, Fallback, check_spec, provider_of, source_of
+from dashboard.artifacts.wheel import package_index, wheel_provider
 from dashboard.process.sandbox import Guest
 from tvmdash.files.lock import Lock
 
@@ -225,3 +226,51 @@ def _build(request: _Request, exact: ArtifactSpec) -> Provided:
 
 def _format_spec(spec: ArtifactSpec) -> str:
     return f"{spec.branch} of {spec.shown}"
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """The version that a night which began now would take, and whether it is at hand.
+
+    version: empty where there is none; of a git remote the name that is asked for. is_asked: whether the source was
+    asked; fault: why it did not say what it has now, or has not got it.
+    """
+
+    version: str
+    is_at_hand: bool = False
+    fault: str = ""
+    is_asked: bool = False
+
+
+def look_up(
+    spec: ArtifactSpec,
+    folder: Path,
+    deadline: LockDeadline,
+    *,
+    rebuild: bool,
+    fallback: Fallback = Fallback.UNREACHABLE,
+) -> Lookup:
+    """As `provide` would choose: of the artifacts in `folder` and, where `rebuild` allows it, of what is offered."""
+    here = [artifact.version for artifact in list_here(spec, folder)]
+    newest = here[0] if here else ""
+    if newest and (PROVIDERS[provider_of(spec)].is_exact(spec) or not rebuild):
+        return Lookup(newest, is_at_hand=True)
+    if not rebuild:
+        return Lookup("")
+    try:
+        version = _ask_source(spec, folder, deadline)
+    except ArtifactError as error:
+        instead = "" if fallback is Fallback.NEVER else newest
+        return Lookup(instead, bool(instead), str(error), is_asked=True)
+    return Lookup(version, version in here, is_asked=True)
+
+
+def _ask_source(spec: ArtifactSpec, folder: Path, deadline: LockDeadline) -> str:
+    """The version that the source has for `spec` now; ArtifactError where it has none, or does not answer."""
+    if provider_of(spec) == GIT:
+        Mirror.of(folder, spec.remote).check_offered(spec.branch, deadline)
+    elif spec.branch == LATEST:
+        return package_index.list_versions(source_of(spec), log=None, deadline=deadline)[0]
+    else:
+        package_index.check_offered(source_of(spec), spec.branch, deadline=deadline)
+    return spec.branch

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.artifacts.locks import LockDeadline
-from dashboard.artifacts.lookup import Lookup, look_up
+from dashboard.artifacts.provide import Lookup, look_up
 from dashboard.artifacts.runtimes.survey import DeviceFinding
 from dashboard.artifacts.spec import LATEST, WHEEL, provider_of
 from dashboard.plan.job import Alone

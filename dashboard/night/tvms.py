@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import sqlite3
 from collections.abc import Mapping, Sequence
 
-from dashboard.artifacts import artifact_store, returned
+from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
 from dashboard.artifacts.git import since
 from dashboard.artifacts.provide import Provided, provide
 from dashboard.artifacts.runtimes.runtimes import RuntimeRequest, find_lacking, provide_runtimes
-from dashboard.night.beside.measured import count_measured
 from dashboard.night.context import Context
 from dashboard.night.environment import write_reference
 from dashboard.night.journal import Journal
@@ -20,7 +20,13 @@ from dashboard.plan.devices import list_kinds
 from dashboard.plan.job import Job
 from dashboard.plan.night_plan import wanted_by
 from dashboard.plan.reference import NIGHTS_BACK, TvmsTonight, list_paired
+from tvmdash import common
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
 from tvmdash.incidents.file import find_open_regression
+from tvmdash.records import data_stamps
+from tvmdash.records.metrics import ENOUGH_RATIOS, FEWEST_ALONE
+from tvmdash.series import store
 
 _log = logging.getLogger("night")
 
@@ -37,7 +43,7 @@ class TvmSupply:
 
     def provide(self, jobs: Sequence[Job], progress: Progress) -> Mapping[ArtifactSpec, str]:
         """Get each TVM that the jobs want, and its reference; why each that is missing cannot be had."""
-        for key in returned.take_in(self._context.home.references, self._config.artifacts):
+        for key in artifact_store.take_in(self._context.home.references, self._config.artifacts):
             self._journal.note(f"The TVM {key} was recovered from the restored home.")
         have: dict[ArtifactSpec, Artifact] = {}
         lack: dict[ArtifactSpec, str] = {}
@@ -129,3 +135,35 @@ class TvmSupply:
             return
         for key in removed:
             _log.info("removed the least recently used artifact %s", key)
+
+
+def count_measured(home: Home, experiment: str, reference: Artifact) -> dict[str, int]:
+    """How many pairs the experiment's last night had beside this reference, by the hash of all that a point ran.
+
+    With those of the nights before that ran the same. What that night measured as its own TVM is now the reference
+    itself, which needs no other reference. Nothing is told where times are still judged: they need all their processes.
+    """
+    stamps = data_stamps(home.data(experiment))
+    try:
+        value = common.read_json(home.data_file(experiment, stamps[-1])) if stamps else {}
+        if stamps and _is_judged_by_times(home, experiment):
+            return {}
+    except (DashboardError, sqlite3.Error):  # whoever reads that night's data, or the index, says so
+        return {}
+    night = common.object_in(value, "night")
+    keys = {common.object_in(night, name).get("key") for name in ("artifact", "reference")}
+    records = value.get("records") if isinstance(value, dict) and reference.key in keys else None
+    counts: dict[str, int] = {}
+    for record in records if isinstance(records, list) else ():
+        content = common.object_in(common.object_in(record, "additional_info"), "content")
+        name, pairs = content.get("hash"), content.get("pairs")
+        if isinstance(name, str) and isinstance(pairs, int):
+            counts[name] = pairs
+    return counts
+
+
+def _is_judged_by_times(home: Home, experiment: str) -> bool:
+    """Whether the experiment's nights beside a reference are too few yet to take the place of those before them."""
+    with store.open_for_reading(home.store_file, home.data(experiment), experiment) as index:
+        beside = [build.reference is not None for build in index.builds(experiment).values()]
+    return beside.count(False) >= FEWEST_ALONE and beside.count(True) < ENOUGH_RATIOS

@@ -14,7 +14,7 @@ from typing import Any, cast
 from unittest import mock
 
 from dashboard.artifacts.artifact import Artifact
-from dashboard.night.beside.measured import count_measured
+from dashboard.night.tvms import count_measured
 from dashboard.trials import remeasure as files
 from dashboard.trials.rounds import MeasuredRun, Round, RoundOutcome, RoundState, TvmOfNight
 from tests.benchmarks.lab import data

@@ -21,9 +21,8 @@ from dashboard.artifacts.artifact import (
     library_sizes,
     write_manifest,
 )
-from dashboard.artifacts.artifact_store import artifacts_in
-from dashboard.artifacts.returned import take_in
-from dashboard.night.beside.measured import count_measured
+from dashboard.artifacts.artifact_store import artifacts_in, take_in
+from dashboard.night.tvms import count_measured
 from dashboard.plan import reference
 from dashboard.plan.home_config import read_home_config
 from dashboard.plan.job import Alone, CodeFolders, Job
