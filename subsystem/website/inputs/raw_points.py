@@ -44,10 +44,10 @@ def read_measured(raw: Path) -> tuple[dict[str, Measured], str]:
     """The points by `identity_of`; why there are none, in words, or an empty text."""
     if not (raw / CATALOGUE).is_file():
         return {}, "The raw measurements of this night were not kept as a sealed run."
-    from tvmdash.traces import connect  # reading traces costs imports that most publishes do without
+    from tvmdash.traces.connection import open_traces  # reading traces costs imports that most publishes do without
 
     try:
-        with connect([raw]) as traces:
+        with open_traces([raw]) as traces:
             return _measured(traces), ""
     except DashboardError as error:
         return {}, f"The raw measurements could not be read: {error}"
@@ -99,14 +99,14 @@ def write_trace(raw: Path, target: Path) -> str:
     if not (raw / CATALOGUE).is_file():
         return "No traces were recorded on this night."
     from tvmdash.convert import write_perfetto
-    from tvmdash.traces import connect
+    from tvmdash.traces.connection import open_traces
     from tvmdash.traces.export.events import trace_events
 
     try:
         rows = sum(int(table["rows"]) for table in common.read_json(raw / CATALOGUE)["tables"].values())
         if rows > MOST_TRACE_ROWS:
             return f"The trace is omitted because it has {rows} rows; the limit is {MOST_TRACE_ROWS}."
-        with connect([raw]) as traces:
+        with open_traces([raw]) as traces:
             events = trace_events(traces)
             write_perfetto(target, events.events, flows=events.flows)
     except (DashboardError, KeyError, TypeError, ValueError, AttributeError) as error:

@@ -266,6 +266,7 @@ def import_rocpd(schema: Schema) -> types.ModuleType:
         return text.replace("{{uuid}}", variables.uuid).replace("{{guid}}", variables.guid)
 
     compiled.connect = sqlite3.connect
+    compiled.output_config = type("output_config", (), {})
     compiled.RocpdImportData = Imported
     compiled.load_schema = load_schema
     compiled.schema_jinja_variables = types.SimpleNamespace

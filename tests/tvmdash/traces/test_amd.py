@@ -6,6 +6,9 @@ prints the table of agreement.
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import io
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -111,6 +114,32 @@ def test_a_database_converted_to_rocpd_shows_amds_rows_in_amds_own_views(name: s
     with theirs(schema, paths) as before, theirs(schema, [tmp_path / "converted.db"]) as after:
         views = [view for view in views_of(schema) if view not in MULTIPLIED]
         assert not {view: words for view in views if (words := compare_view(before, after, view, 1))}
+
+
+def say(name: str, database: Any, **options: Any) -> str:
+    """What a function of AMD's modules prints of a database."""
+    module, _, function = name.partition(":")
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        getattr(importlib.import_module(module), function)(database, **options)
+    return printed.getvalue()
+
+
+@pytest.mark.parametrize("name", [name for name in schemas() if name != "systems"])  # its views are not for them
+def test_amds_own_modules_accept_a_connection_and_print_the_same(name: str, tmp_path: Path) -> None:
+    schema, path = schemas()[name], tmp_path / "one.db"
+    amd_source.write(path, schema, [0], processes=2, calls=CALLS, holes=False)
+    options = {"domain_summary": True, "summary_by_rank": True, "format": "console"}
+    with theirs(schema, [path]) as amd, connect(path) as ours:
+        expected = say("rocpd.summary:generate_all_summaries", amd, **options)
+        assert "KERNELS_SUMMARY" in expected
+        assert say("rocpd.summary:generate_all_summaries", ours, **options) == expected
+    with theirs(schema, [path]) as amd, connect(path) as ours:
+        window = {"start": "25%", "end": "75%"}
+        expected = say("rocpd.time_window:apply_time_window", amd, **window)
+        assert say("rocpd.time_window:apply_time_window", ours, **window) == expected
+        for view in views_of(schema):
+            columns, rows = rows_of(amd, view)
+            assert (view, rows_of(ours, view, columns)[1]) == (view, rows)
 
 
 def main() -> None:

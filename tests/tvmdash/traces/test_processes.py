@@ -19,6 +19,7 @@ from tests.benchmarks import rocpd_like
 from tests.thorough import examples
 from tests.tvmdash.traces.traces_for_tests import BEGIN_NS, write_raw
 from tvmdash.traces import Connection, Filters, connect
+from tvmdash.traces.connection import open_traces
 from tvmdash.traces.export.converters import CONVERTERS
 from tvmdash.traces.parts import split_by_process
 from tvmdash.traces.sealing import seal
@@ -195,7 +196,7 @@ def test_the_parts_of_a_split_by_process_are_read_as_the_whole(tmp_path: Path) -
     with written(files) as place:
         runs = split_by_process([str(place)], tmp_path / "parts")
         assert [run.path.name for run in runs] == ["process_guid-0_1", "process_guid-0_2", "process_guid-1"]
-        with connect(tmp_path / "parts") as parts, connect(place) as whole:
+        with open_traces(tmp_path / "parts") as parts, open_traces(place) as whole:
             for view in ("kernels", "regions", "processes", "threads", "agents", "top", "busy"):
                 expected = sorted(map(repr, whole.execute(f"SELECT * FROM {view}")))
                 assert sorted(map(repr, parts.execute(f"SELECT * FROM {view}"))) == expected, view

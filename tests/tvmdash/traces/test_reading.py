@@ -17,8 +17,9 @@ from tvmdash.errors import DashboardError
 from tvmdash.machine import telemetry
 from tvmdash.measure.capture import Capture, OperatorSpan, Sample
 from tvmdash.measure.phases import TIMING, phase
-from tvmdash.traces import Connection, Filters, Straddle, Window, connect
+from tvmdash.traces import Filters, Straddle, Window
 from tvmdash.traces.batches import WantedRows
+from tvmdash.traces.connection import Traces, open_traces
 from tvmdash.traces.readers import raw_reading, sqlite_pages, table_rows
 from tvmdash.traces.readers.rocpd_reader import RocpdSource
 from tvmdash.traces.sealing import seal
@@ -48,9 +49,9 @@ def make_databases(tmp_path: Path) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def all_of_them(same_paths: list[Path]) -> Iterator[Connection]:
+def all_of_them(same_paths: list[Path]) -> Iterator[Traces]:
     """The databases, every column of them read."""
-    with connect(same_paths) as traces:
+    with open_traces(same_paths) as traces:
         traces.load_all()
         yield traces
 
@@ -76,9 +77,9 @@ def all_of_them(same_paths: list[Path]) -> Iterator[Connection]:
     ],
 )
 def test_a_query_that_reads_some_columns_says_what_all_columns_say(
-    same_paths: list[Path], all_of_them: Connection, sql: str
+    same_paths: list[Path], all_of_them: Traces, sql: str
 ) -> None:
-    with connect(same_paths) as some:
+    with open_traces(same_paths) as some:
         expected = all_of_them.execute(sql).fetchall()
         assert some.execute(sql).fetchall() == expected
         assert expected
@@ -95,7 +96,7 @@ def test_only_what_a_query_needs_is_read(paths: list[Path], monkeypatch: pytest.
         return read(self, wanted)
 
     monkeypatch.setattr(RocpdSource, "read", noted)
-    with connect(paths) as traces:
+    with open_traces(paths) as traces:
         traces.execute("SELECT sum(duration) FROM kernels").fetchall()
         assert [dict(one.tables)["dispatch"] for one in asked] == [{"duration", "missing"}] * 2
         traces.execute("SELECT sum(duration) FROM kernels").fetchall()
@@ -106,7 +107,7 @@ def test_only_what_a_query_needs_is_read(paths: list[Path], monkeypatch: pytest.
 
 def test_planning_a_query_runs_nothing_of_it(paths: list[Path], tmp_path: Path) -> None:
     target = tmp_path / "new.csv"
-    with connect(paths) as traces:
+    with open_traces(paths) as traces:
         for sql in (
             f"SELECT 1; COPY (SELECT name FROM kernels) TO '{target}'",
             f"FROM read_csv('{paths[0]}'), kernels",
@@ -140,13 +141,13 @@ def test_a_window_into_databases_leaves_what_it_leaves_of_all_rows(
     runs: list[tuple[list[Path], Path]], straddle: Straddle
 ) -> None:
     for place, run in runs:
-        with connect(run) as traces:
+        with open_traces(run) as traces:
             first, last = traces.execute('SELECT min(start), max("end") FROM kernels').fetchall()[0]
         window = Window(str(first + (last - first) // 4), str(last - (last - first) // 4), straddle)
         sql = "SELECT name, start, duration FROM kernels ORDER BY start, guid, id"
-        with connect(run, filters=Filters(window=window)) as one:
+        with open_traces(run, filters=Filters(window=window)) as one:
             expected = one.execute(sql).fetchall()
-        with connect(place, filters=Filters(window=window)) as traces:
+        with open_traces(place, filters=Filters(window=window)) as traces:
             assert traces.execute(sql).fetchall() == expected
             before = traces.bounds_ns()
             assert before[0] <= first
@@ -158,11 +159,11 @@ def test_a_window_into_databases_leaves_what_it_leaves_of_all_rows(
 @pytest.mark.parametrize("rows", [1, 7, 50, 51])
 def test_large_tables_come_in_pages(paths: list[Path], rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     sql = "SELECT * FROM kernels ORDER BY guid, id"
-    with connect(paths) as traces:
+    with open_traces(paths) as traces:
         expected = traces.execute(sql).fetchall()
     monkeypatch.setattr(table_rows, "PAGE_ROWS", rows)
     monkeypatch.setattr(sqlite_pages, "_AT_ONCE_BYTES", 1)
-    with connect(paths) as traces:
+    with open_traces(paths) as traces:
         assert traces.execute(sql).fetchall() == expected
 
 
@@ -175,7 +176,7 @@ def test_numbers_that_do_not_follow_one_another_are_joined_too(paths: list[Path]
         database.execute(f'UPDATE "{dispatch}" SET event_id = event_id * 1000')
         database.execute(f'DELETE FROM "{event}" WHERE id = 7000')
     database.close()
-    with connect(paths[0]) as traces:
+    with open_traces(paths[0]) as traces:
         found = dict(traces.execute("SELECT id, corr_id FROM base_dispatch").fetchall())
     assert found == {number: None if number == 7 else number for number in range(1, 51)}
 
@@ -190,19 +191,19 @@ def test_the_phases_of_a_trial_are_regions_and_samples_lie_at_the_end_of_their_o
         capture.end(trial, samples=[Sample(100, 1), Sample(50, 1)], operators=[OperatorSpan(0, "op", 5, 1, BEGIN_NS)])
         other = capture.begin({"workload": "without phases"})
         capture.end(other, samples=[Sample(7, 1)])
-    with connect(tmp_path) as traces:
+    with open_traces(tmp_path) as traces:
         names = traces.execute("SELECT trial, name, category FROM regions ORDER BY id").fetchall()
         assert names == [(1, "inner", "phase"), (1, "prepare", "phase"), (1, TIMING, "phase")]
         ((end,),) = traces.execute("SELECT \"end\" FROM regions WHERE name = 'time'").fetchall()
         begins = traces.execute('SELECT "timestamp" FROM samples ORDER BY trial, position').fetchall()
         assert [row[0] for row in begins[:2]] == [end - 150, end - 50]
-        assert begins[2] == traces.execute("SELECT start FROM trials WHERE id = 2").fetchone()
-        assert traces.execute("SELECT start FROM kernels").fetchone() == (BEGIN_NS + 5,)
+        assert begins[2] == traces.execute("SELECT start FROM trials WHERE id = 2").fetchall()[0]
+        assert traces.execute("SELECT start FROM kernels").fetchall()[0] == (BEGIN_NS + 5,)
 
 
 def test_the_hosts_sensors_are_told_for_the_time_of_the_chosen_processes(tmp_path: Path) -> None:
     write_raw(tmp_path / "raw")
-    with connect(tmp_path / "raw") as traces:
+    with open_traces(tmp_path / "raw") as traces:
         begun, ended = traces.execute('SELECT start, "end" FROM processes').fetchall()[0]
     middle_s = (begun + ended) / 2e9
     columns = {"elapsed_s": [-3600.0, 0.0, 3600.0], "cpu_mhz_max.x": [1.0, 2.0, 3.0]}
@@ -210,11 +211,11 @@ def test_the_hosts_sensors_are_told_for_the_time_of_the_chosen_processes(tmp_pat
     telemetry.write(tmp_path / "telemetry_20261121T031500Z.json", told)
     sql = "SELECT value, unit FROM telemetry WHERE name = 'cpu_mhz_max.x' ORDER BY value"
     (pid,) = {int(path.name.split("_")[1]) for path in (tmp_path / "raw").glob("raw_*.db")}
-    with connect(tmp_path) as traces:
+    with open_traces(tmp_path) as traces:
         assert traces.execute(sql).fetchall() == [(1.0, "mhz"), (2.0, "mhz"), (3.0, "mhz")]
-    with connect(tmp_path, filters=Filters(processes=[pid])) as traces:
+    with open_traces(tmp_path, filters=Filters(processes=[pid])) as traces:
         assert traces.execute(sql).fetchall() == [(2.0, "mhz")]
-    with connect(tmp_path, filters=Filters(processes=[pid + 1])) as traces:
+    with open_traces(tmp_path, filters=Filters(processes=[pid + 1])) as traces:
         assert traces.execute(sql).fetchall() == []
 
 
@@ -222,10 +223,10 @@ def test_a_night_is_told_with_its_tvms_its_notes_and_the_dashboards_commit(tmp_p
     night = write_night(tmp_path, "20261121T031500Z")
     known = {"artifacts": [{"key": "wheel-0.27"}, {"key": "git-ab"}], "notes": ["late", "hot"]}
     columns = 'SELECT tvm, notes, "commit", duration FROM nights'
-    with connect(tmp_path / "results") as traces:
+    with open_traces(tmp_path / "results") as traces:
         assert traces.execute(columns).fetchall() == [(None, None, None, 3 * 10**9)]
     night.write_text(json.dumps({**json.loads(night.read_text()), **known, "repository": {"commit": "c0ffee"}}))
-    with connect(tmp_path / "results") as traces:
+    with open_traces(tmp_path / "results") as traces:
         assert traces.execute(columns).fetchall() == [("wheel-0.27, git-ab", "late\nhot", "c0ffee", 3 * 10**9)]
 
 
@@ -233,9 +234,9 @@ def test_records_that_a_sealed_run_and_the_home_both_hold_are_told_once(tmp_path
     data, night = write_data(tmp_path, "relax_opt", "20261121T031500Z"), write_night(tmp_path, "20261121T031500Z")
     run = seal([write_raw(tmp_path / "raw"), data, night], tmp_path / "sealed")
     both = [run.path, tmp_path / "results"]
-    with connect(both) as traces:
+    with open_traces(both) as traces:
         for view in ("records", "nights", "stages"):
-            assert traces.execute(f"SELECT count(*) FROM {view}").fetchone() == (1,), view
+            assert traces.execute(f"SELECT count(*) FROM {view}").fetchall() == [(1,)], view
     merged = seal(both, tmp_path / "merged")
     assert merged.catalogue.tables["record"].rows == 1
 
@@ -244,7 +245,7 @@ def test_every_source_is_read_whole_though_they_are_read_side_by_side(tmp_path: 
     for number in range(40):
         write_raw(tmp_path / str(number), [("op", number, 1 + number)])
     told: list[tuple[str, int, int]] = []
-    with connect(tmp_path, progress=lambda *news: told.append(news)) as traces:
+    with open_traces(tmp_path, progress=lambda *news: told.append(news)) as traces:
         found = traces.execute("SELECT duration FROM kernels ORDER BY 1").fetchall()
     assert [row[0] for row in found] == list(range(1, 41))
     assert told == [("reading", done, 40) for done in range(1, 41)]
@@ -267,7 +268,7 @@ def test_damage_inside_a_rocpd_database_is_an_error_that_names_it(paths: list[Pa
         names = [row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         database.execute(damage.format(f'"{next(n for n in names if n.startswith(f"rocpd_{table}_"))}"'))
     database.close()
-    with connect(paths) as traces, pytest.raises(DashboardError, match=paths[0].name):
+    with open_traces(paths) as traces, pytest.raises(DashboardError, match=paths[0].name):
         traces.load_all()
 
 
@@ -280,7 +281,7 @@ def test_nothing_of_a_rocpd_database_runs(paths: list[Path]) -> None:
         database.execute(f'CREATE VIEW "{event}" AS SELECT 1 AS id, 77 AS stack_id, load_extension(1) AS category_id')
         database.execute("CREATE VIEW kernels AS SELECT 'theirs' AS name, 5 AS duration")
     database.close()
-    with connect(paths[0]) as traces:
+    with open_traces(paths[0]) as traces:
         rows = "SELECT count(*), count(stack_id), count(category), sum(name = 'theirs') FROM base_dispatch"
         assert [int(value) for value in traces.execute(rows).fetchall()[0]] == [50, 0, 0, 0]
 

@@ -138,14 +138,14 @@ def test_a_reader_that_loses_a_row_is_found_out(tmp_path: Path, monkeypatch: pyt
 
 def test_a_disk_that_changes_a_value_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_raw(tmp_path / "raw")
-    write = sealing.Connection.write_table
+    write = sealing.Traces.write_table
 
-    def changed(self: sealing.Connection, table: str, columns: Sequence[str], place: Path, options: str) -> None:
+    def changed(self: sealing.Traces, table: str, columns: Sequence[str], place: Path, options: str) -> None:
         write(self, table, columns, place, options)
         if table == "operator":
             self._engine.copy("SELECT * REPLACE (duration + 1 AS duration) FROM base_operator", place, options)
 
-    monkeypatch.setattr(sealing.Connection, "write_table", changed)
+    monkeypatch.setattr(sealing.Traces, "write_table", changed)
     with pytest.raises(DashboardError, match=r"operator\.parquet: 3 rows were written and read back, not the same"):
         seal([path], tmp_path / "sealed")
     assert not (tmp_path / "sealed").exists()

@@ -5,8 +5,7 @@ A module of Python's database API: `import tvmdash.traces as rocpd` is what AMD'
 
 from __future__ import annotations
 
-from tvmdash.traces.connection import Connection, connect
-from tvmdash.traces.cursor import Cursor
+from tvmdash.traces.database import Connection, Cursor, connect
 from tvmdash.traces.dbapi import (
     DatabaseError,
     DataError,

@@ -14,7 +14,8 @@ from typing import Any
 
 from tvmdash.errors import DashboardError
 from tvmdash.text import format_bytes, format_quantity
-from tvmdash.traces.connection import Connection, connect
+from tvmdash.traces.connection import Traces, open_traces
+from tvmdash.traces.database import Connection, connect
 from tvmdash.traces.differences import TraceDifference, find_difference
 from tvmdash.traces.export.converters import CONVERTERS
 from tvmdash.traces.filters import CHOICES, Filters, Straddle, Window, escape
@@ -148,7 +149,7 @@ _TIMES = ("total_ns", "mean_ns", "min_ns", "median_ns", "p95_ns", "max_ns", "std
 
 
 def _run_summary(options: argparse.Namespace, progress: Progress) -> str:
-    with connect(options.inputs, filters=filters_of(options), progress=progress) as traces:
+    with open_traces(options.inputs, filters=filters_of(options), progress=progress) as traces:
         rows = list(summary(traces, by=options.by))
     names = [field.name for field in fields(SummaryRow) if field.name != "group" or options.by]
     return _format_table(names, [[getattr(row, name) for name in names] for row in rows], options.format, options.by)
@@ -228,13 +229,13 @@ def _diff(options: argparse.Namespace, progress: Progress) -> str:
     return table + ("\n" + "\n".join(_format_sentences(compared)) + "\n" if options.format == "console" else "")
 
 
-def _open_side(options: argparse.Namespace, named: str) -> Connection:
+def _open_side(options: argparse.Namespace, named: str) -> Traces:
     """The traces of a side: those named, or of the night of that stamp."""
     filters = filters_of(options)
     if options.inside is None:
-        return connect([named], filters=filters)
-    opened = connect(options.inside, filters=replace(filters, nights=(escape(named),)))
-    if not opened.execute("SELECT count(*) FROM processes").fetchone()[0]:
+        return open_traces([named], filters=filters)
+    opened = open_traces(options.inside, filters=replace(filters, nights=(escape(named),)))
+    if not opened.execute("SELECT count(*) FROM processes").fetchall()[0][0]:
         opened.close()
         places = ", ".join(options.inside)
         raise DashboardError(
@@ -261,7 +262,7 @@ def _views(options: argparse.Namespace, progress: Progress) -> str:
 
 
 def _findings(options: argparse.Namespace, progress: Progress) -> str:
-    with connect(options.inputs, filters=filters_of(options), progress=progress) as traces:
+    with open_traces(options.inputs, filters=filters_of(options), progress=progress) as traces:
         found = list(find_findings(traces))
     if not found and options.format == "console":
         return "Nothing stands out.\n"

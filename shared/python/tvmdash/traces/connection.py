@@ -1,4 +1,4 @@
-"""Many files as one database: `connect`."""
+"""Many files as one DuckDB database, for those who write its SQL themselves: `open_traces`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from typing import Any, Self
 
 from tvmdash.errors import DashboardError
 from tvmdash.traces.batches import Batch, WantedRows
-from tvmdash.traces.cursor import Cursor, RowFactory
-from tvmdash.traces.dbapi import ERRORS, INSTEAD, NotSupportedError, Parameters, ProgrammingError
+from tvmdash.traces.dbapi import NotSupportedError, Parameters, ProgrammingError
 from tvmdash.traces.duck import DuckEngine, DuckResult
 from tvmdash.traces.filters import (
     OF_EVENTS,
@@ -40,29 +39,23 @@ from tvmdash.traces.views import VIEW_TABLES, VIEWS, find_tables
 _ALL: Mapping[str, frozenset[str]] = {name: frozenset(table.columns) for name, table in TABLES.items()}
 
 
-def connect(
+def open_traces(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
     filters: Filters | None = None,
     progress: Progress | None = None,
-) -> Connection:
+) -> Traces:
     """A connection that shows all the traces in `paths` as one database.
 
     `paths`: raw databases, RocPD databases, sealed runs, homes, folders of any of these, patterns; in any number.
     Nothing is read before a query needs it, and nothing is ever written. DashboardError for what is missing, given
     twice, broken or newer than this program.
     """
-    return Connection(find(paths), filters or Filters(), progress)
+    return Traces(find(paths), filters or Filters(), progress)
 
 
-class Connection:
-    """Reads as `sqlite3.Connection` does: execute, cursor, iteration over what they give. As a context it is closed.
-
-    What that has and a read-only view of many files has not raises NotSupportedError, which says what to use.
-    """
-
-    in_transaction, isolation_level, total_changes = False, None, 0
-    text_factory = str
+class Traces:
+    """The traces in DuckDB's words: `execute` gives rows. As a context it is closed."""
 
     def __init__(
         self,
@@ -72,8 +65,6 @@ class Connection:
         writable: Path | None = None,
     ) -> None:
         self.sources = tuple(sources)
-        self.row_factory: RowFactory | None = None
-        self._trace: Callable[[str], object] | None = None
         self._filters, self._progress = filters, progress
         self._made: set[str] = set()
         self._loaded: dict[str, frozenset[str]] = {}
@@ -90,60 +81,31 @@ class Connection:
             self._engine.close()
             raise
 
-    def execute(self, sql: str, parameters: Parameters = ()) -> Cursor:
-        """A cursor over the rows of one statement.
+    def execute(self, sql: str, parameters: Parameters = ()) -> DuckResult:
+        """The rows of one statement.
 
         `?` in it stands for the parameters in turn, `:name` and `$name` for that of a mapping.
         """
-        return self.cursor().execute(sql, parameters)
-
-    def executescript(self, script: str) -> Cursor:
-        """A cursor, after each statement of a script: macros and views, say."""
-        return self.cursor().executescript(script)
-
-    def cursor(self) -> Cursor:
-        """A cursor that has executed nothing yet."""
-        return Cursor(self, self._run)
-
-    def split_statements(self, script: str) -> list[str]:
-        """The statements of a script."""
-        return self._engine.split_statements(script)
-
-    def commit(self) -> None:
-        """Nothing: nothing is written."""
-
-    def rollback(self) -> None:
-        """Nothing: nothing is written."""
+        self._prepare(sql, parameters)
+        lacking = {name for name in find_names(sql) if not self._make_base_table(name)}
+        try:
+            return self._engine.execute(sql, parameters)
+        except ProgrammingError as error:
+            if not lacking:
+                raise
+            raise ProgrammingError(
+                f"{', '.join(sorted(lacking))}: none of the inputs is a RocPD database with such a table. Query the "
+                f"views, which all traces have (`views` lists them). {error}"
+            ) from error
 
     def interrupt(self) -> None:
         """Stop the statement that another thread runs."""
         self._engine.interrupt()
 
-    def set_trace_callback(self, callback: Callable[[str], object] | None) -> None:
-        """Have each statement told before it is run."""
-        self._trace = callback
-
-    @property
-    def connection(self) -> Self:
-        """Itself, as AMD's `RocpdImportData` names the connection in it."""
-        return self
-
     @property
     def filters(self) -> Filters:
         """What it shows a part by."""
         return self._filters
-
-    @property
-    def filenames(self) -> list[str]:
-        """The files and folders, as AMD's `RocpdImportData` names them."""
-        return [str(source.path) for source in self.sources]
-
-    def __getattr__(self, name: str) -> Any:
-        if name in INSTEAD:
-            raise NotSupportedError(f"{name} is not supported; traces are read-only. {INSTEAD[name]}")
-        if name in ERRORS:
-            return ERRORS[name]
-        raise AttributeError(f"a connection to traces has no {name}")
 
     def close(self) -> None:
         """Let everything go."""
@@ -233,21 +195,6 @@ class Connection:
         chosen, order = (", ".join(f'"{name}"' for name in names) for names in (columns, TABLES[table].order))
         ordered = "" if self._engine.is_ordered(table) or not order else f" ORDER BY {order}"
         self._engine.copy(f"SELECT {chosen} FROM base_{table}{ordered}", path, options)  # noqa: S608 - our own names
-
-    def _run(self, sql: str, parameters: Parameters) -> DuckResult:
-        if self._trace is not None:
-            self._trace(sql)
-        self._prepare(sql, parameters)
-        lacking = {name for name in find_names(sql) if not self._make_base_table(name)}
-        try:
-            return self._engine.execute(sql, parameters)
-        except ProgrammingError as error:
-            if not lacking:
-                raise
-            raise ProgrammingError(
-                f"{', '.join(sorted(lacking))}: none of the inputs is a RocPD database with such a table. Query the "
-                f"views, which all traces have (`views` lists them). {error}"
-            ) from error
 
     def _make_base_table(self, name: str) -> bool:
         """Make one of RocPD's own tables, where a RocPD database among the inputs has it."""

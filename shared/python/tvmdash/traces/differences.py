@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tvmdash.traces.connection import Connection
+from tvmdash.traces.connection import Traces
 
 Point = tuple[str, str, str]
 """Experiment, workload, axis values as JSON. A trace without trials is one point."""
@@ -73,7 +73,7 @@ class _Side:
     operators: Mapping[Point, Mapping[str, float]]
 
 
-def find_difference(before: Connection, after: Connection) -> TraceDifference:
+def find_difference(before: Traces, after: Traces) -> TraceDifference:
     """What changed from `before` to `after`."""
     left, right = _read_side(before), _read_side(after)
     common = sorted(left.times.keys() & right.times.keys())
@@ -108,7 +108,7 @@ def _find_changes(left: _Side, right: _Side, points: list[Point], whole_ns: floa
     return sorted(changes, key=lambda change: (-abs(change.change_ns), change.operator))
 
 
-def _read_side(traces: Connection) -> _Side:
+def _read_side(traces: Traces) -> _Side:
     """Each point's time and its operators' times; several trials of one point are averaged."""
     times: dict[Point, float] = {_make_point(row): float(row[3]) for row in traces.execute(_TIMES)}
     times_of: dict[Point, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))

@@ -211,6 +211,7 @@ class DuckResult:
     def __init__(self, relation: duckdb.DuckDBPyRelation | None) -> None:
         self._relation = relation
         self.names = list(relation.columns) if relation is not None else []
+        self.types = [str(kind) for kind in relation.types] if relation is not None else []
         self._is_begun = self._is_done = relation is None
 
     def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
@@ -230,6 +231,10 @@ class DuckResult:
         self._is_begun = self._is_done = True
         rows: list[tuple[Any, ...]] = _translate_errors(self._relation.fetchall)
         return rows
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        while rows := self.fetchmany(4096):
+            yield from rows
 
     def arrow(self) -> Any:
         """All further rows as a pyarrow.Table."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tvmdash.traces.connection import Connection
+from tvmdash.traces.connection import Traces
 
 MOST_IDLE = 0.05
 """A gap between kernels is told where it takes this share of its process's time from first to last kernel."""
@@ -71,7 +71,7 @@ _VARYING = f"""
         AND quantile_disc(K.duration, 0.95) > {1 + MOST_VARYING} * median(K.duration) ORDER BY 4 DESC, 3 LIMIT 1"""
 
 
-def find_findings(traces: Connection) -> Iterator[Finding]:
+def find_findings(traces: Traces) -> Iterator[Finding]:
     """Everything that stands out, kind by kind, the largest of each first."""
     for guid, process, start, length, share in traces.execute(_GAPS).fetchall():
         text = f"no kernel ran for {share:.0%} of the time between the first and the last"

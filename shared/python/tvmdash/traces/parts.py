@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
-from tvmdash.traces.connection import connect
+from tvmdash.traces.connection import open_traces
 from tvmdash.traces.filters import Filters, Straddle, Window, escape
 from tvmdash.traces.reading import Progress
 from tvmdash.traces.sealed import SealedSource, sealed_source
@@ -26,7 +26,7 @@ def split_by_process(
 
     It is named by its guid and, where that has several processes, its number among those.
     """
-    with connect(paths, filters=filters) as traces:
+    with open_traces(paths, filters=filters) as traces:
         keys = traces.execute("SELECT guid, process FROM processes ORDER BY start, guid, process").fetchall()
     chosen, numbers = filters or Filters(), Counter(guid for guid, _ in keys)
     pieces = []
@@ -47,7 +47,7 @@ def split_by_time(
     chosen = filters or Filters()
     if chosen.window is not None:
         raise DashboardError("A window cannot be split further. Seal the window first, then split that.")
-    with connect(paths) as traces:
+    with open_traces(paths) as traces:
         first, last = traces.bounds_ns()
     edges = [first + (last + 1 - first) * number // parts for number in range(parts + 1)]
     pieces = (

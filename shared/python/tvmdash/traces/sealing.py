@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
-from tvmdash.traces.connection import Connection
+from tvmdash.traces.connection import Traces
 from tvmdash.traces.filters import Filters
 from tvmdash.traces.readers.packed import count_bytes
 from tvmdash.traces.readers.reach import BOUNDED
@@ -64,7 +64,7 @@ def seal(
 def _fill(
     folder: Path, name: str, sources: Sequence[Source], filters: Filters | None, part: str, progress: Progress | None
 ) -> None:
-    with Connection(sources, filters or Filters(), progress, writable=folder) as traces:
+    with Traces(sources, filters or Filters(), progress, writable=folder) as traces:
         run = _SealedRun(folder, traces)
         for table in traces.stream(run.files):
             run.write(table)
@@ -77,7 +77,7 @@ def _fill(
 class _SealedRun:
     """A sealed run in the making: the files of its tables so far."""
 
-    def __init__(self, folder: Path, traces: Connection) -> None:
+    def __init__(self, folder: Path, traces: Traces) -> None:
         self._folder, self._traces = folder, traces
         self.tables: dict[str, SealedTable] = {}
         self._parts: dict[str, int] = {}
@@ -130,7 +130,7 @@ def _escape(file: Path) -> str:
     return glob.escape(str(file)).replace("'", "''")
 
 
-def _sum(traces: Connection, columns: Sequence[str], source: str) -> tuple[int, int]:
+def _sum(traces: Traces, columns: Sequence[str], source: str) -> tuple[int, int]:
     """The number of rows and the sum of a hash over each whole row."""
     listed = ", ".join(f'"{name}"' for name in columns) or "0"
     query = f"SELECT count(*), sum(CAST(hash({listed}) >> 12 AS BIGINT)) FROM {source}"  # noqa: S608 - our own names
@@ -160,7 +160,7 @@ def _compute_digest(file: Path) -> str:
     return digest.hexdigest()
 
 
-def _make_catalogue(traces: Connection, name: str, sources: Sequence[Source], part: str, run: _SealedRun) -> Catalogue:
+def _make_catalogue(traces: Traces, name: str, sources: Sequence[Source], part: str, run: _SealedRun) -> Catalogue:
     def known(column: str, *places: str) -> tuple[str, ...]:
         parts = " UNION ".join(f"SELECT {column} AS v FROM {relation}" for relation in places)  # noqa: S608 - our own names
         query = f"SELECT DISTINCT v FROM ({parts}) WHERE v IS NOT NULL ORDER BY v"  # noqa: S608 - our own names

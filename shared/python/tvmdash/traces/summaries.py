@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tvmdash.errors import DashboardError
-from tvmdash.traces.connection import Connection
+from tvmdash.traces.connection import Traces
 
 GROUPS = {
     "process": "CASE WHEN count(*) OVER (PARTITION BY pid) = 1 THEN CAST(pid AS VARCHAR) "
@@ -44,7 +44,7 @@ class SummaryRow:
     std_ns: float | None
 
 
-def summary(traces: Connection, *, by: str | None = None) -> Iterator[SummaryRow]:
+def summary(traces: Traces, *, by: str | None = None) -> Iterator[SummaryRow]:
     """The rows, the longest total first; `by` is None, "process" or "host"."""
     if by is not None and by not in GROUPS:
         raise DashboardError(f"cannot group a summary by {by!r:.40}. Use {' or '.join(GROUPS)}.")

@@ -12,7 +12,7 @@ from tvmdash.traces.export.windows import cut_into_windows
 
 if TYPE_CHECKING:
     from tvmdash.convert.events import Ints
-    from tvmdash.traces.connection import Connection
+    from tvmdash.traces.connection import Traces
 
 Key = tuple[str | None, int | None]
 """What names a process: its guid, and its number among those of that guid; of what is the host's, None."""
@@ -56,7 +56,7 @@ class _Texts:
 
 
 def read_slices(
-    traces: Connection, kind: Kind, titles: Titles, runs: Sequence[ExportedRun] = (), only: str = ""
+    traces: Traces, kind: Kind, titles: Titles, runs: Sequence[ExportedRun] = (), only: str = ""
 ) -> Iterator[Slices]:
     """The slices of a kind, by their starts; of the rows of which the condition `only` holds."""
     source = f"(SELECT * FROM {kind.source} AS rows WHERE {only or 'true'}) AS rows"  # noqa: S608 - our own words
@@ -79,7 +79,7 @@ def _list_told(kind: Kind) -> list[str]:
     return ["guid", "process", *(name.strip() for name in kind.told.split(","))]
 
 
-def _read_texts(traces: Connection, kind: Kind, source: str, titles: Titles) -> _Texts:
+def _read_texts(traces: Traces, kind: Kind, source: str, titles: Titles) -> _Texts:
     told = ", ".join(_list_told(kind))
     traces.execute(
         f"""CREATE OR REPLACE TEMP TABLE slice_kinds AS SELECT row_number() OVER (ORDER BY {told}) - 1 AS kind, *
@@ -124,7 +124,7 @@ def _find_ids(texts: _Texts, columns: Mapping[str, Any], runs: Sequence[Exported
     return ids
 
 
-def read_sensors(traces: Connection, titles: Titles) -> Iterator[Counters]:
+def read_sensors(traces: Traces, titles: Titles) -> Iterator[Counters]:
     """What sensors said."""
     rows = """(SELECT guid, process, name, unit, "timestamp" AS "start", value FROM telemetry
         WHERE value IS NOT NULL AND "timestamp" IS NOT NULL)"""
@@ -134,7 +134,7 @@ def read_sensors(traces: Connection, titles: Titles) -> Iterator[Counters]:
         yield _make_counters(traces.execute(query).fetchnumpy(), titles)
 
 
-def read_counted(traces: Connection, titles: Titles, only: str, counted: Counted) -> Iterator[Counters]:
+def read_counted(traces: Traces, titles: Titles, only: str, counted: Counted) -> Iterator[Counters]:
     """The values of performance counters; `counted` adds up the rows that they were made of."""
     for chosen, events in _cut_counters(traces, only):
         query = f'SELECT * FROM {format_counted(chosen, events)} AS counted ORDER BY "start", name, value'  # noqa: S608 - our own words
@@ -143,7 +143,7 @@ def read_counted(traces: Connection, titles: Titles, only: str, counted: Counted
         yield _make_counters(columns, titles)
 
 
-def _cut_counters(traces: Connection, only: str) -> Iterator[tuple[str, str]]:
+def _cut_counters(traces: Traces, only: str) -> Iterator[tuple[str, str]]:
     """Conditions on some rows of counters each, and on their events: those of an event are together."""
     for of_event, column in (("event_id IS NOT NULL", "event_id"), ("event_id IS NULL", "id")):
         chosen = f"{of_event} AND {only}"

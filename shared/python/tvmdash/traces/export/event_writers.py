@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tvmdash import convert
 from tvmdash.convert import Written
-from tvmdash.traces.connection import Connection, connect
+from tvmdash.traces.connection import Traces, open_traces
 from tvmdash.traces.export.events import TraceEvents, trace_events
 from tvmdash.traces.export.left_out import count_left_out
 from tvmdash.traces.export.rocpd_copy import copy_rows, count_copied, find_writers, format_others
@@ -20,7 +20,7 @@ from tvmdash.traces.reading import Progress
 from tvmdash.traces.sealing import seal
 from tvmdash.traces.sources import find
 
-EventWriter = Callable[[Path, Connection], str]
+EventWriter = Callable[[Path, Traces], str]
 """Writes what a connection shows; says in words what, and what it left out."""
 _LARGE_BYTES = 8 << 20
 """Inputs of so many bytes that are not sealed are sealed first: a sealed run is read a part at a time."""
@@ -39,7 +39,7 @@ def _chrome(destination: Path, trace: TraceEvents) -> Written:
 
 
 def _with_flows(write: Callable[[Path, TraceEvents], Written]) -> EventWriter:
-    def work(destination: Path, traces: Connection) -> str:
+    def work(destination: Path, traces: Traces) -> str:
         trace = trace_events(traces)
         written = write(destination, trace)
         return written.describe() + format_left_out(count_left_out(traces, trace.counted))
@@ -48,7 +48,7 @@ def _with_flows(write: Callable[[Path, TraceEvents], Written]) -> EventWriter:
 
 
 def _without_flows(write: Callable[[Path, Iterator[convert.Event]], Written]) -> EventWriter:
-    def work(destination: Path, traces: Connection) -> str:
+    def work(destination: Path, traces: Traces) -> str:
         trace = trace_events(traces)
         written = write(destination, trace.events)
         left_out = {**count_left_out(traces, trace.counted), "flows": len(trace.flows)}
@@ -57,7 +57,7 @@ def _without_flows(write: Callable[[Path, Iterator[convert.Event]], Written]) ->
     return work
 
 
-def _rocpd(destination: Path, traces: Connection) -> str:
+def _rocpd(destination: Path, traces: Traces) -> str:
     """Rows of RocPD stay what they were; the rest is written as events."""
     writers = find_writers(traces)
     trace = trace_events(traces, format_others(writers))
@@ -92,15 +92,15 @@ def event_converter(style: str) -> Callable[[list[str], Path, Filters, Progress 
 
 
 @contextmanager
-def _open(paths: list[str], destination: Path, filters: Filters, progress: Progress | None) -> Iterator[Connection]:
+def _open(paths: list[str], destination: Path, filters: Filters, progress: Progress | None) -> Iterator[Traces]:
     """The traces; large ones by way of a sealed run beside the destination."""
     sources = [source for source in find(paths) if source.kind != "sealed"]
     parent = destination.absolute().parent
     if sum(count_bytes(source.path) for source in sources) < _LARGE_BYTES or not parent.is_dir():
-        with connect(paths, filters=filters, progress=progress) as traces:
+        with open_traces(paths, filters=filters, progress=progress) as traces:
             yield traces
         return
     with tempfile.TemporaryDirectory(prefix=".convert.", dir=parent) as folder:
         run = seal(paths, Path(folder) / "sealed", filters=filters, progress=progress)
-        with connect(run.path) as traces:
+        with open_traces(run.path) as traces:
             yield traces

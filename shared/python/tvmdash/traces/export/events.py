@@ -15,7 +15,7 @@ from tvmdash.traces.export.columns import Counted, ExportedRun, Key, Titles, rea
 from tvmdash.traces.export.kinds import SLICES
 
 if TYPE_CHECKING:
-    from tvmdash.traces.connection import Connection
+    from tvmdash.traces.connection import Traces
 
 _NIGHTS = "nights"
 _RUN = "run"
@@ -63,7 +63,7 @@ class _Frame:
         return self._last
 
 
-def trace_events(traces: Connection, only: str = "") -> TraceEvents:
+def trace_events(traces: Traces, only: str = "") -> TraceEvents:
     """The events of a connection, which stays open while they are read.
 
     `only` is a condition on `guid`, of what has one, as SQL; nothing is all.
@@ -75,7 +75,7 @@ def trace_events(traces: Connection, only: str = "") -> TraceEvents:
     return TraceEvents(events, frame.flows, dict(processes.values()), counted)
 
 
-def _read_processes(traces: Connection) -> dict[Key, tuple[str, RocpdProcess]]:
+def _read_processes(traces: Traces) -> dict[Key, tuple[str, RocpdProcess]]:
     """For each process a name that no other has, and what is known."""
     processes: dict[Key, tuple[str, RocpdProcess]] = {}
     taken = {_NIGHTS, "host"}
@@ -92,7 +92,7 @@ def _read_processes(traces: Connection) -> dict[Key, tuple[str, RocpdProcess]]:
     return processes
 
 
-def _make_frame(traces: Connection, titles: Titles) -> _Frame:
+def _make_frame(traces: Traces, titles: Titles) -> _Frame:
     """Nights, stages, trials, and ids for the runs of trials."""
     frame = _Frame(annotated=traces.filters.annotations)
     nights: dict[str, int] = {}
@@ -121,7 +121,7 @@ def _make_frame(traces: Connection, titles: Titles) -> _Frame:
     return frame
 
 
-def _read_events(traces: Connection, titles: Titles, frame: _Frame, only: str, counted: Counted) -> Iterator[Event]:
+def _read_events(traces: Traces, titles: Titles, frame: _Frame, only: str, counted: Counted) -> Iterator[Event]:
     yield from sorted(frame.slices, key=lambda event: event.start_ns)
     for kind in SLICES:
         yield from read_slices(traces, kind, titles, frame.runs, only)

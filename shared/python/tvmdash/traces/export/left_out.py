@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tvmdash.traces.connection import Connection
+    from tvmdash.traces.connection import Traces
     from tvmdash.traces.export.columns import Counted
 
 _OF_ROCPD = {
@@ -18,7 +18,7 @@ _SHOWN = {"dispatch": "kernels", "copy": "memory_copies", "allocation": "memory_
 """Tables, and the views that leave out those of their rows that refer to what is not there."""
 
 
-def count_left_out(traces: Connection, counted: Counted) -> dict[str, int]:
+def count_left_out(traces: Traces, counted: Counted) -> dict[str, int]:
     """How many things of each kind are neither slices nor counter values nor flows."""
     left_out = {words: _count(traces, f"SELECT count(*) FROM {table}") for words, table in _OF_ROCPD.items()}  # noqa: S608
     left_out["counter values without a moment"] = _count(traces, "SELECT count(*) FROM base_counter") - counted.rows
@@ -35,5 +35,5 @@ def _format_shown(table: str, view: str) -> str:
     return f"SELECT (SELECT count(*) FROM {view}){of_operators}"  # noqa: S608 - our own words
 
 
-def _count(traces: Connection, query: str) -> int:
+def _count(traces: Traces, query: str) -> int:
     return int(traces.execute(query).fetchall()[0][0])

@@ -14,7 +14,7 @@ from tvmdash.traces.tables import TABLES
 from tvmdash.traces.views.missing import Missing
 
 if TYPE_CHECKING:
-    from tvmdash.traces.connection import Connection
+    from tvmdash.traces.connection import Traces
 
 _ROWS = 1 << 15
 _EVENT = "event_id."
@@ -23,7 +23,7 @@ _UNIQUE = {"hash": "id", "machine_id": "CAST(id AS VARCHAR)"}
 """What stands for a value that must be unique, where there is none."""
 
 
-def find_writers(traces: Connection) -> list[str]:
+def find_writers(traces: Traces) -> list[str]:
     """The guids of those who wrote RocPD databases: processes of ours have facts, which those have not.
 
     Sealed runs before version 4 lack the numbers of threads, so that their rows cannot be referred to.
@@ -33,7 +33,7 @@ def find_writers(traces: Connection) -> list[str]:
     return [str(row[0]) for row in traces.execute(query).fetchall()]
 
 
-def copy_rows(traces: Connection, guids: list[str]) -> Iterator[RocpdRows]:
+def copy_rows(traces: Traces, guids: list[str]) -> Iterator[RocpdRows]:
     """The rows of these writers, table by table, some at a time."""
     for guid in guids:
         yield from _copy_strings(traces, guid)
@@ -41,7 +41,7 @@ def copy_rows(traces: Connection, guids: list[str]) -> Iterator[RocpdRows]:
             yield from _copy_table(traces, guid, table, query)
 
 
-def _copy_strings(traces: Connection, guid: str) -> Iterator[RocpdRows]:
+def _copy_strings(traces: Traces, guid: str) -> Iterator[RocpdRows]:
     """All texts that others refer to, which the table `rocpd_strings` now numbers."""
     columns = {
         (table, name)
@@ -61,7 +61,7 @@ def _copy_strings(traces: Connection, guid: str) -> Iterator[RocpdRows]:
     yield RocpdRows(guid, "string", ["id", "string"], rows)
 
 
-def _copy_table(traces: Connection, guid: str, table: str, query: Query) -> Iterator[RocpdRows]:
+def _copy_table(traces: Traces, guid: str, table: str, query: Query) -> Iterator[RocpdRows]:
     key = "id" if "id" in TABLES[table].columns else "process"
     source = f"(SELECT *, {key} AS number FROM base_{table} WHERE guid = {format_literal(guid)}) AS R"  # noqa: S608 - escaped
     made = {query.table: _format_own(query)}
@@ -124,7 +124,7 @@ def format_others(guids: list[str]) -> str:
     return f"(guid IS NULL OR guid NOT IN ({listed}))" if guids else ""
 
 
-def count_copied(traces: Connection, guids: list[str]) -> Mapping[str, int]:
+def count_copied(traces: Traces, guids: list[str]) -> Mapping[str, int]:
     """How many rows of RocPD's tables for events are copied."""
     listed = ", ".join(map(format_literal, guids)) or "NULL"
     tables = ("dispatch", "copy", "allocation", "graph_launch", "region", "instant", "counter", "argument")

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tvmdash.traces.connection import Connection
+    from tvmdash.traces.connection import Traces
 
 ROWS = 1 << 18
 """How many rows a window has at most, where they do not all begin at one moment."""
 _BINS = 1 << 12
 
 
-def cut_into_windows(traces: Connection, rows: str, column: str = '"start"', most: int = ROWS) -> Iterator[range]:
+def cut_into_windows(traces: Traces, rows: str, column: str = '"start"', most: int = ROWS) -> Iterator[range]:
     """Ranges of a column of whole numbers, rising, which together hold every row of the relation `rows` once."""
     query = f"SELECT min({column}), max({column}), count(*) FROM {rows}"  # noqa: S608 - our own words
     first, last, count = traces.execute(query).fetchall()[0]
@@ -21,7 +21,7 @@ def cut_into_windows(traces: Connection, rows: str, column: str = '"start"', mos
         yield from _cut(traces, rows, column, range(first, last + 1), count, most)
 
 
-def _cut(traces: Connection, rows: str, column: str, span: range, count: int, most: int) -> Iterator[range]:
+def _cut(traces: Traces, rows: str, column: str, span: range, count: int, most: int) -> Iterator[range]:
     """Bins of one width, those side by side joined as far as they may be, those with too many rows cut again."""
     if count <= most or len(span) == 1:
         yield span

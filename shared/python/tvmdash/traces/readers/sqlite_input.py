@@ -36,8 +36,8 @@ def is_sqlite(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def open_database(path: Path) -> Iterator[sqlite3.Connection]:
-    """The database, read-only; DashboardError where it is broken.
+def readable(path: Path) -> Iterator[str]:
+    """The URI by which SQLite opens the database and creates nothing beside it.
 
     SQLite would create files beside a database whose log it replays, so one that has a log is copied away first; one in
     a zip is unpacked.
@@ -48,10 +48,17 @@ def open_database(path: Path) -> Iterator[sqlite3.Connection]:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tvmdash-traces-")))
             database_path = unpack(path, archive, folder) if archive else _copy(path, folder)
         mode = "immutable=1" if database_path is path else "mode=rw"
-        uri = f"file:{quote(os.fsencode(database_path.absolute()))}?{mode}"
+        yield f"file:{quote(os.fsencode(database_path.absolute()))}?{mode}"
+
+
+@contextlib.contextmanager
+def open_database(path: Path) -> Iterator[sqlite3.Connection]:
+    """The database, read-only; DashboardError where it is broken."""
+    with contextlib.ExitStack() as stack:
+        uri = stack.enter_context(readable(path))
         try:
             database = stack.enter_context(contextlib.closing(sqlite3.connect(uri, uri=True)))
-            if database_path is not path:  # whoever reads pages by themselves does not read logs
+            if uri.endswith("mode=rw"):  # whoever reads pages by themselves does not read logs
                 database.execute("SELECT count(*) FROM sqlite_master").fetchone()
                 database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             _disarm(database)
