@@ -234,12 +234,12 @@ VIEWS: Mapping[str, str] = {
         {_join("M", ("info_queue?", "Q", "M.queue_id"), ("info_stream?", "W", "M.stream_id"))}
         {_join("M", ("event", "E", "M.event_id"), ("info_process", "P", "M.pid"), ("info_thread", "T", "M.tid"))}""",
     "memory_allocations": f"""SELECT M.id, M.guid, {_CATEGORY}, M.nid, P.pid, T.tid, M.start, M."end",
-        M."end" - M.start AS duration, M.type, M.level, A.name AS agent_name, {_AGENT.format("A", "")}, M.address, M.size,
-        M.queue_id, Q.name AS queue_name, M.stream_id, W.name AS stream_name, {_STACK}
+        M."end" - M.start AS duration, M.type, M.level, A.name AS agent_name, {_AGENT.format("A", "")}, M.address,
+        M.size, M.queue_id, Q.name AS queue_name, M.stream_id, W.name AS stream_name, {_STACK}
         FROM rocpd_memory_allocate M {_ALLOCATED} {_join("M", ("info_stream?", "W", "M.stream_id"))}""",
     "scratch_memory": f"""SELECT M.id, M.guid, M.nid, P.pid, M.type AS operation, A.name AS agent_name,
-        {_AGENT.format("A", "")}, M.queue_id, T.tid, json_extract(M.extdata, '$.flags') AS alloc_flags, M.start, M."end",
-        M."end" - M.start AS duration, M.size, M.address, E.correlation_id, {_STACK}, {_CATEGORY},
+        {_AGENT.format("A", "")}, M.queue_id, T.tid, json_extract(M.extdata, '$.flags') AS alloc_flags, M.start,
+        M."end", M."end" - M.start AS duration, M.size, M.address, E.correlation_id, {_STACK}, {_CATEGORY},
         E.extdata AS event_extdata
         FROM rocpd_memory_allocate M {_ALLOCATED} WHERE M.level = 'SCRATCH' ORDER BY M.start""",
     "counters_collection": f"""SELECT min(C.id) AS id, {_COUNTED}, sum(C.value) AS value, K.start, K."end",
@@ -248,8 +248,9 @@ VIEWS: Mapping[str, str] = {
     "pmc_info": f"""SELECT I.id, I.guid, I.nid, P.pid, A.absolute_index AS agent_abs_index, I.is_constant, I.is_derived,
         I.name, I.description, I.block, I.expression, I.symbol, I.units, I.component, I.value_type
         FROM rocpd_info_pmc I {_join("I", ("info_agent", "A", "I.agent_id"), ("info_process", "P", "I.pid"))}""",
-    "pmc_events": f"""SELECT C.id, C.guid, C.pmc_id, E.id AS event_id, {_CATEGORY}, S.display_name AS name, K.nid, P.pid,
-        K.dispatch_id, K.start, K."end", K."end" - K.start AS duration, I.name AS counter_name, C.value AS counter_value
+    "pmc_events": f"""SELECT C.id, C.guid, C.pmc_id, E.id AS event_id, {_CATEGORY}, S.display_name AS name, K.nid,
+        P.pid, K.dispatch_id, K.start, K."end", K."end" - K.start AS duration, I.name AS counter_name,
+        C.value AS counter_value
         FROM rocpd_pmc_event C {_join("C", ("info_pmc", "I", "C.pmc_id"), ("event", "E", "C.event_id"))}
         JOIN rocpd_kernel_dispatch K ON K.event_id = C.event_id AND K.guid = C.guid
         {_join("K", ("info_process", "P", "K.pid"), ("info_kernel_symbol?", "S", "K.kernel_id"))}""",
@@ -266,7 +267,8 @@ VIEWS: Mapping[str, str] = {
     "code_objects": f"""SELECT C.id, C.guid, C.nid, P.pid, A.absolute_index AS agent_abs_index, C.uri, C.load_base,
         C.load_size, C.load_delta, C.storage_type AS storage_type_str,
         {_extract("C", "size code_object_size", "storage_type", "memory_base", "memory_size")}
-        FROM rocpd_info_code_object C {_join("C", ("info_agent", "A", "C.agent_id"), ("info_process", "P", "C.pid"))}""",
+        FROM rocpd_info_code_object C {_join("C", ("info_agent", "A", "C.agent_id"))}
+        {_join("C", ("info_process", "P", "C.pid"))}""",
     "kernel_symbols": f"""SELECT S.id, S.guid, S.nid, P.pid, S.code_object_id, S.kernel_name, S.display_name,
         S.kernel_object, S.kernarg_segment_size, S.kernarg_segment_alignment, S.group_segment_size,
         S.private_segment_size, S.sgpr_count, S.arch_vgpr_count, S.accum_vgpr_count, {

@@ -19,10 +19,20 @@ from typing import Any, Literal, NoReturn, Self
 
 from tvmdash.convert import rocpd_schema
 from tvmdash.errors import DashboardError
-from tvmdash.traces import dbapi
 from tvmdash.traces.common_words import is_common
 from tvmdash.traces.connection import Traces
-from tvmdash.traces.dbapi import NotSupportedError, OperationalError, Parameters
+from tvmdash.traces.dbapi import (
+    DatabaseError,
+    DataError,
+    Error,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    NotSupportedError,
+    OperationalError,
+    Parameters,
+    ProgrammingError,
+)
 from tvmdash.traces.duck import DuckResult
 from tvmdash.traces.filters import Filters
 from tvmdash.traces.planning import describe_view
@@ -328,7 +338,7 @@ class Connection(sqlite3.Connection):
         """What DuckDB has to say; None where it is no better off than SQLite, which then says so."""
         try:
             return self.traces.execute(sql, parameters)
-        except dbapi.ProgrammingError as other:
+        except ProgrammingError as other:
             if error is None:
                 raise
             raise OperationalError(f"{error}. {other}") from error
@@ -423,17 +433,17 @@ def _told() -> Iterator[None]:
 
 
 def _raise(error: sqlite3.Error) -> NoReturn:
-    kind = next((kind for each in type(error).__mro__ if (kind := _OURS.get(each))), dbapi.Error)
+    kind = next((kind for each in type(error).__mro__ if (kind := _OURS.get(each))), Error)
     raise kind(str(error)) from error
 
 
-_OURS: dict[type, type[dbapi.Error]] = {
-    sqlite3.InterfaceError: dbapi.InterfaceError,
-    sqlite3.DataError: dbapi.DataError,
-    sqlite3.OperationalError: dbapi.OperationalError,
-    sqlite3.IntegrityError: dbapi.IntegrityError,
-    sqlite3.InternalError: dbapi.InternalError,
-    sqlite3.ProgrammingError: dbapi.ProgrammingError,
-    sqlite3.NotSupportedError: dbapi.NotSupportedError,
-    sqlite3.DatabaseError: dbapi.DatabaseError,
+_OURS: dict[type, type[Error]] = {
+    sqlite3.InterfaceError: InterfaceError,
+    sqlite3.DataError: DataError,
+    sqlite3.OperationalError: OperationalError,
+    sqlite3.IntegrityError: IntegrityError,
+    sqlite3.InternalError: InternalError,
+    sqlite3.ProgrammingError: ProgrammingError,
+    sqlite3.NotSupportedError: NotSupportedError,
+    sqlite3.DatabaseError: DatabaseError,
 }
