@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from tvmdash.errors import DashboardError
 from tvmdash.traces.batches import Batch, WantedRows
-from tvmdash.traces.dbapi import NotSupportedError, Parameters, ProgrammingError
+from tvmdash.traces.dbapi import Parameters
 from tvmdash.traces.duck import DuckEngine, DuckResult
 from tvmdash.traces.filters import (
     OF_EVENTS,
@@ -29,7 +29,6 @@ from tvmdash.traces.filters import (
 )
 from tvmdash.traces.planning import Planner
 from tvmdash.traces.readers.reach import BOUNDED, EVERYTHING, Reach, ReachNames
-from tvmdash.traces.readers.rocpd_tables import find_names, read_base_table
 from tvmdash.traces.reading import Progress, read_all, read_in_parts
 from tvmdash.traces.sealed import SealedFile
 from tvmdash.traces.sources import Source, find, sealed_of
@@ -87,16 +86,7 @@ class Traces:
         `?` in it stands for the parameters in turn, `:name` and `$name` for that of a mapping.
         """
         self._prepare(sql, parameters)
-        lacking = {name for name in find_names(sql) if not self._make_base_table(name)}
-        try:
-            return self._engine.execute(sql, parameters)
-        except ProgrammingError as error:
-            if not lacking:
-                raise
-            raise ProgrammingError(
-                f"{', '.join(sorted(lacking))}: none of the inputs is a RocPD database with such a table. Query the "
-                f"views, which all traces have (`views` lists them). {error}"
-            ) from error
+        return self._engine.execute(sql, parameters)
 
     def interrupt(self) -> None:
         """Stop the statement that another thread runs."""
@@ -195,21 +185,6 @@ class Traces:
         chosen, order = (", ".join(f'"{name}"' for name in names) for names in (columns, TABLES[table].order))
         ordered = "" if self._engine.is_ordered(table) or not order else f" ORDER BY {order}"
         self._engine.copy(f"SELECT {chosen} FROM base_{table}{ordered}", path, options)  # noqa: S608 - our own names
-
-    def _make_base_table(self, name: str) -> bool:
-        """Make one of RocPD's own tables, where a RocPD database among the inputs has it."""
-        if name in self._made:
-            return True
-        table = read_base_table(self.sources, name)
-        if table is None:
-            return False
-        if self._filters != Filters():
-            raise NotSupportedError(
-                f"{name}: filters do not apply to RocPD's own tables. Query the views, or remove the filters."
-            )
-        self._engine.load_whole(name, table)
-        self._made.add(name)
-        return True
 
     def _prepare(self, sql: str, parameters: Parameters = ()) -> None:
         """Load the tables that a query needs, make the views."""

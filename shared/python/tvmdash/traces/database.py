@@ -206,12 +206,13 @@ class Connection(sqlite3.Connection):
         self._is_changed = False
         """Whether views may be other ones by now, as after AMD's `apply_time_window`, of which DuckDB knows nothing."""
         self._open_traces = functools.partial(Traces, sources, filters, progress)
-        if filters != Filters():
+        self._is_filtered = filters != Filters()
+        if self._is_filtered:
             assert self.traces  # a filter that is wrong is told at once
         for pragma in ("trusted_schema = OFF", "cell_size_check = ON"):
             self._do(f"PRAGMA {pragma}")
         native = [source for source in sources if isinstance(source, RocpdSource)]
-        if filters == Filters() and len(native) == len(sources) <= self.getlimit(sqlite3.SQLITE_LIMIT_ATTACHED):
+        if not self._is_filtered and len(native) == len(sources) <= self.getlimit(sqlite3.SQLITE_LIMIT_ATTACHED):
             self._attach(native)
         super().set_authorizer(_authorize)
 
@@ -307,9 +308,8 @@ class Connection(sqlite3.Connection):
         named = words & VIEWS.keys() - self._native
         if words & _LISTS and not self._native:
             named = set(rocpd_schema.VIEWS) & VIEWS.keys()
-        tables = {word for word in words if word.startswith("rocpd_")} - self._native
-        if tables and not self._native:
-            return self._ask_duck(sql, parameters, None)
+        for name in {word for word in words if word.startswith("rocpd_")} - self._native - self._copied:
+            self._copy_table(name)
         for name in named - self._copied - self._empty:
             self._make_empty(name)
         error = self._find_fault(sql, parameters)
@@ -334,14 +334,14 @@ class Connection(sqlite3.Connection):
             return None
         return None
 
-    def _ask_duck(self, sql: str, parameters: Parameters, error: sqlite3.Error | None) -> DuckResult | None:
-        """What DuckDB has to say; None where it is no better off than SQLite, which then says so."""
+    def _ask_duck(self, sql: str, parameters: Parameters, error: sqlite3.Error) -> DuckResult:
+        """What DuckDB has to say where SQLite has no words."""
         try:
             return self.traces.execute(sql, parameters)
         except ProgrammingError as other:
-            if error is None:
-                raise
-            raise OperationalError(f"{error}. {other}") from error
+            is_own = "no such table: rocpd_" in str(error)
+            hint = " Query the views, which all traces have (`views` lists them)." if is_own else ""
+            raise OperationalError(f"{error}.{hint} {other}") from error
 
     def put(self, table: str, rows: DuckResult) -> None:
         """Make a table of these rows."""
@@ -372,6 +372,29 @@ class Connection(sqlite3.Connection):
     def _fill(self, name: str) -> None:
         self._insert(f"_{name}", self.traces.execute(f"SELECT * FROM {name}"))  # noqa: S608 - a view
         self._copied.add(name)
+
+    def _copy_table(self, name: str) -> None:
+        """One of RocPD's own tables, with the rows of all files; nothing where none has it."""
+        parts: list[tuple[RocpdSource, str, Sequence[str]]] = []
+        for source in self.sources:
+            if isinstance(source, RocpdSource):
+                with open_database(source.path) as database:
+                    present = list_tables(database)
+                tables = [name + each.suffix for each in source.sets if name + each.suffix in present]
+                parts += [(source, table, present[table]) for table in tables]
+        if parts and self._is_filtered:
+            raise NotSupportedError(
+                f"{name}: filters do not apply to RocPD's own tables. Query the views, or remove the filters."
+            )
+        columns = dict.fromkeys(column for *_, there in parts for column in there)
+        if columns:
+            self._do(f"CREATE TABLE {name} ({', '.join(map(quote_name, columns))})")
+            self._copied.add(name)
+        for source, table, there in parts:
+            chosen, marks = ", ".join(map(quote_name, there)), ", ".join("?" * len(there))
+            with open_database(source.path) as database:
+                rows = database.execute(f"SELECT {chosen} FROM {quote_name(table)}")  # noqa: S608 - quoted
+                sqlite3.Cursor(self).executemany(f"INSERT INTO {name} ({chosen}) VALUES ({marks})", rows)  # noqa: S608
 
     def _attach(self, sources: Sequence[RocpdSource]) -> None:
         """RocPD's tables over those of all files, and its views over them."""

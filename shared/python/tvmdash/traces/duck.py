@@ -22,7 +22,6 @@ from tvmdash.traces.dbapi import (
     bind_names,
 )
 from tvmdash.traces.filters import format_literal
-from tvmdash.traces.readers.rocpd_tables import BaseTable
 from tvmdash.traces.sealed import SealedFile
 from tvmdash.traces.tables import INT, TABLES, stored_columns
 
@@ -93,19 +92,6 @@ class DuckEngine:
         """The columns of `all_<table>` that hold one value in all rows, as far as that is known."""
         found = self._values[table].items()
         return {name: next(iter(values)) for name, values in found if len(values) == 1 and _MANY not in values}
-
-    def load_whole(self, name: str, table: BaseTable) -> None:
-        """Make a table of whole columns."""
-        arrays: dict[str, Any] = {}
-        chosen = []
-        for column, kind in table.kinds.items():
-            values = table.columns[column]
-            read = "NULL" if values is None else self._expression((kind, column, name), values, arrays)
-            chosen.append(f'CAST({read} AS {kind}) AS "{column}"')
-        if arrays:
-            _translate_errors(lambda: self._database.register(f"memory_{name}", arrays))
-        rows = f"memory_{name}" if arrays else f"range({table.count})"
-        self.view(name, f"SELECT {', '.join(chosen)} FROM {rows}")  # noqa: S608 - names of the pattern \w+
 
     def view(self, name: str, sql: str) -> None:
         """Make a view."""
