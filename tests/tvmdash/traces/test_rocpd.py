@@ -13,7 +13,6 @@ from tests.benchmarks import rocpd_like
 from tests.tvmdash.traces.traces_for_tests import files_below, write_raw
 from tvmdash.errors import DashboardError
 from tvmdash.traces import Filters, connect
-from tvmdash.traces.connection import open_traces
 from tvmdash.traces.export.converters import CONVERTERS
 from tvmdash.traces.sealing import seal
 
@@ -157,21 +156,11 @@ def test_a_column_that_one_file_lacks_is_null_in_its_rows(paths: list[Path]) -> 
     assert counted == [(None, 2), (0.5, 1)]
 
 
-def test_a_value_that_its_column_cannot_hold_is_named_with_its_file(paths: list[Path]) -> None:
-    with sqlite3.connect(paths[0]) as database:
-        query = "SELECT name FROM sqlite_master WHERE name GLOB 'rocpd_string_[0-9a-f]*' AND type = 'table'"
-        (name,) = database.execute(query).fetchone()
-        database.execute(f'UPDATE "{name}" SET string = ? WHERE id = 1', (b"\x00\xffblob",))
-    database.close()
-    with open_traces(paths) as traces, pytest.raises(DashboardError, match=f"{paths[0]}: .*string: .* is not a text"):
-        traces.execute("SELECT * FROM rocpd_string")
-
-
 def test_where_rocpds_own_tables_are_not_it_is_said_what_to_ask(tmp_path: Path, paths: list[Path]) -> None:
     for place, table in ((write_raw(tmp_path / "raw"), "rocpd_string"), (paths, "rocpd_event_operation")):
         with (
             connect(place) as traces,
-            pytest.raises(DashboardError, match=f"{table}: none of the inputs is a RocPD database .* Query the views"),
+            pytest.raises(DashboardError, match=f"no such table: {table}. Query the views"),
         ):
             traces.execute(f"SELECT * FROM {table}")
     with (

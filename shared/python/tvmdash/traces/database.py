@@ -148,8 +148,6 @@ class Cursor(sqlite3.Cursor):
 
     def df(self) -> Any:
         """All further rows as a `pandas.DataFrame`."""
-        if self._rows is not None:
-            return self._rows.df()
         from pandas import DataFrame
 
         return DataFrame(self._plain(), columns=self._names)
@@ -158,13 +156,10 @@ class Cursor(sqlite3.Cursor):
         """All further rows as a `pyarrow.Table`; DashboardError where pyarrow is not installed."""
         if importlib.util.find_spec("pyarrow") is None:
             raise DashboardError("arrow() needs pyarrow. Install it beside the dashboard: pip install pyarrow.")
-        if self._rows is not None:
-            return self._rows.arrow()
         import pyarrow
 
-        rows = self._plain()
-        columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in self._names]
-        return pyarrow.table(dict(zip(self._names, columns, strict=True)))
+        columns = list(zip(*self._plain(), strict=True)) or [()] * len(self._names)
+        return pyarrow.table(dict(zip(self._names, map(list, columns), strict=True)))
 
     def _plain(self) -> list[tuple[Any, ...]]:
         self.row_factory = None

@@ -57,24 +57,8 @@ class NotSupportedError(DatabaseError, sqlite3.NotSupportedError):
     """What sqlite3 has and a read-only view of many files has not; its text says what to use."""
 
 
-_TOKENS = re.compile(
-    r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/ | :: | [:$](?P<name>[A-Za-z_]\w*)""",
-    re.VERBOSE | re.DOTALL,
-)
-
-
-def bind_names(sql: str, parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The statement with `$name` for each parameter that it names, and those parameters.
-
-    A name that no parameter has stays as it is written, for a colon may also part the bounds of a slice.
-    """
-    used: dict[str, Any] = {}
-
-    def replace(match: re.Match[str]) -> str:
-        name = match["name"]
-        if name is None or name not in parameters:
-            return match[0]
-        used[name] = parameters[name]
-        return f"${name}"
-
-    return _TOKENS.sub(replace, sql), used
+def bind(sql: str, parameters: Parameters) -> Any:
+    """The parameters as DuckDB takes them, which wants none but those that a statement names, as `$name`."""
+    if isinstance(parameters, Mapping):
+        return {name: value for name, value in parameters.items() if re.search(rf"\${name}\b", sql)}
+    return list(parameters)

@@ -19,7 +19,7 @@ from tvmdash.traces.dbapi import (
     OperationalError,
     Parameters,
     ProgrammingError,
-    bind_names,
+    bind,
 )
 from tvmdash.traces.filters import format_literal
 from tvmdash.traces.sealed import SealedFile
@@ -99,11 +99,7 @@ class DuckEngine:
 
     def execute(self, sql: str, parameters: Parameters = ()) -> DuckResult:
         """The result of one statement; an Error where it fails or reaches out of the traces."""
-        bound: list[Any] | dict[str, Any]
-        if isinstance(parameters, Mapping):
-            sql, bound = bind_names(sql, parameters)
-        else:
-            bound = list(parameters)
+        bound = bind(sql, parameters)
         statements = _translate_errors(lambda: self._database.extract_statements(sql))
         if len(statements) != 1:
             raise ProgrammingError(f"{len(statements)} statements were given. Give one at a time.")
@@ -114,12 +110,6 @@ class DuckEngine:
             )
         relation = _translate_errors(lambda: self._database.sql(sql, params=bound or None))
         return DuckResult(relation)
-
-    def split_statements(self, script: str) -> list[str]:
-        """The statements of a script."""
-        return [
-            str(statement.query) for statement in _translate_errors(lambda: self._database.extract_statements(script))
-        ]
 
     def interrupt(self) -> None:
         """Stop the statement that another thread runs."""
@@ -198,14 +188,13 @@ class DuckResult:
         self._relation = relation
         self.names = list(relation.columns) if relation is not None else []
         self.types = [str(kind) for kind in relation.types] if relation is not None else []
-        self._is_begun = self._is_done = relation is None
+        self._is_done = relation is None
 
     def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
         """At most `size` further rows."""
         relation = self._relation
         if relation is None or self._is_done or not size:
             return []
-        self._is_begun = True
         rows: list[tuple[Any, ...]] = _translate_errors(lambda: relation.fetchmany(size))
         self._is_done = len(rows) < size  # asked again, a relation would begin anew
         return rows
@@ -214,7 +203,7 @@ class DuckResult:
         """All further rows."""
         if self._relation is None or self._is_done:
             return []
-        self._is_begun = self._is_done = True
+        self._is_done = True
         rows: list[tuple[Any, ...]] = _translate_errors(self._relation.fetchall)
         return rows
 
@@ -222,43 +211,11 @@ class DuckResult:
         while rows := self.fetchmany(4096):
             yield from rows
 
-    def arrow(self) -> Any:
-        """All further rows as a pyarrow.Table."""
-        return self._finish(lambda relation: relation.to_arrow_table(), _fill_table)
-
     def fetchnumpy(self) -> dict[str, Any]:
         """All rows, as an array for each column; before any other fetch."""
         relation, self._is_done = self._relation, True
         found: dict[str, Any] = _translate_errors(relation.fetchnumpy) if relation is not None else {}
         return found
-
-    def df(self) -> Any:
-        """All further rows as a pandas.DataFrame."""
-        return self._finish(lambda relation: relation.df(), _fill_frame)
-
-    def _finish(self, read: Callable[[Any], Any], fill: Callable[[Any, list[tuple[Any, ...]]], Any]) -> Any:
-        """What `read` makes of all rows; where some were fetched already, what `fill` adds to what it makes of none."""
-        relation = self._relation
-        if relation is None:
-            return None
-        if self._is_begun or self._is_done:
-            rows = self.fetchall()
-            return fill(_translate_errors(lambda: read(relation.limit(0))), rows)
-        self._is_done = True
-        return _translate_errors(lambda: read(relation))
-
-
-def _fill_frame(empty: Any, rows: list[tuple[Any, ...]]) -> Any:
-    import pandas
-
-    return pandas.DataFrame(rows, columns=empty.columns) if rows else empty
-
-
-def _fill_table(empty: Any, rows: list[tuple[Any, ...]]) -> Any:
-    names = empty.schema.names
-    columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in names]
-    arrays = dict(zip(names, columns, strict=True))
-    return empty.from_pydict(arrays, schema=empty.schema)
 
 
 _MANY = object()

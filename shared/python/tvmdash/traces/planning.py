@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
-from tvmdash.traces.dbapi import Parameters, bind_names
+from tvmdash.traces.dbapi import Parameters, bind
 from tvmdash.traces.duck import CLOSED, MACROS
 from tvmdash.traces.filters import Filters, format_selection, order_of_views
 from tvmdash.traces.tables import TABLES
@@ -40,15 +40,10 @@ class Planner:
         if self._database is None:
             self._database = _open_empty_database(tuple(sorted(selections.items())))
         try:
-            bound: Any = None
-            if isinstance(parameters, Mapping):
-                sql, bound = bind_names(sql, parameters)
-            else:
-                bound = list(parameters)
             kinds = [statement.type for statement in self._database.extract_statements(sql)]
             if kinds != [duckdb.StatementType.SELECT]:
                 return {}
-            planned = self._database.execute(f"EXPLAIN (FORMAT json) {sql}", bound or None).fetchall()
+            planned = self._database.execute(f"EXPLAIN (FORMAT json) {sql}", bind(sql, parameters) or None).fetchall()
         except (duckdb.Error, UnicodeError):
             return {}
         columns_of: dict[str, set[str]] = {table: set() for table in needed}
