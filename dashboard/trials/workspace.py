@@ -52,12 +52,6 @@ class MeasuringWorkspace:
     folder: Path
     night: Path | None
 
-    def result_file(self, folder: str) -> Path:
-        """The file below results/ that holds what comes of this; its folder is made."""
-        path = self.home.root / "results" / folder / f"{self.stamp}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path
-
     def scratch_context(self) -> ScratchContext:
         """For the engine. The telemetry of tonight's own runs is left as it is."""
         config = replace(self.plan.config, telemetry_rate=0.0)
@@ -137,13 +131,21 @@ def open_workspace(home: Home, code: CodeFolders, *, seed: int | None) -> Iterat
         yield MeasuringWorkspace(home, stamp, plan, parent, night)
 
 
+_ENDING = (signal.SIGTERM, signal.SIGINT)
+
+
 def _remove(folder: Path) -> None:
     """Remove the folder whole; a signal that comes meanwhile counts when that is done."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT))
+    came: list[int] = []
+    # Not a mask: other threads would take the signal, and the main one then handle it at once.
+    before = {each: signal.signal(each, lambda number, _: came.append(number)) for each in _ENDING}
     try:
         trees.remove(folder)
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
+        if came:
+            signal.raise_signal(came[0])
 
 
 def _folder_name(home: Home) -> str:
