@@ -13,9 +13,8 @@ from dashboard.cli.arguments import (
     add_home_verb,
     find_code,
     interrupt,
-    parse_duration_s,
 )
-from dashboard.cli.trials.options import add_files, add_no_rebuild, count, make_request, show_result
+from dashboard.cli.trials.options import add_measuring, count, make_request, show_result
 from tvmdash.contracts.trials import TrialState
 from tvmdash.dashboard_info import Home
 
@@ -26,8 +25,6 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     fill.add_argument(
         "--artifacts", required=True, metavar="RANGE", help="pypi:0.25.0..0.27.0, wheel:A..B, git:A..B, REMOTE@A..B"
     )
-    fill.add_argument("--experiments", nargs="+", default=[], metavar="NAME", help="experiments to run (default: all)")
-    fill.add_argument("--budget", type=parse_duration_s, metavar="TIME", help="total time budget, e.g. 90s, 10m, 3h")
     fill.add_argument(
         "--step", type=count, default=1, metavar="N", help="measure only every Nth TVM of the range, and the last one"
     )
@@ -37,8 +34,7 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
         "--rounds", type=count, default=1, help="number of times to measure each TVM, in turn (default: 1)"
     )
     fill.add_argument("--retry", action="store_true", help="retry builds that failed before")
-    add_files(fill)
-    add_no_rebuild(fill)
+    add_measuring(fill, fresh=False)
 
 
 def _backfill(arguments: argparse.Namespace) -> int:

@@ -13,9 +13,8 @@ from dashboard.cli.arguments import (
     add_home_verb,
     find_code,
     interrupt,
-    parse_duration_s,
 )
-from dashboard.cli.trials.options import TVM_NAMES, add_files, add_no_rebuild, make_request, show_result
+from dashboard.cli.trials.options import TVM_NAMES, add_measuring, make_request, show_result
 from tvmdash.contracts.trials import TrialState
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
@@ -30,14 +29,11 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     )
     bisect.add_argument("--good", required=True, metavar="A", help=f"a TVM from before the change: {TVM_NAMES}")
     bisect.add_argument("--bad", required=True, metavar="B", help="a TVM from after the change, of the same kind")
-    bisect.add_argument("--budget", type=parse_duration_s, metavar="TIME", help="total time budget, e.g. 90s, 10m, 3h")
     bisect.add_argument(
         "--error", type=float, default=0.05, help="acceptable probability of a wrong answer (default: 0.05)"
     )
-    bisect.add_argument("--fresh", action="store_true", help="discard measurements of earlier runs")
     bisect.add_argument("--incident", metavar="ID", help="record the result with this incident")
-    add_files(bisect)
-    add_no_rebuild(bisect)
+    add_measuring(bisect, experiments=False)
 
 
 def _bisect(arguments: argparse.Namespace) -> int:

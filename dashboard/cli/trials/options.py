@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dashboard.cli.arguments import make_absolute
+from dashboard.cli.arguments import make_absolute, parse_duration_s
 from dashboard.trials.rounds import MeasuringRequest
 from tvmdash import common
 from tvmdash.errors import DashboardError
@@ -21,8 +21,32 @@ TVM_NAMES = (
 )
 
 
-def add_no_rebuild(parser: argparse.ArgumentParser) -> None:
-    """Add the option that avoids network access."""
+def add_measuring(
+    parser: argparse.ArgumentParser,
+    *,
+    budget_s: float | None = None,
+    experiments: bool = True,
+    fresh: bool = True,
+    other_json: str = "--json",
+) -> None:
+    """Add the options of commands that make a trial, as far as this one has them; other_json: also names --json."""
+    if experiments:
+        parser.add_argument(
+            "--experiments", nargs="+", default=[], metavar="NAME", help="experiments to run (default: all)"
+        )
+    default = f"{budget_s / 3600:g}h" if budget_s else "no limit"
+    parser.add_argument(
+        "--budget", type=parse_duration_s, default=budget_s, metavar="TIME",
+        help=f"time for measuring, e.g. 90s, 10m, 3h (default: {default})",
+    )  # fmt: skip
+    if fresh:
+        parser.add_argument("--fresh", action="store_true", help="discard measurements of earlier runs")
+    parser.add_argument(
+        "--markdown", type=make_absolute, metavar="FILE",
+        help="also write the table as Markdown, e.g. for a pull request",
+    )  # fmt: skip
+    names = dict.fromkeys(("--json", other_json))
+    parser.add_argument(*names, type=make_absolute, metavar="FILE", help="also write all values to this file")
     parser.add_argument(
         "--no-rebuild-tvm",
         action="store_true",
@@ -66,18 +90,6 @@ def make_request(
         rebuild=not given.get("no_rebuild_tvm", False),
         seed=arguments.seed,
     )
-
-
-def add_files(parser: argparse.ArgumentParser, *, other_json: str = "--json") -> None:
-    """Add the options that write what came of a trial to files; other_json: another name of --json."""
-    parser.add_argument(
-        "--markdown",
-        type=make_absolute,
-        metavar="FILE",
-        help="also write the table as Markdown, e.g. for a pull request",
-    )
-    names = dict.fromkeys(("--json", other_json))
-    parser.add_argument(*names, type=make_absolute, metavar="FILE", help="also write all values to this file")
 
 
 def show_result(done: Trial, path: Path, arguments: argparse.Namespace, *, every: bool = False) -> None:

@@ -17,9 +17,8 @@ from dashboard.cli.arguments import (
     add_home_verb,
     find_code,
     interrupt,
-    parse_duration_s,
 )
-from dashboard.cli.trials.options import add_files, add_no_rebuild, count, make_request, show_result
+from dashboard.cli.trials.options import add_measuring, count, make_request, show_result
 from tvmdash import common
 from tvmdash.contracts.trials import Reproduced, TrialState
 from tvmdash.dashboard_info import Home
@@ -45,9 +44,6 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     )
     repeat.add_argument("--rounds", type=count, default=5, help="number of measurements (default: 5)")
     repeat.add_argument(
-        "--budget", type=parse_duration_s, metavar="TIME", help="total time for measuring, e.g. 90s, 10m, 3h"
-    )
-    repeat.add_argument(
         "--matters",
         type=float,
         default=5.0,
@@ -57,8 +53,7 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     repeat.add_argument(
         "--sample", type=count, default=0, metavar="N", help="with `random`: measure only N of its points"
     )
-    add_files(repeat, other_json="--result")
-    add_no_rebuild(repeat)
+    add_measuring(repeat, experiments=False, fresh=False, other_json="--result")
 
 
 def _reproduce(arguments: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""`try`: measure a TVM against another in turn until the difference is known."""
+"""`try` and `compare`: measure two TVMs in turn, until the difference is known or so many times."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from dashboard.cli.arguments import (
     add_home_verb,
     find_code,
     interrupt,
-    parse_duration_s,
 )
-from dashboard.cli.trials.options import TVM_NAMES, add_files, add_no_rebuild, parse_percent, show_result
+from dashboard.cli.trials.options import TVM_NAMES, add_measuring, parse_percent, show_result
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
-    """Add it to the command line."""
+    """Add them to the command line."""
     attempt = add_home_verb(verbs, "try", _try, "measure a TVM against another in turn until the difference is known")
     attempt.add_argument("candidate", metavar="CANDIDATE", help=f"the TVM to try: {TVM_NAMES}")
     attempt.add_argument(
@@ -37,9 +36,6 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
              "the last night)",
     )  # fmt: skip
     attempt.add_argument(
-        "--experiments", nargs="+", default=[], metavar="NAME", help="experiments to run (default: all)"
-    )
-    attempt.add_argument(
         "--until",
         type=parse_percent,
         default=0.01,
@@ -47,49 +43,71 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
         help="target half-width of the 95%% interval (default: 1%%)",
     )
     attempt.add_argument(
-        "--budget",
-        type=parse_duration_s,
-        default=7200.0,
-        metavar="TIME",
-        help="time for measuring, e.g. 90s, 10m, 3h (default: 2h)",
-    )
-    attempt.add_argument("--fresh", action="store_true", help="discard measurements of earlier runs")
-    add_files(attempt)
-    attempt.add_argument(
         "--fail-over", type=parse_percent, metavar="PERCENT",
         help=f"exit with {TVM_WORSE} if a series got worse by more than this, or with {CANNOT_TELL} if one may have",
     )  # fmt: skip
     attempt.add_argument("--queue", action="store_true", help="only queue the try; `tries HOME work` measures it")
-    add_no_rebuild(attempt)
+    add_measuring(attempt, budget_s=7200.0)
+    compare = add_home_verb(verbs, "compare", _compare, "measure two TVMs so many times and report what differs")
+    compare.add_argument("a", metavar="A", help=f"the TVM to compare with: {TVM_NAMES}")
+    compare.add_argument("b", metavar="B", help="the TVM to judge")
+    compare.add_argument("--rounds", type=int, default=10, help="number of times to measure each TVM (default: 10)")
+    compare.add_argument("--all", action="store_true", help="print every series, not only those that differ")
+    add_measuring(compare, budget_s=86400.0)
 
 
 def _try(arguments: argparse.Namespace) -> int:
-    from dashboard.plan.home_config import read_home_config
     from dashboard.trials import queue, tries
-
-    read_home_config(Home(arguments.home))  # before anything is left in what is no home
-    request = _make_request(arguments)
-    if arguments.queue:
-        name = queue.put_into_queue(Home(arguments.home), request, find_code(arguments))
-        print(f"{name} is queued. `tries {arguments.home} work` runs the queue, `tries {arguments.home}` lists it.")
-        return OK_CODE
-    signal.signal(signal.SIGTERM, interrupt)
-    done, path = tries.try_tvm(Home(arguments.home), request, code=find_code(arguments))
-    show_result(done, path, arguments)
-    return choose_code(done, arguments.fail_over)
-
-
-def _make_request(arguments: argparse.Namespace) -> TrialRequest:
-    from dashboard.trials import queue
 
     if arguments.queue and (arguments.markdown or arguments.json or arguments.fail_over):
         raise DashboardError(
             "--queue does not wait for the result; it cannot be combined with --markdown, --json or --fail-over."
         )
+    home, code = _find_home(arguments), find_code(arguments)
+    request = replace(_make_request(arguments, arguments.candidate, arguments.against), until=arguments.until)
+    if arguments.queue:
+        name = queue.put_into_queue(home, request, code)
+        print(f"{name} is queued. `tries {arguments.home} work` runs the queue, `tries {arguments.home}` lists it.")
+        return OK_CODE
+    signal.signal(signal.SIGTERM, interrupt)
+    done, path = tries.try_tvm(home, request, code=code)
+    show_result(done, path, arguments)
+    return choose_code(done, arguments.fail_over)
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    from dashboard.trials import tries
+    from tvmdash.contracts.trials import TrialState
+    from tvmdash.judge.rules import RULES
+
+    if arguments.rounds < RULES.fewest_pairs:
+        raise DashboardError(f"--rounds {arguments.rounds}: of fewer than {RULES.fewest_pairs} rounds nothing is told.")
+    home = _find_home(arguments)
+    request = replace(_make_request(arguments, arguments.b, arguments.a), rounds=arguments.rounds)
+    signal.signal(signal.SIGTERM, interrupt)
+    done, path = tries.try_tvm(home, request, code=find_code(arguments), isolates=False)
+    show_result(done, path, arguments, every=arguments.all)
+    if done.state is TrialState.INTERRUPTED:
+        return STOPPED
+    unknown = {item.experiment for item in done.series} - {item.experiment for item in done.series if item.change}
+    return SOME_FAILED if done.errors or unknown else OK_CODE
+
+
+def _find_home(arguments: argparse.Namespace) -> Home:
+    """The home; DashboardError before anything is left in what is none."""
+    from dashboard.plan.home_config import read_home_config
+
+    home = Home(arguments.home)
+    read_home_config(home)
+    return home
+
+
+def _make_request(arguments: argparse.Namespace, candidate: str, base: str | None) -> TrialRequest:
+    from dashboard.trials import queue
+
     return replace(
-        queue.make_request(arguments.candidate, arguments.against),
+        queue.make_request(candidate, base),
         experiments=tuple(arguments.experiments),
-        until=arguments.until,
         budget_s=arguments.budget,
         rebuild=not arguments.no_rebuild_tvm,
         seed=arguments.seed,

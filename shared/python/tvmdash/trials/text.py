@@ -412,7 +412,8 @@ def _format_line_of(line: ReproducedSeries, one: TrialSeries | TrialNumber | Non
         return f"{then} then; {word}"
     change = one.change if isinstance(one, TrialSeries) else None
     size = f"{format_percent(line.now / line.value - 1)}" if line.value else ""
-    interval = f", 95 %: {format_percent_range(change.low, change.high)}" if change else ""
+    is_known = change is not None and max(-change.low, change.high) <= KNOWN
+    interval = f", 95 %: {format_percent_range(change.low, change.high)}" if change and is_known else ""
     return f"{then} then, {now} now ({size}{interval}); {word}"
 
 
