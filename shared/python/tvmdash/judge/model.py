@@ -279,21 +279,23 @@ class SeriesModel:
 
 def locate(pairs: Sequence[Pairs], anchor: str) -> dict[str, float]:
     """Where each build that pairs join with `anchor` lies against it (log): weighted least squares, no luck in it."""
-    joined = {anchor}
-    while (
-        more := {build for each in pairs for build in (each.build, each.base) if {each.build, each.base} & joined}
-        - joined
-    ):
-        joined |= more
-    numbers = {build: at for at, build in enumerate([anchor, *sorted(joined - {anchor})])}
-    net, pulled = np.zeros((len(numbers), len(numbers))), np.zeros(len(numbers))
+    beside: dict[str, set[str]] = {}
     for each in pairs:
-        if each.build in joined and each.build != each.base:
-            new, old = numbers[each.build], numbers[each.base]
-            net[[new, old], [new, old]] += each.count
-            net[[new, old], [old, new]] -= each.count
-            pulled[new] += each.count * each.log
-            pulled[old] -= each.count * each.log
+        beside.setdefault(each.build, set()).add(each.base)
+        beside.setdefault(each.base, set()).add(each.build)
+    numbers, left = {anchor: 0}, [anchor]
+    while left:
+        more = [build for build in beside.get(left.pop(), ()) if build not in numbers]
+        numbers |= {build: len(numbers) + at for at, build in enumerate(more)}
+        left += more
+    known = [each for each in pairs if each.build in numbers and each.build != each.base]
+    new, old = (np.array([numbers[getattr(each, side)] for each in known], int) for side in ("build", "base"))
+    counts, logs = np.array([each.count for each in known], float), np.array([each.log for each in known])
+    net, pulled = np.zeros((len(numbers), len(numbers))), np.zeros(len(numbers))
+    for one, other, sign in ((new, new, 1), (old, old, 1), (new, old, -1), (old, new, -1)):
+        np.add.at(net, (one, other), sign * counts)
+    np.add.at(pulled, new, counts * logs)
+    np.add.at(pulled, old, -counts * logs)
     levels = np.zeros(len(numbers))
     levels[1:] = np.linalg.solve(net[1:, 1:], pulled[1:])
     return {build: float(levels[at]) for build, at in numbers.items()}
