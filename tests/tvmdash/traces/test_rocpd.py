@@ -13,6 +13,7 @@ from tests.benchmarks import rocpd_like
 from tests.tvmdash.traces.traces_for_tests import files_below, write_raw
 from tvmdash.errors import DashboardError
 from tvmdash.traces import Filters, connect
+from tvmdash.traces.connection import open_traces
 from tvmdash.traces.export.converters import CONVERTERS
 from tvmdash.traces.sealing import seal
 
@@ -194,6 +195,23 @@ def test_later_columns_of_the_same_schema_may_be_missing_or_there(tmp_path: Path
         assert traces.execute(graphs).fetchall() == [(100, 5, 5), (200, None, None)]
         values = "SELECT pid, value FROM counters_collection ORDER BY pid"
         assert traces.execute(values).fetchall() == [(100, 4.0), (200, 6.5)], "streamed counters are not collected ones"
+
+
+def test_a_call_that_has_not_ended_costs_itself_and_no_other(tmp_path: Path, paths: list[Path]) -> None:
+    with sqlite3.connect(paths[0]) as database:
+        query = "SELECT name FROM sqlite_master WHERE name GLOB 'rocpd_kernel_dispatch_[0-9a-f]*' AND type = 'table'"
+        (name,) = database.execute(query).fetchone()
+        database.execute(f'UPDATE "{name}" SET "end" = 0 WHERE id = 5')
+    database.close()
+    with connect(paths[0]) as traces:
+        summed = traces.execute("SELECT count(*) AS calls, sum(duration) AS total FROM kernels").fetchone()
+        assert summed[0] == 50
+        assert summed[1] < 0, "as RocPD's own view has it"
+    with open_traces(paths[0]) as traces:
+        query = "SELECT count(*), count(duration), min(duration) > 0 FROM kernels"
+        assert traces.execute(query).fetchall() == [(50, 49, True)]
+    for kind in ("perfetto", "chrome"):
+        CONVERTERS[kind].write([str(paths[0])], tmp_path / kind, Filters(), None)
 
 
 def test_a_row_that_refers_to_nothing_is_kept_and_counted_where_rocpds_views_leave_it_out(paths: list[Path]) -> None:

@@ -165,11 +165,11 @@ def _split(path: str) -> Column_path:
 
 
 def _subtract(rows: JoinedRows) -> Column:
-    """How long each row took."""
+    """How long each row took; not known of a call that had not ended, whose end a profiler writes as 0."""
     import numpy
 
     start, end = rows.numbers(("start",)), rows.numbers(("end",))
-    return numpy.where((start == NULL_INT) | (end == NULL_INT), NULL_INT, end - start)
+    return numpy.where((start == NULL_INT) | (end == NULL_INT) | (end < start), NULL_INT, end - start)
 
 
 def _cut(rows: JoinedRows, timed: Sequence[Column_path], wanted: WantedRows) -> None:
