@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import itertools
 import re
 import sys
 from dataclasses import replace
@@ -12,13 +14,22 @@ import pytest
 from tests.subsystem import scripts
 from tests.subsystem.website.sites import STAMP, Site, job, record
 from tests.subsystem.website.test_code_changes import POINT
+from tvmdash import common
 from tvmdash.contracts.code_changes import ChangedFunction, FunctionSide
 from tvmdash.dashboard_info import Home
 
 scripts.load("website")
-CHART, VIEWS, CODE, SPARKS, INCIDENT = (
+CHART, VIEWS, CODE, SPARKS, INCIDENT, EXPERIMENTS, NIGHT = (
     sys.modules[name]
-    for name in ("markup.night_chart", "views.series", "data.code_changes", "markup.sparks", "incident.page")
+    for name in (
+        "markup.night_chart",
+        "views.series",
+        "data.code_changes",
+        "markup.sparks",
+        "incident.page",
+        "pages.experiments",
+        "views.night_facts",
+    )
 )
 
 
@@ -98,3 +109,26 @@ def test_a_name_in_a_box_of_the_icicle_ends_within_the_box(width: int) -> None:
     shown = re.findall(r'<text x="([0-9.]+)"[^>]*>([^<]*)<', INCIDENT._box(10.0, width, 0, "same", f"{'w' * 40}, 3 ms"))
     assert all(float(x) + len(name) * INCIDENT._LETTER <= 10 + width for x, name in shown)
     assert shown or width < 40
+
+
+@pytest.mark.parametrize(("nights", "least", "most"), [(3, 0.15, 0.3), (10, 0.5, 0.8), (40, 0.95, 1.0)])
+def test_columns_of_a_few_nights_are_neither_wide_bars_nor_crammed_into_a_corner(
+    nights: int, least: float, most: float
+) -> None:
+    history = [EXPERIMENTS.HistoryNight(STAMP, "ok", job("cnn"))] * nights
+    right = max(
+        float(x) + float(width)
+        for x, width in re.findall(
+            r'<rect[^>]* x="([0-9.]+)"[^>]* width="([0-9.]+)"', str(EXPERIMENTS.durations(history))
+        )
+    )
+    assert least < right / EXPERIMENTS._WIDTH <= most
+
+
+@pytest.mark.parametrize(("weekly", "hours"), [(6, 168), (4, 24)])
+def test_when_nights_usually_start_follows_the_last_ten(weekly: int, hours: int) -> None:
+    gaps = [24] * 40 + [168] * weekly + [24] * (10 - weekly)
+    starts = itertools.accumulate(gaps, initial=0)
+    stamps = [common.stamp_of(common.parse_stamp(STAMP) + datetime.timedelta(hours=start)) for start in starts]
+    expected = common.parse_stamp(NIGHT.next_run(stamps).expected) - common.parse_stamp(stamps[-1])
+    assert expected == datetime.timedelta(hours=hours)

@@ -64,7 +64,7 @@ def test_an_engine_that_cannot_be_installed_says_why_and_costs_the_others_nothin
 def test_of_a_long_reason_the_beginning_is_told(tmp_path: Path) -> None:
     broken = Engine("broken", (f"{'x' * 400}==1.0",), pip_options=OFFLINE)
     reason = install(tmp_path, broken)["broken"].reason
-    assert reason.startswith("pip install failed: No matching distribution found for xxx")
+    assert reason.startswith("pip install failed: ")
     assert 200 <= len(reason) <= 250
 
 

@@ -349,3 +349,12 @@ def test_long_text_keeps_its_beginning_and_its_end() -> None:
     assert words.elide("abcdefghij", 5) == "ab…ij"
     assert words.elide("abc", 5) == "abc"
     assert words.width_of(words.elide("数据库" * 9, 11)) <= 11
+
+
+@pytest.mark.parametrize(("count", "bands"), [(1, 1), (3, 3), (4, 0)])
+def test_a_few_lines_have_bands_and_of_more_none_hides_another(count: int, bands: int) -> None:
+    values = (1.0, 2.0, 1.5)
+    lines = tuple(Line(f"line {at}", nights(3), values, (0.9, 1.9, 1.4), (1.1, 2.1, 1.6)) for at in range(count))
+    root = ElementTree.fromstring(plot_util.render(Longitudinal("Time", "ms", lines, lower_is_better=True)))
+    drawn = [group for group in root.iter(f"{SVG}g") if group.attrib.get("id", "").startswith("FillBetween")]
+    assert len(drawn) == bands

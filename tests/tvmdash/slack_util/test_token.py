@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.slack_util.delivery import SlackConfig, find_slack_faults
 from tvmdash.slack_util.token import Secrets, find_secrets, refuse_in_config
 
 TOKEN = "xoxb-1111111111-2222222222-abcdefghijklmnop"
@@ -87,3 +89,19 @@ def test_a_token_in_a_config_is_refused_without_being_shown() -> None:
         refuse_in_config({"SLACK_BOT_TOKEN": TOKEN}, "c.json")
     assert TOKEN not in str(caught.value)
     refuse_in_config({"OTHER": "x"}, "c.json")
+
+
+@pytest.mark.parametrize(
+    ("mode", "env", "words"),
+    [(0o600, {}, ""), (0o644, {}, "chmod 600"), (0o600, {"SLACK_BOT_TOKEN": TOKEN}, "secrets must not be in a config")],
+)
+def test_what_is_wrong_with_a_subsystems_slack_is_known_before_the_night(
+    tmp_path: Path, mode: int, env: dict[str, str], words: str
+) -> None:
+    (tmp_path / "home").mkdir()
+    config = SlackConfig(
+        channel="C0123456789", token_file=str(secret_file(tmp_path, TOKEN, mode)), slack_seconds=1.0, env=env
+    )
+    faults = find_slack_faults(config, Home(tmp_path / "home"), "config/subsystem/exp_reports/config.json")
+    assert len(faults) == bool(words), faults
+    assert all(words in fault for fault in faults)

@@ -8,18 +8,18 @@ import enum
 class Missing(enum.IntFlag):
     """What a row refers to that is not there. RocPD's views leave such a row out where they join it."""
 
-    EVENT = 1
-    PROCESS = 2
-    THREAD = 4
-    NAME = 8
-    AGENT = 16
-    SOURCE = 32
-    REGION = 64
-    QUEUE = 128
-    TRACK = 256
-    COUNTER = 512
-    NODE = 1024
-    SAMPLE = 2048
+    EVENT = enum.auto()
+    PROCESS = enum.auto()
+    THREAD = enum.auto()
+    NAME = enum.auto()
+    AGENT = enum.auto()
+    SOURCE = enum.auto()
+    REGION = enum.auto()
+    QUEUE = enum.auto()
+    TRACK = enum.auto()
+    COUNTER = enum.auto()
+    NODE = enum.auto()
+    SAMPLE = enum.auto()
 
 
 WORDS = {
