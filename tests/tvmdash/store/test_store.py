@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -258,6 +260,12 @@ def test_what_a_night_measured_again_is_a_trial_for_each_two_artifacts(home: Hom
     )
     assert (series, pairs) == (key_of("mlp"), 3)
     assert effect == pytest.approx((1.02**2 * 1.05) ** (1 / 3) - 1)
+
+
+def test_who_asks_the_store_does_not_load_what_sends() -> None:
+    program = "import sys, tvmdash.store; print({'ssl', 'tvmdash.slack_util', 'pandas', 'numpy'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
 
 
 def test_messages_of_routes_and_in_slack_stand_in_one_table(home: Home) -> None:

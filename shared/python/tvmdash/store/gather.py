@@ -15,7 +15,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tvmdash import common, ledger, structured, verdict
 from tvmdash.contracts import remeasured
@@ -29,10 +29,14 @@ from tvmdash.records.metrics import RATIOS
 from tvmdash.routes.record import Kept
 from tvmdash.series import naming
 from tvmdash.series.store import Outline, Store
-from tvmdash.slack_util import ledger as slack
 from tvmdash.structured import Stamp
 from tvmdash.trials import files as trial_files
 
+if TYPE_CHECKING:
+    from tvmdash.slack_util import ledger as slack
+
+_SLACK_FILE = "slack.json"
+"""That of `slack_util.ledger`, which is imported where there is such a file: with what sending needs it takes 35 ms."""
 _MOST_WORDS = 500
 _SETTLED = ("sent", "refused", "given_up")
 """The states of what is not tried again."""
@@ -296,12 +300,12 @@ def _list_message_files(home: Home) -> list[Path]:
     """The files that know of messages; routes.json and report.json, which lie beside some, do not."""
     routes = [path for path in home.output(SUBSYSTEM).glob("*.json") if path.name not in {ROUTES_FILE, "report.json"}]
     outputs = home.output(SUBSYSTEM).parent
-    return sorted([*routes, *outputs.glob(f"*/{slack.FILE}"), *outputs.glob(f"*/*/*/{slack.FILE}")])
+    return sorted([*routes, *outputs.glob(f"*/{_SLACK_FILE}"), *outputs.glob(f"*/*/*/{_SLACK_FILE}")])
 
 
 def _route_of(home: Home, path: Path) -> str:
     """What the table calls the route of such a file."""
-    if path.name == slack.FILE:
+    if path.name == _SLACK_FILE:
         return f"slack {path.parent.relative_to(home.output(SUBSYSTEM).parent)}"
     return path.stem
 
@@ -309,13 +313,15 @@ def _route_of(home: Home, path: Path) -> str:
 def _read_messages(path: Path, home: Home) -> list[_Message]:
     """The messages in one of these files; DashboardError where it is damaged."""
     route = _route_of(home, path)
-    if path.name != slack.FILE:
+    if path.name != _SLACK_FILE:
         kept = structured.from_json(Kept, common.read_json(path), path)
         return [
             _Message(route, entry.key, entry.night, entry.state, entry.tries, entry.at, entry.why[:_MOST_WORDS])
             for entry in kept.entries
         ]
-    found = structured.from_json(slack.Messages, common.read_json(path), path)
+    from tvmdash.slack_util.ledger import Messages
+
+    found = structured.from_json(Messages, common.read_json(path), path)
     return [message for entry in found.messages for message in _of_slack(route, entry)]
 
 
