@@ -10,6 +10,7 @@ import pytest
 
 from tests.benchmarks import rocpd_like
 from tests.tvmdash.traces.traces_for_tests import BEGIN_NS, write_raw
+from tvmdash.measure.capture import Capture, OperatorSpan, Sample
 from tvmdash.traces import connect
 from tvmdash.traces.findings import Finding, find_findings
 
@@ -23,7 +24,7 @@ def test_a_gap_is_told_where_it_is_with_its_length(tmp_path: Path) -> None:
     spans = [("a", 0, 1000), ("b", 1010, 990), ("c", 4000, 1000)]
     (gap,) = found(write_raw(tmp_path, spans), kind="idle gap")
     assert (gap.figure, gap.start_ns) == (2000, BEGIN_NS + 2000)
-    assert gap.text == "no kernel ran for 40% of the time between the first and the last"
+    assert gap.text == "no kernel ran for 40% of the run, from its first to its last"
 
 
 def test_a_gap_below_another_kernel_is_none(tmp_path: Path) -> None:
@@ -31,6 +32,15 @@ def test_a_gap_below_another_kernel_is_none(tmp_path: Path) -> None:
     assert found(write_raw(tmp_path, spans), kind="idle gap") == []
     small = [("a", 0, 1000), ("b", 1040, 960)]
     assert found(write_raw(tmp_path / "small", small), kind="idle gap") == []
+
+
+def test_between_two_runs_of_a_network_no_kernel_is_expected(tmp_path: Path) -> None:
+    with Capture(tmp_path, {}) as capture:
+        trial = capture.begin({"workload": "network.mlp"})
+        spans = [OperatorSpan(run, name, start, 100) for run in range(3) for name, start in (("a", 0), ("b", 101))]
+        starts = [BEGIN_NS, BEGIN_NS + 10**6, BEGIN_NS + 10**7]
+        capture.end(trial, samples=[Sample(300, 1)], operators=spans, run_starts_ns=starts)
+    assert found(*tmp_path.glob("raw_*.db"), kind="idle gap") == []
 
 
 @pytest.mark.parametrize(("longest", "figure"), [(100, None), (124, None), (126, 1.26), (300, 3.0)])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tvmdash.traces.connection import Traces
 
 MOST_IDLE = 0.05
-"""A gap between kernels is told where it takes this share of its process's time from first to last kernel."""
+"""A gap between kernels is told where it takes this share of its run, from the first kernel to the last."""
 MOST_BEHIND = 1.25
 """Processes of one experiment are out of balance where the busiest works so much longer than their median."""
 MOST_ALONE = 0.1
@@ -34,13 +34,16 @@ class Finding:
 
 
 _MERGED = """
-    WITH spans AS (SELECT guid, process, "start" AS a, "start" + duration AS b FROM kernels WHERE duration IS NOT NULL),
-    reached AS (SELECT *, max(b) OVER (PARTITION BY guid, process ORDER BY a, b
+    WITH spans AS (SELECT guid, process, coalesce(trial, -1) AS trial, coalesce(repetition, -1) AS repetition,
+        "start" AS a, "start" + duration AS b FROM kernels WHERE duration IS NOT NULL),
+    reached AS (SELECT *, max(b) OVER (PARTITION BY {0} ORDER BY a, b
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS until FROM spans)"""
-_GAPS = f"""{_MERGED},
-    whole AS (SELECT guid, process, max(b) - min(a) AS wall FROM spans GROUP BY ALL)
-    SELECT R.guid, R.process, R.until, R.a - R.until, 1.0 * (R.a - R.until) / W.wall FROM reached R
-    JOIN whole W ON W.guid = R.guid AND W.process = R.process
+_RUN = "guid, process, trial, repetition"
+"""Between two runs of a network nothing is expected to run."""
+_GAPS = f"""{_MERGED.format(_RUN)},
+    whole AS (SELECT {_RUN}, max(b) - min(a) AS wall FROM spans GROUP BY ALL)
+    SELECT guid, process, R.until, R.a - R.until, 1.0 * (R.a - R.until) / W.wall
+    FROM reached R JOIN whole W USING ({_RUN})
     WHERE R.a > R.until AND R.a - R.until >= {MOST_IDLE} * W.wall ORDER BY 4 DESC, 1, 2, 3"""
 _IMBALANCE = f"""
     WITH busy AS (SELECT guid, process, sum(duration) AS total FROM kernels GROUP BY ALL),
@@ -49,7 +52,7 @@ _IMBALANCE = f"""
     middles AS (SELECT name, median(total) AS middle, count(*) AS several FROM placed GROUP BY name)
     SELECT L.guid, L.process, L.name, 1.0 * L.total / M.middle FROM placed L JOIN middles M ON M.name = L.name
     WHERE M.several > 1 AND L.total > {MOST_BEHIND} * M.middle ORDER BY 4 DESC, 1, 2"""
-_COPIES = f"""{_MERGED},
+_COPIES = f"""{_MERGED.format("guid, process")},
     islands AS (SELECT guid, process, a, b, sum(CASE WHEN until IS NULL OR a > until THEN 1 ELSE 0 END)
         OVER (PARTITION BY guid, process ORDER BY a, b ROWS UNBOUNDED PRECEDING) AS island FROM reached),
     covered AS (SELECT guid, process, min(a) AS a, max(b) AS b FROM islands GROUP BY guid, process, island),
@@ -74,7 +77,7 @@ _VARYING = f"""
 def find_findings(traces: Traces) -> Iterator[Finding]:
     """Everything that stands out, kind by kind, the largest of each first."""
     for guid, process, start, length, share in traces.execute(_GAPS).fetchall():
-        text = f"no kernel ran for {share:.0%} of the time between the first and the last"
+        text = f"no kernel ran for {share:.0%} of the run, from its first to its last"
         yield Finding("idle gap", length, "ns", guid, process, None, start, text)
     for guid, process, name, ratio in traces.execute(_IMBALANCE).fetchall():
         text = f"its kernels take {ratio:.2f} times as long as the median of the processes beside it"
