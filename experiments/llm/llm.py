@@ -16,13 +16,13 @@ import network
 import numpy as np
 import reporting
 from answers import Answers
-from calls import DECODE, PREFILL, DecoderSession, PointCall, make_tokens
+from calls import DECODE, P99_FROM, PREFILL, DecoderSession, PointCall, make_tokens
 from decoding import Decoder
 from llama_cpp import TOLERANCES, LlamaCpp, LlamaCppCall
 from torch_rival import TorchDecoder
 
 from tvmdash import relax_util
-from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared, Record
+from tvmdash.exp_templates import Axis, Declared, Experiment, ExperimentConfig, History, Point, Prepared, Record
 from tvmdash.experiment import reference_engines
 from tvmdash.experiment.engines import Engine
 from tvmdash.networks.ops import Array
@@ -97,10 +97,8 @@ class Llm(Experiment[LlmConfig]):
         known = Answers.read(answers.file_of(self.inputs, point.name, values["dtype"]))
         if point.engine == LLAMA_CPP.name:
             return _prepare_llama_cpp(point, config, seed, known)
-        compiled, tokens = (
-            _compiled(point) if point.engine == workloads.TVM.name else None,
-            make_tokens(model, values, seed),
-        )
+        compiled = _compiled(point) if point.engine == workloads.TVM.name else None
+        tokens = make_tokens(model, values, seed)
 
         @functools.cache
         def call() -> PointCall:
@@ -116,23 +114,34 @@ class Llm(Experiment[LlmConfig]):
         def find_facts() -> Mapping[str, float]:
             return {**(call().session.facts if is_first else {}), **call().find_facts(config.tokens)}
 
-        is_first = values["phase"] == PREFILL and values["prompt"] == config.prompts[0]
-        own = Prepared(time_calls, check, inputs=(tokens,), after=find_facts, details={"called_from": "Python"})
+        is_first = values["phase"] == PREFILL and values["prompt"] == min(config.prompts)
+        has_p99 = values["phase"] == DECODE and config.tokens >= P99_FROM
+        own = Prepared(
+            time_calls,
+            check,
+            inputs=(tokens,),
+            after=find_facts,
+            details={"called_from": "Python"},
+            metrics={"token_p99": Declared(unit="ms", direction="lower", kind="time")} if has_p99 else {},
+        )
         if compiled is None:
             return own
-        made = workloads.make_prepared(compiled, time_calls, check, details=own.details)
         program = functools.partial(_hash, compiled, tokens, call)
-        ready = replace(made, inputs=own.inputs, after=own.after, program=program)
-        # The module is the same at all points of the process: its numbers belong to one of them.
-        return ready if is_first else replace(ready, compile_ms=None, code_size_bytes=None, passes_ms=())
+        # The module is the same at all points of the process: what compiling it took belongs to one of them.
+        passes = {"passes_ms": workloads.list_longest_passes(compiled)} if is_first else {}
+        made = workloads.make_prepared(compiled, time_calls, check, details={**own.details, **passes})
+        ready = replace(made, inputs=own.inputs, after=own.after, program=program, metrics=own.metrics)
+        if is_first:
+            return ready
+        return replace(ready, compile_ms=None, compile_cpu_ms=None, code_size_bytes=None, passes_ms=())
 
     def derive(self, records: Sequence[Record]) -> Sequence[Mapping[str, Any]]:
         """Tokens per second: of a prefill all tokens of the prompt, of a step one for each sequence."""
         return [reporting.find_rate(record) for record in records]
 
     def plots(self, history: History) -> Mapping[str, Plot]:
-        """The default graphs; beside them both phases of tonight, by length and depth, on each engine."""
-        return {**super().plots(history), **reporting.make_plots(history)}
+        """The default graphs; tonight's has each engine beside the others, by length and depth."""
+        return {**super().plots(history), "tonight": reporting.make_plot(history)}
 
     def summary(self, history: History) -> Summary:
         """The default words, with each phase's times on each engine."""

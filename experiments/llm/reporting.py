@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from calls import PREFILL
@@ -15,8 +15,6 @@ from tvmdash.summary_util import SectionKind, Summary
 from tvmdash.text import format_list, three_digits
 
 MEDIAN = "execution_elapsed_ms_median"
-NAMES = {"prefill": "time_to_first_token", "decode": "time_per_output_token"}
-"""What the field calls the run time of a phase."""
 
 
 def find_rate(record: Record) -> dict[str, float]:
@@ -30,47 +28,41 @@ Rows = Mapping[str, Mapping[str, Series]]
 """Tonight's run times by what is computed, then by engine and variant."""
 
 
-def make_plots(history: History) -> dict[str, GroupedBar]:
-    """A picture for each phase, with intervals."""
-    return {NAMES[phase]: _make_plot(history, phase, rows) for phase, rows in _find_rows(history)}
+def make_plot(history: History) -> GroupedBar:
+    """Tonight's times of both phases with their intervals, each engine beside the others."""
+    rows = _find_rows(history)
+    names = tuple(dict.fromkeys(how for row in rows.values() for how in row))
+    values = tuple(tuple(_estimate(row.get(how)) for how in names) for row in rows.values())
+    title = f"{history.experiment}, night {history.stamps[-1]}"
+    return GroupedBar(title, "ms", tuple(rows), names, values, lower_is_better=True)
 
 
 def summarize(usual: Summary, history: History) -> Summary:
     """`usual` without its fastest and slowest, which are of unlike work, and with each row's times."""
     lines = []
-    for phase, rows in _find_rows(history):
-        for what, row in rows.items():
-            times = [f"{how} {three_digits(series.values[-1])}" for how, series in row.items()]
-            lines.append(f"- {what}, {NAMES[phase].replace('_', ' ')}: {format_list(times, 8)} ms")
+    for what, row in _find_rows(history).items():
+        times = [f"{how} {three_digits(series.values[-1])}" for how, series in row.items()]
+        lines.append(f"- {what}: {format_list(times, 8)} ms")
     return usual.without(SectionKind.EXTREMES).with_lines(lines)
 
 
-def _find_rows(history: History) -> Iterator[tuple[str, Rows]]:
+def _find_rows(history: History) -> Rows:
+    """The prompts first, then the depths."""
     tonight = plots.measured_tonight(history, {"run_time"})
-    for phase in NAMES:
-        rows: dict[str, dict[str, Series]] = {}
-        for series in tonight:
-            args = series.labels["workload_args"]
-            if args["phase"] == phase:
-                how = " ".join(filter(None, (series.labels["engine"], series.labels["build_config"].get("variant"))))
-                rows.setdefault(_describe(str(series.labels["workload"]), args), {})[how] = series
-        if rows:
-            yield phase, rows
+    rows: dict[str, dict[str, Series]] = {}
+    for series in sorted(tonight, key=lambda series: series.labels["workload_args"]["phase"] != PREFILL):
+        how = " ".join(filter(None, (series.labels["engine"], series.labels["build_config"].get("variant"))))
+        what = _describe(str(series.labels["workload"]), series.labels["workload_args"])
+        rows.setdefault(what, {})[how] = series
+    return rows
 
 
 def _describe(workload: str, args: Mapping[str, Any]) -> str:
-    """As in `15M float32, prompt of 32` and `15M q4f32, depth 512, batch 4`."""
+    """As in `15M float32, first token of prompt 32` and `15M q4f32, token at depth 512, batch 4`."""
     model = f"{workload.partition('.')[2]} {args['dtype']}"
     if args["phase"] == PREFILL:
-        return f"{model}, prompt of {args['prompt']}"
-    return f"{model}, depth {args['depth']}" + (f", batch {args['batch']}" if args["batch"] > 1 else "")
-
-
-def _make_plot(history: History, phase: str, rows: Rows) -> GroupedBar:
-    names = tuple(dict.fromkeys(how for row in rows.values() for how in row))
-    values = tuple(tuple(_estimate(row.get(how)) for how in names) for row in rows.values())
-    title = f"{NAMES[phase].replace('_', ' ')}, night {history.stamps[-1]}"
-    return GroupedBar(title, "ms", tuple(rows), names, values, lower_is_better=True)
+        return f"{model}, first token of prompt {args['prompt']}"
+    return f"{model}, token at depth {args['depth']}" + (f", batch {args['batch']}" if args["batch"] > 1 else "")
 
 
 def _estimate(series: Series | None) -> Estimate | None:
