@@ -6,6 +6,7 @@ What was measured in turn with a reference then is measured in turn with it now:
 from __future__ import annotations
 
 import contextlib
+import datetime
 import json
 import logging
 import math
@@ -27,6 +28,7 @@ from dashboard.trials.session import MeasuringSession
 from dashboard.trials.then import Code
 from dashboard.trials.trial import Measuring, begin, name_machine
 from dashboard.trials.workspace import MeasuringWorkspace, open_workspace
+from tvmdash import common
 from tvmdash.contracts.trials import (
     Drawn,
     Reproduced,
@@ -53,6 +55,7 @@ MATTERS = 0.05
 """A change of a time that matters, as a fraction, where nobody says another."""
 _REFERENCE = "reference"
 """What the judge knows the TVM by that both were measured beside."""
+_LATELY = datetime.timedelta(hours=12)
 _log = logging.getLogger("reproduce")
 
 
@@ -88,10 +91,16 @@ def reproduce(
             found.is_same, found.text, matters, reference.key if reference else "", tuple(differs), drawn,
         )  # fmt: skip
         new = _make_trial(receipt, provided.artifact, part, session)
-        trial, path = begin(home, new, lambda old: old.state is not TrialState.DONE and _asks(old) == _asks(new))
+        trial, path = begin(home, new, lambda old: _is_unfinished(old) and _asks(old) == _asks(new))
         plan = _Reproducing(series, receipt, provided.artifact, reference, request.rounds)
         measuring = Measuring(replace(request, seed=None), lambda _: contextlib.nullcontext(session), path, trial)
         return measuring.perform(plan), path
+
+
+def _is_unfinished(trial: Trial) -> bool:
+    """Whether it was stopped lately: what was measured on another day is not how the number is now."""
+    is_lately = common.is_stamp(trial.stamp) and common.utc_now() - common.parse_stamp(trial.stamp) < _LATELY
+    return is_lately and trial.state is not TrialState.DONE
 
 
 def _asks(trial: Trial) -> object:

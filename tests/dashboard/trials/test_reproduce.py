@@ -518,3 +518,13 @@ def test_one_that_was_killed_goes_on_with_what_it_had(paired: Lab) -> None:
     assert again.code == 0, again.output
     assert trial(paired)["stamp"] == first["stamp"]
     assert trial(paired)["runs"][NAME] == first["runs"][NAME] + 1
+
+
+def test_one_that_was_stopped_on_another_day_begins_anew(paired: Lab) -> None:
+    reproduce(paired, name_of(paired), "--rounds", "1000", "--budget", "2s")
+    (path,) = (paired.home.path / "results" / "tries").glob("*.json")
+    old = "20260101T000000Z"
+    homes.write(path.with_stem(old), {**homes.read(path), "stamp": old})
+    path.unlink()
+    assert reproduce(paired, name_of(paired), "--rounds", "3").code == 0
+    assert (trial(paired)["stamp"] > old, trial(paired)["runs"][NAME]) == (True, 3)
