@@ -242,6 +242,16 @@ def test_an_interrupted_attempt_is_named(home: Watching) -> None:
     assert said in home.watch().output
 
 
+def test_an_attempt_that_still_runs_did_not_break_off(home: Watching) -> None:
+    home.leave(72)
+    home.leave(40, RUNNING)
+    held = lock.take(home.made.home.lock_file)
+    assert held is not None
+    with held:
+        output = home.watch().output
+    assert ("is still running" in output, "broke off" in output) == (True, False), output
+
+
 def test_nights_that_run_are_told_where_that_is_asked(home: Watching) -> None:
     home.leave(0.001)
     assert home.watch().output == ""
