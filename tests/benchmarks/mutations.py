@@ -245,7 +245,8 @@ def _try_tests(copy: Path, fault: Fault, tests: Sequence[str], limit_s: float) -
     while True:
         with _planted(copy, fault):
             code, said = _run_tests(copy, ["-x", *tests, *(f"--deselect={name}" for name in known)], limit_s)
-        cpu_s += float(said.splitlines()[-1])
+        spent = re.search(r"^\d+\.\d$", said, re.MULTILINE)
+        cpu_s += float(spent[0]) if spent else limit_s  # none where it was interrupted at its very end
         failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE)
         if code != pytest.ExitCode.TESTS_FAILED:
             return Outcome(RESULTS[code], cpu_s, failed[-1] if failed else "")
