@@ -151,7 +151,7 @@ def test_a_search_that_a_dashboard_before_began_goes_on_from_its_journal(lab: La
     after = kept(lab.home)
     assert after["series"][0]["rounds"][:12] == [[1.0, 1.08 + at / 1000] for at in range(12)]
     assert [one["id"] for one in after["bisection"]["suspects"]] == ["0.16.0", "0.17.0"]
-    assert "0.16.0 (not measured: cannot be built)" in done.output
+    assert "not measured: cannot be" in done.output
 
 
 def test_ends_that_are_equal_are_said_to_be(lab: Lab) -> None:

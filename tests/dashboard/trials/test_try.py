@@ -115,7 +115,7 @@ def test_what_was_measured_before_an_interrupt_is_kept_and_the_same_command_goes
     assert (before["state"], before["runs"]) == ("interrupted", {NAME: 1})
     lab.change(hang=False, sigma=0.0001)
     done = try_tvm(lab, *AGAINST, "--until", "60%")
-    assert (done.code, "continuing with the 1 runs in " in done.output) == (0, True), done.output
+    assert (done.code, "with the 1 runs in " in done.output) == (0, True), done.output
     (after,) = kept(lab)
     assert (after["state"], after["stamp"]) == ("done", before["stamp"])
     assert all(new["runs"][:1] == old["runs"] for new, old in zip(after["series"], before["series"], strict=True))

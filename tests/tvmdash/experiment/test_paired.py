@@ -249,7 +249,7 @@ def test_compile_times_of_both_sides_are_compared_pair_by_pair(
 
 
 def test_one_process_is_no_processes(tmp_path: Path) -> None:
-    assert Toy(tmp_path).run({}, None)["message"] == "1 of 1 points measured in 1 process"
+    assert Toy(tmp_path).run({}, None)["message"].endswith("measured in 1 process")
 
 
 def test_samples_of_the_two_sides_alternate_and_the_trace_tells_them_apart(tmp_path: Path) -> None:

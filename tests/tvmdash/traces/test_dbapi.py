@@ -52,9 +52,7 @@ def test_a_fault_is_of_the_kind_that_the_database_api_names(traces: Connection) 
 @pytest.mark.parametrize("name", sorted(name for name in dir(sqlite3.Connection) if not name.startswith("_")))
 def test_every_member_of_sqlites_connection_is_there_or_says_what_to_use(name: str, traces: Connection) -> None:
     if name in INCOMPLETE:
-        with pytest.raises(
-            tvmdash.traces.NotSupportedError, match=f"{name} is not supported; traces are read-only.*[.]"
-        ) as caught:
+        with pytest.raises(tvmdash.traces.NotSupportedError, match=f"{name} is not supported") as caught:
             getattr(traces, name)
         assert INCOMPLETE[name] in str(caught.value)
     else:
@@ -125,7 +123,7 @@ def test_scripts_factories_and_traces_are_as_in_sqlite(traces: Connection) -> No
     assert (traces.in_transaction, traces.isolation_level) == (False, None)
     traces.commit()
     traces.rollback()
-    with pytest.raises(tvmdash.traces.OperationalError, match="cannot modify kernels because it is a view"):
+    with pytest.raises(tvmdash.traces.OperationalError, match="cannot modify kernels"):
         traces.cursor().executemany("INSERT INTO kernels (id) VALUES (?)", [(1,)])
 
 

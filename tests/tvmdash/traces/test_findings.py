@@ -24,7 +24,7 @@ def test_a_gap_is_told_where_it_is_with_its_length(tmp_path: Path) -> None:
     spans = [("a", 0, 1000), ("b", 1010, 990), ("c", 4000, 1000)]
     (gap,) = found(write_raw(tmp_path, spans), kind="idle gap")
     assert (gap.figure, gap.start_ns) == (2000, BEGIN_NS + 2000)
-    assert gap.text == "no kernel ran for 40% of the run, from its first to its last"
+    assert "for 40% of the run" in gap.text
 
 
 def test_a_gap_below_another_kernel_is_none(tmp_path: Path) -> None:
