@@ -250,16 +250,6 @@ class Connection(sqlite3.Connection):
         made: Cursor = self.cursor().execute(sql, parameters)
         return made
 
-    def executemany(self, sql: str, parameters: Iterable[Any], /) -> Cursor:
-        """As in sqlite3: of tables that were made here."""
-        made: Cursor = self.cursor().executemany(sql, parameters)
-        return made
-
-    def executescript(self, script: str, /) -> Cursor:
-        """A cursor, after each statement of a script."""
-        made: Cursor = self.cursor().executescript(script)
-        return made
-
     def set_trace_callback(self, callback: Callable[[str], object] | None) -> None:
         """Have each statement told before it is run."""
         self._trace = callback

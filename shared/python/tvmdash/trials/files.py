@@ -80,7 +80,7 @@ def read(path: Path) -> TrialFile:
 def load(path: Path) -> Trial:
     """The trial in that file, which may be one of a dashboard before; DashboardError where it is damaged."""
     value = common.read_json(path)
-    return old.read(value, path) if path.parent.name in old.FOLDERS else structured.from_json(Trial, value, path)
+    return old.read(value, path) if old.find_folder(value, path) else structured.from_json(Trial, value, path)
 
 
 def save(path: Path, trial: Trial) -> None:

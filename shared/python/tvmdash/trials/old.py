@@ -20,7 +20,9 @@ _Fields = Mapping[str, Any]
 
 def read(value: common.Json, path: Path) -> Trial:
     """The trial that the file is by now; DashboardError where it is damaged."""
-    kind, translate = _READERS[path.parent.name]
+    folder = find_folder(value, path)
+    assert folder is not None
+    kind, translate = _READERS[folder]
     try:
         assert isinstance(value, dict)
         made = {"stamp": path.stem, "state": "done", "until": 0.0, "machine": "", "experiments": {}, "kind": kind}
@@ -29,6 +31,13 @@ def read(value: common.Json, path: Path) -> Trial:
         text = f"{path}: it is not what a {kind} left. Restore it from the backup, or delete it."
         raise DashboardError(text) from error
     return structured.from_json(Trial, made, path)
+
+
+def find_folder(value: common.Json, path: Path) -> str | None:
+    """Where a dashboard before left such a file, which may lie elsewhere by now; None of a trial of today."""
+    if path.parent.name in _READERS:
+        return path.parent.name
+    return next((folder for key, folder in _KEYS.items() if isinstance(value, dict) and key in value), None)
 
 
 def _take(fields: _Fields, *names: str) -> dict[str, Any]:
@@ -139,5 +148,7 @@ _READERS: Mapping[str, tuple[str, Callable[[_Fields], _Fields]]] = {
     "reproductions": ("reproduce", _translate_reproduction),
     "backfills": ("backfill", _translate_backfill),
 }
+_KEYS = {"suspects": "bisections", "lines": "reproductions", "a": "comparisons"}
+"""What only files of that folder have."""
 FOLDERS = tuple(_READERS)
 """In `results`."""
