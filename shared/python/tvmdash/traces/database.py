@@ -250,6 +250,11 @@ class Connection(sqlite3.Connection):
         made: Cursor = self.cursor().execute(sql, parameters)
         return made
 
+    def executescript(self, script: str, /) -> Cursor:
+        """A cursor, after each statement of a script."""
+        made: Cursor = self.cursor().executescript(script)
+        return made
+
     def set_trace_callback(self, callback: Callable[[str], object] | None) -> None:
         """Have each statement told before it is run."""
         self._trace = callback
