@@ -87,7 +87,7 @@ def test_records_are_what_the_experiments_measured(home: homes.HomeForTests) -> 
     assert compiled.additional_info["max_error"] <= compiled.additional_info["tolerance"]
     assert compiled.additional_info["compile_time"] > 0
     copying = homes.read(home.home.data_file("copying", stamp))
-    assert copying["4 KiB"]["samples"] == 6
+    assert 3 < copying["4 KiB"]["samples"] <= 6, "as many as the time allows"
     assert copying["metrics"] == {"median": {"unit": "ms", "direction": "lower", "kind": "time"}}
 
 

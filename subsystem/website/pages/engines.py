@@ -20,7 +20,7 @@ from tvmdash.text import format_quantity, three_digits
 METRIC = "run_time"
 TVM = "tvm"
 TIMES = "\N{MULTIPLICATION SIGN}"
-COMPARING = ("char_rnn", "cnn_comp", "operators", "real_models", "rnn_comp", "transformer", "treelstm")
+COMPARING = ("char_rnn", "cnn_comp", "llm", "operators", "real_models", "rnn_comp", "transformer", "treelstm")
 """The experiments of this repository that measure TVM and others; named where a home measures none of them."""
 _LEAST_NIGHTS = 2
 _IDENTITY = ("workload", "workload_args", "hw_model", "env_name")

@@ -8,7 +8,6 @@ import statistics
 from collections.abc import Iterable, Mapping
 
 from tvmdash.judge import Pairs
-from tvmdash.judge.model import locate
 from tvmdash.records import Build
 from tvmdash.records.metrics import RATIOS
 from tvmdash.series.store import Outline, Store
@@ -40,6 +39,8 @@ def read_levels(opened: Store, ratio: Outline, builds: Mapping[str, Build], sinc
             pairs[stamp] = Pairs(at, *names, math.log(value), 0.0, count or 1)
     if not pairs:
         return {}
+    from tvmdash.judge.model import locate  # NumPy, whose threads keep the site from being written by many processes
+
     levels = locate(list(pairs.values()), pairs[max(pairs)].build)
     return {stamp: levels[each.build] for stamp, each in pairs.items() if each.build in levels}
 

@@ -74,7 +74,8 @@ def test_an_interval_holds_the_median_of_all_samples() -> None:
 
 def test_an_interval_is_of_logarithms_and_not_known_where_it_reaches_beyond_half_of_the_median() -> None:
     wide = reduction.reduce_processes([[14.8], [25.0], [58.2]])
-    assert (wide.low, wide.high, wide.half_width) == (None, None, math.inf)
+    assert (wide.low, wide.high) == (None, None)
+    assert wide.half_width > 0.5
     near = reduction.reduce_processes([[9.0], [10.0], [11.1]])
     assert near.low is not None
     assert near.high is not None

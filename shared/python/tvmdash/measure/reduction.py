@@ -19,7 +19,10 @@ WIDEST = 0.5
 
 @dataclass(frozen=True)
 class Reduced:
-    """All times in ms. `low` and `high` bound the median with 95 % confidence, None where nothing can be said.
+    """All times in ms. `low` and `high` bound the median with 95 % confidence, None where that is not known.
+
+    `half_width` is half their distance as a share of the median, also where it is too wide for them to be given;
+    infinite where nothing can be said.
 
     `between` is the standard deviation of the processes' medians, `within` that of a process's samples (the middle one
     of the processes), both as a share of the median; None with one process, with one sample each.
@@ -35,13 +38,7 @@ class Reduced:
     processes: int
     between: float | None
     within: float | None
-
-    @property
-    def half_width(self) -> float:
-        """Half the interval's length as a share of the median; infinite where there is none."""
-        if self.low is None or self.high is None or not self.median:
-            return math.inf
-        return (self.high - self.low) / 2 / self.median
+    half_width: float
 
 
 def reduce_processes(processes: Sequence[Sequence[float]]) -> Reduced:
@@ -56,6 +53,9 @@ def reduce_processes(processes: Sequence[Sequence[float]]) -> Reduced:
     medians = [statistics.median(samples) for samples in filled]
     several = len(filled) > 1
     low, high = processes_interval(median, medians) if several else median_interval(every)
+    half_width = (high - low) / 2 / median if low is not None and high is not None and median else math.inf
+    if several and low is not None and high is not None and max(median - low, high - median) > WIDEST * median:
+        low = high = None
     inner = [statistics.stdev(samples) for samples in filled if len(samples) > 1]
     return Reduced(
         median=median,
@@ -68,20 +68,19 @@ def reduce_processes(processes: Sequence[Sequence[float]]) -> Reduced:
         processes=len(filled),
         between=statistics.stdev(medians) / median if several and median else None,
         within=statistics.median(inner) / median if inner and median else None,
+        half_width=half_width,
     )
 
 
 def processes_interval(median: float, medians: Sequence[float]) -> tuple[float | None, float | None]:
     """Student's t on the logarithms of the medians of two or more processes, widened where `median` lies outside.
 
-    On logarithms no time is below 0. None where it reaches beyond WIDEST of the median: that is not known, and two
-    processes that differ twofold would give an interval of twelve powers of ten.
+    On logarithms no time is below 0; two processes that differ ninefold give twelve powers of ten.
     """
     if min(medians) <= 0:
         return None, None
     low, high = exp_interval(mean_interval([math.log(each) for each in medians]))
-    low, high = min(median, low), max(median, high)
-    return (low, high) if low >= (1 - WIDEST) * median and high <= (1 + WIDEST) * median else (None, None)
+    return min(median, low), max(median, high)
 
 
 def median_interval(ordered: Sequence[float]) -> tuple[float | None, float | None]:

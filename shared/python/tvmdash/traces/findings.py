@@ -77,7 +77,7 @@ _VARYING = f"""
 def find_findings(traces: Traces) -> Iterator[Finding]:
     """Everything that stands out, kind by kind, the largest of each first."""
     for guid, process, start, length, share in traces.execute(_GAPS).fetchall():
-        text = f"no kernel ran for {share:.0%} of the run, from its first to its last"
+        text = f"no kernel ran for {share:.0%} of the run between its first and its last"
         yield Finding("idle gap", length, "ns", guid, process, None, start, text)
     for guid, process, name, ratio in traces.execute(_IMBALANCE).fetchall():
         text = f"its kernels take {ratio:.2f} times as long as the median of the processes beside it"
