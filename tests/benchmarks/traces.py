@@ -107,7 +107,7 @@ def compare(folder: Path, rows: int, files: int) -> None:
     sealed = folder / "sealed"
     sealing = timed(lambda: seal(ours, sealed), 1)
     sealing_theirs = timed(lambda: seal(theirs, folder / "sealed of theirs"), 1)
-    begin, end = connect(ours).bounds_ns()
+    begin, end = connect(ours).traces.bounds_ns()
     low, high = begin + (end - begin) * 45 // 100, begin + (end - begin) * 55 // 100
     window = Filters(window=Window(str(low), str(high)))
     count = "SELECT count(*), sum(duration) FROM kernels"

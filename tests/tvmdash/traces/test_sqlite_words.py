@@ -21,7 +21,8 @@ import pytest
 from tests.benchmarks import rocpd_like
 from tests.thorough import THOROUGH
 from tests.tvmdash.traces.traces_for_tests import write_raw
-from tvmdash.traces import Connection, Filters, connect
+from tvmdash.traces import Connection, Filters, NotSupportedError, OperationalError, connect
+from tvmdash.traces.duck import DuckResult
 from tvmdash.traces.export.converters import CONVERTERS
 from tvmdash.traces.sealing import seal
 
@@ -71,9 +72,13 @@ STATEMENTS = (
     "SELECT count(*) FROM kernels WHERE name IS NOT 'relu'",
     "SELECT count(*) FROM kernels WHERE duration > '5000'",
     "SELECT sum(duration > 10000), avg(name) FROM kernels",
+    "SELECT scratch_size, count(*) AS n FROM kernels GROUP BY scratch_size ORDER BY scratch_size",
+    "SELECT scratch_size, count(*) AS n FROM kernels GROUP BY scratch_size ORDER BY scratch_size DESC",
+    "SELECT scratch_size, name FROM kernels ORDER BY scratch_size, guid DESC, id LIMIT 5",
+    "EXPLAIN QUERY PLAN SELECT 1",
 )
-COLUMNS = ("id", "name", "duration", "start", "stream_id", "queue_id", "region", "category", "tid")
-NUMBERS = ("duration", "stream_id", "tid")
+COLUMNS = ("id", "name", "duration", "start", "stream_id", "queue_id", "region", "category", "tid", "scratch_size")
+NUMBERS = ("duration", "stream_id", "tid", "scratch_size")
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +91,10 @@ def write(folder: Path) -> Path:
     for number in range(2):
         rows = rocpd_like.kernels(12, seed=number, names=len(NAMES), begin_ns=1_795_000_000_000_000_000 + number)
         rocpd_like.write(folder / f"{number}.db", rows, NAMES, pid=100 + number, more=True)
+        with closing(sqlite3.connect(folder / f"{number}.db")) as database, database:
+            query = "SELECT name FROM sqlite_master WHERE name GLOB 'rocpd_kernel_dispatch_*' AND type = 'table'"
+            ((table,),) = database.execute(query).fetchall()
+            database.execute(f'UPDATE "{table}" SET private_segment_size = NULL WHERE id % 2')
     CONVERTERS["rocpd"].write([str(folder / "0.db"), str(folder / "1.db")], folder / "one.db", Filters(), None)
     seal([folder / "0.db", folder / "1.db"], folder / "sealed")
     return folder
@@ -144,7 +153,7 @@ def make(chance: random.Random) -> str:
         w=chance.choice(NAMES),
     )  # fmt: skip
     if chance.random() < 0.5:
-        order = chance.choice(("", f" ORDER BY {items[0]}, guid, id", f" ORDER BY {items[0]} DESC, guid, id"))
+        order = chance.choice(("", f" ORDER BY {items[0]}, guid, id", f" ORDER BY {items[0]} DESC, guid DESC, id DESC"))
         limit = f" LIMIT {chance.randint(0, 9)}" if order and chance.random() < 0.5 else ""
         return f"SELECT {', '.join(items)} FROM kernels{where}{order}{limit}"
     sums = chance.sample(
@@ -152,9 +161,10 @@ def make(chance: random.Random) -> str:
          "sum(duration) / count(*)", "count(region) AS regions", "sum(name)", "max(duration) - min(duration) AS reach"),
         chance.randint(1, 3),
     )  # fmt: skip
-    key = chance.choice(("name", "category", "stream_id", "region", "tid"))
+    key = chance.choice(("name", "category", "stream_id", "region", "tid", "scratch_size"))
     having = chance.choice(("", " HAVING count(*) > 1", " HAVING n > 1" if "count(*) AS n" in sums else ""))
-    return f"SELECT {key}, {', '.join(sums)} FROM kernels{where} GROUP BY {key}{having} ORDER BY {key}"
+    way = chance.choice(("", " DESC", " DESC"))
+    return f"SELECT {key}, {', '.join(sums)} FROM kernels{where} GROUP BY {key}{having} ORDER BY {key}{way}"
 
 
 def compare(folder: Path, count: int, seed: int) -> list[str]:
@@ -208,6 +218,37 @@ def test_what_sqlite3_has_beside_statements_is_there(place: Path) -> None:
             traces.execute("ATTACH DATABASE 'other.db' AS other")
         with pytest.raises(sqlite3.DatabaseError, match=r"denied|not authorized"):
             traces.execute("VACUUM INTO 'other.db'")
+
+
+def test_what_was_put_into_tables_is_whole_whatever_happens_meanwhile(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = "SELECT count(*), count(upper(name)) FROM kernels"
+    with opened(place, "sealed") as traces:
+        traces.execute("BEGIN")
+        first = traces.execute(asked).fetchone()
+        traces.execute("ROLLBACK")
+        assert traces.execute(asked).fetchone() == first == (24, 24)
+    with opened(place, "sealed") as traces:
+        fetch = DuckResult.fetchmany
+
+        def broken(self: DuckResult, size: int) -> list[tuple[Any, ...]]:
+            if self._is_done:
+                raise sqlite3.OperationalError("interrupted")
+            return fetch(self, size)
+
+        monkeypatch.setattr(DuckResult, "fetchmany", broken)
+        with pytest.raises(OperationalError, match="interrupted"):
+            traces.execute(asked)
+        monkeypatch.undo()
+        assert traces.execute(asked).fetchone() == (24, 24)
+
+
+def test_a_window_of_amds_is_refused_where_there_are_no_files_of_amds(place: Path) -> None:
+    with opened(place, "rocpd") as traces:
+        assert "rocpd_kernel_dispatch" in traces.table_info
+    with opened(place, "sealed") as traces, pytest.raises(NotSupportedError, match="window as a filter"):
+        assert traces.table_info
 
 
 def test_what_there_is_can_be_asked(place: Path) -> None:

@@ -159,7 +159,7 @@ def test_moments_are_written_in_many_ways(tmp_path: Path) -> None:
     write_raw(tmp_path, [("a", 0, 100), ("b", 400, 100), ("c", 900, 100)], sample_ns=())
     run = seal([tmp_path], tmp_path / "sealed").path
     with connect(run) as traces:
-        first, last = traces.bounds_ns()
+        first, last = traces.traces.bounds_ns()
     assert first == BEGIN_NS - 1000, "the region compile is the first thing in it"
 
     def names(begin: str, end: str) -> str:

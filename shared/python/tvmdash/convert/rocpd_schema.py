@@ -193,9 +193,9 @@ def _sum_up(*tables: str) -> str:
         FROM ({" UNION ALL ".join(parts)}) GROUP BY name ORDER BY total_duration DESC"""
 
 
-def _extract(alias: str, *paths: str) -> str:
+def _extract(alias: str, paths: str) -> str:
     """What the JSON of a row holds, each as its path, or as the name behind it."""
-    parts = [path.split() for path in paths]
+    parts = [path.split() for path in paths.split(", ")]
     return ", ".join(f"json_extract({alias}.extdata, '$.{part[0]}') AS {part[-1]}" for part in parts)
 
 
@@ -266,23 +266,15 @@ VIEWS: Mapping[str, str] = {
         {_join("S", ("info_process", "P", "S.pid"))} WHERE A.name = 'stream'""",
     "code_objects": f"""SELECT C.id, C.guid, C.nid, P.pid, A.absolute_index AS agent_abs_index, C.uri, C.load_base,
         C.load_size, C.load_delta, C.storage_type AS storage_type_str,
-        {_extract("C", "size code_object_size", "storage_type", "memory_base", "memory_size")}
+        {_extract("C", "size code_object_size, storage_type, memory_base, memory_size")}
         FROM rocpd_info_code_object C {_join("C", ("info_agent", "A", "C.agent_id"))}
         {_join("C", ("info_process", "P", "C.pid"))}""",
     "kernel_symbols": f"""SELECT S.id, S.guid, S.nid, P.pid, S.code_object_id, S.kernel_name, S.display_name,
         S.kernel_object, S.kernarg_segment_size, S.kernarg_segment_alignment, S.group_segment_size,
-        S.private_segment_size, S.sgpr_count, S.arch_vgpr_count, S.accum_vgpr_count, {
-        _extract(
-            "S",
-            "size kernel_symbol_size",
-            "kernel_id",
-            "kernel_code_entry_byte_offset",
-            "formatted_kernel_name",
-            "demangled_kernel_name",
-            "truncated_kernel_name",
-            "kernel_address.handle kernel_address",
-        )
-    } FROM rocpd_info_kernel_symbol S {_join("S", ("info_process", "P", "S.pid"))}""",
+        S.private_segment_size, S.sgpr_count, S.arch_vgpr_count, S.accum_vgpr_count,
+        {_extract("S", "size kernel_symbol_size, kernel_id, kernel_code_entry_byte_offset, formatted_kernel_name")},
+        {_extract("S", "demangled_kernel_name, truncated_kernel_name, kernel_address.handle kernel_address")}
+        FROM rocpd_info_kernel_symbol S {_join("S", ("info_process", "P", "S.pid"))}""",
     "top_kernels": _sum_up("kernel_dispatch"),
     "top": _sum_up("kernel_dispatch", "memory_copy", "region"),
     "busy": """SELECT G.agent_id, A.type, G.GpuTime, W.WallTime, G.GpuTime * 1.0 / W.WallTime AS Busy

@@ -51,6 +51,7 @@ def is_common(sql: str, *, is_native: bool) -> bool:
     return (
         words[words.index("from") + 2 : words.index("from") + 3] != [","]
         and not ("limit" in words and "order" not in words)  # which rows come first is then up to the engine
+        and _are_nulls_last(words)
         and not (is_native and ["*"] in _items(words))
         and not any(word == "not" and words[at - 1] != "is" for at, word in enumerate(words))
         and not aliases & columns.keys()
@@ -85,6 +86,15 @@ def _items(words: Sequence[str]) -> list[list[str]]:
             items[-1].append(word)
     items[0] = items[0][items[0][:1] == ["distinct"] :]
     return items
+
+
+def _are_nulls_last(words: Sequence[str]) -> bool:
+    """Whether NULLs come last by either: SQLite has them first, unless the order is descending."""
+    if "order" not in words:
+        return True
+    until = words.index("limit") if "limit" in words else len(words)
+    ordered = " ".join(words[words.index("order") + 2 : until]).split(",")
+    return all(item.split()[-1:] == ["desc"] for item in ordered)
 
 
 def _are_items_named(words: Sequence[str], columns: dict[str, bool]) -> bool:

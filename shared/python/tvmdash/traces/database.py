@@ -15,24 +15,13 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Literal, NoReturn, Self
+from typing import Any, Literal, Self
 
 from tvmdash.convert import rocpd_schema
 from tvmdash.errors import DashboardError
 from tvmdash.traces.common_words import is_common
 from tvmdash.traces.connection import Traces
-from tvmdash.traces.dbapi import (
-    DatabaseError,
-    DataError,
-    Error,
-    IntegrityError,
-    InterfaceError,
-    InternalError,
-    NotSupportedError,
-    OperationalError,
-    Parameters,
-    ProgrammingError,
-)
+from tvmdash.traces.dbapi import OURS, NotSupportedError, OperationalError, Parameters, ProgrammingError
 from tvmdash.traces.duck import DuckResult
 from tvmdash.traces.filters import Filters
 from tvmdash.traces.planning import describe_view
@@ -93,6 +82,7 @@ class Cursor(sqlite3.Cursor):
         super().__init__(connection)
         self._rows: DuckResult | None = None
         self._mine = connection
+        self._inserts = False
 
     @property
     def description(self) -> Description | None:
@@ -101,13 +91,19 @@ class Cursor(sqlite3.Cursor):
             return super().description
         return tuple((name, None, None, None, None, None, None) for name in self._rows.names)
 
+    @property
+    def lastrowid(self) -> int | None:
+        """The number of the row that the statement put in; what is put into tables for it is not asked for."""
+        return super().lastrowid if self._inserts else None
+
     def execute(self, sql: str, parameters: Any = (), /) -> Self:
         """Itself, now over the rows of this statement; parameters as sqlite3 has them, and `$name`."""
-        self._rows = self._mine.ask(sql, parameters)
-        if self._rows is None:
-            with _told():
+        self._inserts = re.match(r"\s*(insert|replace)\b", sql, re.IGNORECASE) is not None
+        with _told():
+            self._rows = self._mine.ask(sql, parameters)
+            if self._rows is None:
                 super().execute(sql, parameters)
-        elif self.row_factory is not None:  # sqlite3.Row asks the cursor for names that only SQLite sets
+        if self._rows is not None and self.row_factory is not None:  # sqlite3.Row asks for names that only SQLite sets
             self._mine.put("_rows", self._rows)
             self._rows = None
             super().execute("SELECT * FROM _rows")
@@ -137,7 +133,7 @@ class Cursor(sqlite3.Cursor):
         if self._rows is not None:
             return self._rows.fetchmany(wanted) if wanted >= 0 else self._rows.fetchall()
         with _told():
-            return super().fetchmany(wanted)
+            return super().fetchmany(wanted) if wanted else []  # asked for none, sqlite3 gives all
 
     def fetchall(self) -> list[Any]:
         """All further rows."""
@@ -184,8 +180,6 @@ class Connection(sqlite3.Connection):
     """One SQLite database in memory over all traces. As a context it is closed, unlike sqlite3's."""
 
     sources: tuple[Source, ...] = ()
-    table_info: dict[str, list[str]]
-    """By RocPD's table, the selections from the files that it is the union of, as AMD's `RocpdImportData` has them."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -193,7 +187,8 @@ class Connection(sqlite3.Connection):
 
     def begin(self, sources: Sequence[Source], filters: Filters, progress: Progress | None) -> None:
         """Show these; `connect` does it."""
-        self.sources, self.table_info = tuple(sources), {}
+        self.sources = tuple(sources)
+        self._selections: dict[str, list[str]] = {}
         self._native: set[str] = set()
         self._copied: set[str] = set()
         self._empty: set[str] = set()
@@ -235,9 +230,12 @@ class Connection(sqlite3.Connection):
         """The files and folders, as AMD's `RocpdImportData` names them."""
         return [str(source.path) for source in self.sources]
 
-    def bounds_ns(self) -> tuple[int, int]:
-        """When the first thing in these traces began and the last ended, filters aside."""
-        return self.traces.bounds_ns()
+    @property
+    def table_info(self) -> dict[str, list[str]]:
+        """By RocPD's table, the selections that it is the union of, as AMD's `RocpdImportData` has them."""
+        if not self._selections:
+            raise NotSupportedError("table_info is of RocPD's files as they are. Give `connect` a window as a filter.")
+        return self._selections
 
     def cursor(self, factory: Any = Cursor) -> Any:
         """A cursor that has executed nothing yet."""
@@ -309,6 +307,8 @@ class Connection(sqlite3.Connection):
             self._copy_table(name)
         for name in named - self._copied - self._empty:
             self._make_empty(name)
+        if "rollback" in words:  # it takes back what was put into tables meanwhile
+            self._copied, self._empty = set(), set()
         error = self._find_fault(sql, parameters)
         if error is not None:
             return self._ask_duck(sql, parameters, error)
@@ -324,7 +324,7 @@ class Connection(sqlite3.Connection):
     def _find_fault(self, sql: str, parameters: Parameters) -> sqlite3.Error | None:
         """Why SQLite cannot run a statement; None where it can, or where the fault is in the parameters."""
         try:
-            self._do(f"EXPLAIN {sql}", parameters)
+            self._do(sql if sql.lstrip()[:7].lower() == "explain" else f"EXPLAIN {sql}", parameters)
         except sqlite3.OperationalError as error:
             return error
         except (sqlite3.Error, sqlite3.Warning):
@@ -347,14 +347,19 @@ class Connection(sqlite3.Connection):
         )
         self._do(f"DROP TABLE IF EXISTS {table}")
         self._do(f"CREATE TABLE {table} ({columns})")
-        self._insert(table, rows)
+        self._insert(table, rows.names, rows)
 
-    def _insert(self, table: str, rows: DuckResult) -> None:
-        marks = ", ".join("?" * len(rows.names))
-        self._do("BEGIN")
-        while some := rows.fetchmany(_ROWS_AT_ONCE):
-            sqlite3.Cursor(self).executemany(f"INSERT INTO {table} VALUES ({marks})", some)  # noqa: S608 - ours
-        self._do("COMMIT")
+    def _insert(self, table: str, names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
+        """Put rows into a table of ours: all of them, or none where that is interrupted."""
+        chosen, marks = ", ".join(map(quote_name, names)), ", ".join("?" * len(names))
+        self._do("SAVEPOINT filling")
+        try:
+            sqlite3.Cursor(self).executemany(f"INSERT INTO {table} ({chosen}) VALUES ({marks})", rows)  # noqa: S608 - ours
+        except BaseException:
+            self._do("ROLLBACK TO filling")
+            raise
+        finally:
+            self._do("RELEASE filling")
 
     def _make_empty(self, name: str) -> None:
         """A view of ours as SQLite's, over a table that has no rows yet."""
@@ -362,12 +367,14 @@ class Connection(sqlite3.Connection):
         columns = ", ".join(
             f"{quote_name(column)} {declared.get(column, _KINDS.get(kind, ''))}" for column, kind in describe_view(name)
         )
-        self._do(f"CREATE TABLE _{name} ({columns})")
-        self._do(f"CREATE TEMPORARY VIEW {name} AS SELECT * FROM _{name}")  # noqa: S608 - the name of a view
+        self._do(f"CREATE TABLE IF NOT EXISTS _{name} ({columns})")
+        self._do(f"CREATE TEMPORARY VIEW IF NOT EXISTS {name} AS SELECT * FROM _{name}")  # noqa: S608 - the name of a view
         self._empty.add(name)
 
     def _fill(self, name: str) -> None:
-        self._insert(f"_{name}", self.traces.execute(f"SELECT * FROM {name}"))  # noqa: S608 - a view
+        rows = self.traces.execute(f"SELECT * FROM {name}")  # noqa: S608 - a view
+        self._do(f"DELETE FROM _{name}")  # noqa: S608 - a view
+        self._insert(f"_{name}", rows.names, rows)
         self._copied.add(name)
 
     def _copy_table(self, name: str) -> None:
@@ -383,15 +390,17 @@ class Connection(sqlite3.Connection):
             raise NotSupportedError(
                 f"{name}: filters do not apply to RocPD's own tables. Query the views, or remove the filters."
             )
+        if not parts:
+            return
         columns = dict.fromkeys(column for *_, there in parts for column in there)
-        if columns:
-            self._do(f"CREATE TABLE {name} ({', '.join(map(quote_name, columns))})")
-            self._copied.add(name)
+        self._do(f"CREATE TABLE IF NOT EXISTS {name} ({', '.join(map(quote_name, columns))})")
+        self._do(f"DELETE FROM {name}")  # noqa: S608 - a word
         for source, table, there in parts:
-            chosen, marks = ", ".join(map(quote_name, there)), ", ".join("?" * len(there))
             with open_database(source.path) as database:
+                chosen = ", ".join(map(quote_name, there))
                 rows = database.execute(f"SELECT {chosen} FROM {quote_name(table)}")  # noqa: S608 - quoted
-                sqlite3.Cursor(self).executemany(f"INSERT INTO {name} ({chosen}) VALUES ({marks})", rows)  # noqa: S608
+                self._insert(name, there, rows)
+        self._copied.add(name)
 
     def _attach(self, sources: Sequence[RocpdSource]) -> None:
         """RocPD's tables over those of all files, and its views over them."""
@@ -415,8 +424,8 @@ class Connection(sqlite3.Connection):
             own = ["id", "guid", *rocpd_schema.read_columns(base.removeprefix("rocpd_"))] if base in asked else []
             united_columns = list(dict.fromkeys([*(name for _, columns in files for name in columns), *own]))
             parts_of = [(_choose(united_columns, there), place) for place, there in files]
-            self.table_info[base] = [f"SELECT {chosen} FROM {place}" for chosen, place in parts_of]  # noqa: S608 - quoted
-            united = " UNION ALL ".join(self.table_info[base]) or f"SELECT {_choose(united_columns, ())} WHERE 0"
+            self._selections[base] = [f"SELECT {chosen} FROM {place}" for chosen, place in parts_of]  # noqa: S608 - quoted
+            united = " UNION ALL ".join(self._selections[base]) or f"SELECT {_choose(united_columns, ())} WHERE 0"
             self._do(f"CREATE TEMPORARY VIEW {quote_name(base)} AS {united}")
             self._native.add(base)
         for name, sql in rocpd_schema.VIEWS.items():
@@ -449,21 +458,6 @@ def _told() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        _raise(error)
-
-
-def _raise(error: sqlite3.Error) -> NoReturn:
-    kind = next((kind for each in type(error).__mro__ if (kind := _OURS.get(each))), Error)
-    raise kind(str(error)) from error
-
-
-_OURS: dict[type, type[Error]] = {
-    sqlite3.InterfaceError: InterfaceError,
-    sqlite3.DataError: DataError,
-    sqlite3.OperationalError: OperationalError,
-    sqlite3.IntegrityError: IntegrityError,
-    sqlite3.InternalError: InternalError,
-    sqlite3.ProgrammingError: ProgrammingError,
-    sqlite3.NotSupportedError: NotSupportedError,
-    sqlite3.DatabaseError: DatabaseError,
-}
+        if isinstance(error, DashboardError):
+            raise
+        raise next(OURS[kind] for kind in type(error).__mro__ if kind in OURS)(str(error)) from error

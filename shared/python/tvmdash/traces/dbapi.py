@@ -57,6 +57,11 @@ class NotSupportedError(DatabaseError, sqlite3.NotSupportedError):
     """What sqlite3 has and a read-only view of many files has not; its text says what to use."""
 
 
+_KINDS: Sequence[type[Error]] = (Error, *Error.__subclasses__(), *DatabaseError.__subclasses__())
+OURS: Mapping[type[Exception], type[Error]] = {getattr(sqlite3, kind.__name__): kind for kind in _KINDS}
+"""By sqlite3's."""
+
+
 def bind(sql: str, parameters: Parameters) -> Any:
     """The parameters as DuckDB takes them, which wants none but those that a statement names, as `$name`."""
     if isinstance(parameters, Mapping):
