@@ -14,23 +14,21 @@ from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from tvmdash import common
-from tvmdash.contracts.alerts import AlertsPage
-from tvmdash.contracts.code_changes import CodeChanges
-from tvmdash.contracts.deadlines import DeadlinesAhead
-from tvmdash.contracts.receipts import Receipt
-from tvmdash.contracts.remeasured import Remeasured
-from tvmdash.contracts.routes import InSlack, RouteStates
-from tvmdash.contracts.scores import ScorePage, Scores
-from tvmdash.contracts.signoff import Signoff
-from tvmdash.contracts.telemetry import TelemetryPage
-from tvmdash.contracts.trials import Trial, TrialRequest
 from tvmdash.dashboard_info import Night
 from tvmdash.incidents.ledger import Incidents
 from tvmdash.machine.identity import MachineIdentity
 from tvmdash.machine.telemetry import Telemetry
+from tvmdash.pages import DeadlinesAhead, ScorePage, Scores, TelemetryPage
+from tvmdash.records.code_changes import CodeChanges
 from tvmdash.routes.message import Message
+from tvmdash.routes.state import InSlack, RouteStates
+from tvmdash.signoff.result import Signoff
 from tvmdash.structured import Stamp, choices_in, choices_of, is_literal, name_in_file, written_properties
+from tvmdash.trials.receipt import Receipt
+from tvmdash.trials.trial import Trial, TrialRequest
 from tvmdash.verdict import NightVerdict
+from tvmdash.verdict.page import AlertsPage
+from tvmdash.verdict.remeasured import Remeasured
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SCHEMAS = REPOSITORY / "shared" / "python" / "tvmdash" / "schemas"

@@ -27,13 +27,6 @@ from site_truth import HOSTILE, Truth  # noqa: E402 - from the repository
 
 from tests.subsystem import scripts  # noqa: E402 - from the repository
 from tvmdash import common, records, structured  # noqa: E402 - from the repository
-from tvmdash.contracts.trials import (  # noqa: E402 - from the repository
-    Trial,
-    TrialChange,
-    TrialSeries,
-    TrialState,
-    TrialTvm,
-)
 from tvmdash.dashboard_info import COMPLETE, FAILED, OK, RUNNING, Home, JobResult, Night, StepResult  # noqa: E402
 from tvmdash.incidents import annotations, command  # noqa: E402 - from the repository
 from tvmdash.measure.capture import Capture, OperatorSpan, Region, Sample  # noqa: E402
@@ -41,6 +34,13 @@ from tvmdash.records import record  # noqa: E402
 from tvmdash.series import packed, store  # noqa: E402
 from tvmdash.series.store import Store  # noqa: E402
 from tvmdash.traces import sealing  # noqa: E402
+from tvmdash.trials.trial import (  # noqa: E402 - from the repository
+    Trial,
+    TrialChange,
+    TrialSeries,
+    TrialState,
+    TrialTvm,
+)
 
 SUBSYSTEMS = {"stat_alerts": 85, "score": 80, "deadline": 60, "website": -10}
 CLASSES = {"stat_alerts": "StatAlerts", "score": "Score", "deadline": "DeadlineSubsystem", "website": "Website"}

@@ -36,7 +36,7 @@ FLOORS: dict[str, str] = {
     "devices": "config_util errors",
     "machine": "common errors structured",
     "stages": "common errors redaction",
-    "records": "common errors json_schema machine",
+    "records": "common errors json_schema machine structured",
     "series": "common errors files machine records",
     "dashboard_info": "common config_util errors machine records redaction stages structured",
     "failures": "dashboard_info text",
@@ -44,7 +44,7 @@ FLOORS: dict[str, str] = {
     "home_secrets": "common config_util dashboard_info errors files redaction",
     "ledger": "common dashboard_info errors files structured",
     "verdict": "common dashboard_info detect errors ledger structured",
-    "contracts": "common dashboard_info detect errors machine records structured verdict",
+    "pages": "common dashboard_info errors machine structured",
     "measure": "common config_util dashboard_info errors files judge stages",
     "records_exchange": "common dashboard_info errors machine records text",
     "trial_util": "measure",
@@ -53,17 +53,17 @@ FLOORS: dict[str, str] = {
     "plot_util": "common errors text",
     "check_prerequisites": "common config_util dashboard_info errors stages text",
     "traces": "common convert errors files machine measure records text",
-    "trials": "common contracts dashboard_info errors files records structured text",
-    "incidents": "common contracts dashboard_info detect errors files judge records series structured text trials",
-    "signoff": "common contracts dashboard_info detect devices errors files incidents judge machine records series"
-    " structured text trials verdict",
-    "backfill": "common contracts dashboard_info errors judge records series text trials verdict",
+    "trials": "common dashboard_info errors files records structured text",
+    "incidents": "common dashboard_info detect errors files judge records series structured text trials",
+    "backfill": "common dashboard_info errors judge records series text trials verdict",
     "slack_util": "common config_util dashboard_info errors files home_secrets http_util secret_file stages structured"
     " text verdict time_budget",
-    "routes": "common config_util contracts dashboard_info errors failures files github_api home_secrets http_util"
+    "routes": "common config_util dashboard_info errors failures files github_api home_secrets http_util"
     " incidents last_config records secret_file series slack_util structured text verdict time_budget",
-    "store": "common contracts dashboard_info errors files incidents ledger records routes series slack_util"
+    "store": "common dashboard_info errors files incidents ledger records routes series slack_util"
     " structured trials verdict",
+    "signoff": "common dashboard_info detect devices errors files incidents judge machine records series store"
+    " structured text trials verdict",
     "experiment": "analysis_util common config_util dashboard_info devices errors files machine measure plot_util"
     " records series stages structured summary_util text trial_util",
     "relax_util": "common devices errors experiment files machine measure networks trial_util",
@@ -97,12 +97,11 @@ JOB_ROOMS: dict[str, dict[str, str]] = {
     "website": {
         "files": "",
         "markup": "",
-        "inputs": "files",
-        "views": "files inputs markup",
+        "views": "files markup",
         "render": "files markup views",
-        "data": "files inputs views",
+        "data": "files views",
         "incident": "data files markup render views",
-        "pages": "data files incident inputs markup render views",
+        "pages": "data files incident markup render views",
     },
     "stat_alerts": {
         "judging": "",

@@ -28,11 +28,11 @@ from dashboard.schedule.refusal import Ending
 from dashboard.upkeep.finding import HomeFinding, Severity, make_fault, make_warning
 from tvmdash import config_util, records
 from tvmdash.config_util import CONFIG_FILE, ConfigError
-from tvmdash.contracts.routes import SUBSYSTEM, THREADS
 from tvmdash.dashboard_info import RUNNING, Home
 from tvmdash.errors import DashboardError
 from tvmdash.files import trees
 from tvmdash.records.metrics import Declarations
+from tvmdash.routes.state import SUBSYSTEM, THREADS
 
 OWN_CHECK = "check.sh"
 """A job's script that `check` calls with its config folder and the home; each line that it prints is a fault."""

@@ -28,10 +28,10 @@ from dashboard.upkeep import disk, drill, indexes, steadiness, strays
 from dashboard.upkeep.finding import HomeFinding, Severity, make_fault, make_good, make_warning
 from dashboard.upkeep.strays import Returning, Stray
 from tvmdash import common
-from tvmdash.contracts.routes import format_fault, read_states
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.files import mounts
+from tvmdash.routes.state import format_fault, read_states
 from tvmdash.text import format_duration, format_list
 
 _TOOLS = {

@@ -12,7 +12,6 @@ from dashboard.night.deadlines import NightDeadlines
 from dashboard.plan.hosts import Launcher
 from dashboard.plan.job import Job
 from dashboard.plan.night_plan import Plan
-from tvmdash.contracts.routes import format_fault, read_states
 from tvmdash.dashboard_info import (
     COMPLETE,
     HOST_SIGN,
@@ -26,6 +25,7 @@ from tvmdash.dashboard_info import (
 )  # fmt: skip
 from tvmdash.errors import DashboardError
 from tvmdash.failures import STATE_WORDS, list_failures
+from tvmdash.routes.state import format_fault, read_states
 from tvmdash.stages import EXPERIMENT, SUBSYSTEM
 from tvmdash.text import describe_missing_backups, format_duration, format_list
 from tvmdash.verdict import read_verdict

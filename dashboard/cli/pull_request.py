@@ -98,7 +98,7 @@ def _comment(arguments: argparse.Namespace) -> int:
 def _format_text(arguments: argparse.Namespace, machine: str, site_url: str) -> str:
     from dashboard.github import answer
     from tvmdash import structured
-    from tvmdash.contracts.trials import Trial
+    from tvmdash.trials.trial import Trial
 
     where = answer.Circumstances(machine, arguments.asked_by, arguments.run_url, site_url)
     if arguments.begun:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tvmdash import common
-from tvmdash.contracts.trials import Trial
 from tvmdash.github_api import BusyError, Comment, GitHub, PullRequest, RefusedError
 from tvmdash.text import cut_lines, escape_markdown
 from tvmdash.trials.text import format_markdown
+from tvmdash.trials.trial import Trial
 
 MOST_CHARS = 60_000
 """Of a comment. GitHub takes 65,536."""

@@ -9,9 +9,9 @@ from typing import Any
 from dashboard.plan.job import CodeFolders
 from tvmdash import common, config_util, records
 from tvmdash.config_util.fields import NIGHTLY
-from tvmdash.contracts.telemetry import PAGE_FILE, find_abnormal_runs
 from tvmdash.dashboard_info import Home, JobResult, Night
 from tvmdash.errors import DashboardError
+from tvmdash.pages import read_telemetry
 from tvmdash.records import NightData
 from tvmdash.stages import pipeline
 
@@ -57,10 +57,11 @@ def read(home: Home, stamp: str | None, code: CodeFolders) -> NightResults:
         last = ", ".join(stamps[:-6:-1])
         raise DashboardError(f"{home.root}: no night {stamp}. The last nights are: {last}.")
     night = home.read_night(stamp or stamps[-1])
-    disturbed = find_abnormal_runs(home.output("telemetry") / PAGE_FILE, night.stamp)
+    telemetry = read_telemetry(home, night.stamp)
+    disturbed = telemetry.find_abnormal() if telemetry else {}
     jobs = night.experiments
-    experiments = [_read_experiment(home, night.stamp, job, code, (disturbed or {}).get(job.name, "")) for job in jobs]
-    return NightResults(night, tuple(sorted(experiments, key=lambda result: result.job.name)), disturbed is not None)
+    experiments = [_read_experiment(home, night.stamp, job, code, disturbed.get(job.name, "")) for job in jobs]
+    return NightResults(night, tuple(sorted(experiments, key=lambda result: result.job.name)), telemetry is not None)
 
 
 def _read_experiment(home: Home, stamp: str, job: JobResult, code: CodeFolders, disturbed: str) -> ExperimentResult:

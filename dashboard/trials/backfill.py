@@ -23,11 +23,11 @@ from dashboard.trials.trial import Measuring, name_machine, open_turn
 from dashboard.trials.tvms import Choice, choose, list_range, order_by_gaps
 from tvmdash import common, records
 from tvmdash.backfill import calls as backfill_calls
-from tvmdash.contracts.trials import Backfill, Trial, TrialKind, TrialState, TrialTvm
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.text import format_list
 from tvmdash.trials import files
+from tvmdash.trials.trial import Backfill, Trial, TrialKind, TrialState, TrialTvm
 
 _log = logging.getLogger("backfill")
 Which = tuple[str, str, str]

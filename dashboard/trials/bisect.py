@@ -20,7 +20,12 @@ from dashboard.trials.rounds import Candidate, MeasuringError, MeasuringRequest,
 from dashboard.trials.series_selection import WantedSeries, find
 from dashboard.trials.trial import Measuring, begin, name_machine, open_turn
 from dashboard.trials.tvms import find_named, list_between
-from tvmdash.contracts.trials import (
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.machine import hardware
+from tvmdash.records.metrics import RATIOS
+from tvmdash.trials import old
+from tvmdash.trials.trial import (
     Bisection,
     BisectionState,
     BisectionStep,
@@ -30,11 +35,6 @@ from tvmdash.contracts.trials import (
     TrialKind,
     TrialState,
 )
-from tvmdash.dashboard_info import Home
-from tvmdash.errors import DashboardError
-from tvmdash.machine import hardware
-from tvmdash.records.metrics import RATIOS
-from tvmdash.trials import old
 
 if TYPE_CHECKING:
     from tvmdash.judge.search import Search

@@ -20,7 +20,6 @@ from dashboard.plan.job import CodeFolders
 from dashboard.plan.plan import make_plan
 from dashboard.trials.workspace import find_calling_night, select_experiments
 from tvmdash.common import parse_stamp, stamp_of, utc_now
-from tvmdash.contracts.trials import Asked, Trial, TrialKind, TrialRequest, TrialState
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.files import lock, trees
@@ -29,6 +28,7 @@ from tvmdash.text import elide, format_duration, format_list
 from tvmdash.trials import files
 from tvmdash.trials.files import TrialFile
 from tvmdash.trials.text import summarize
+from tvmdash.trials.trial import Asked, Trial, TrialKind, TrialRequest, TrialState
 
 _POLL_S = 0.5
 _GLANCE_S = 1.0

@@ -18,15 +18,15 @@ from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import runs_here
 from dashboard.trials.rounds import key_of, point_of
 from tvmdash import common, records, structured
-from tvmdash.contracts import receipts
-from tvmdash.contracts.receipts import Pins
-from tvmdash.contracts.trials import Drawn
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.records import PointValue
 from tvmdash.records.metrics import RATIOS
 from tvmdash.records_exchange import named_format, read_records
 from tvmdash.trials import files as trial_files
+from tvmdash.trials import receipt as receipts
+from tvmdash.trials.receipt import Pins
+from tvmdash.trials.trial import Drawn
 
 
 @dataclass(frozen=True)

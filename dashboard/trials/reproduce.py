@@ -29,7 +29,15 @@ from dashboard.trials.then import Code
 from dashboard.trials.trial import Measuring, begin, name_machine
 from dashboard.trials.workspace import MeasuringWorkspace, open_workspace
 from tvmdash import common
-from tvmdash.contracts.trials import (
+from tvmdash.dashboard_info import Home, experiment_of
+from tvmdash.devices import CPU, device_of
+from tvmdash.errors import DashboardError
+from tvmdash.judge import two
+from tvmdash.judge.evidence import Pairs
+from tvmdash.judge.repeated import Repeated, compare_repeated
+from tvmdash.records import PointValue
+from tvmdash.records.metrics import MAY_BE_EXACT
+from tvmdash.trials.trial import (
     Drawn,
     Reproduced,
     ReproducedSeries,
@@ -42,14 +50,6 @@ from tvmdash.contracts.trials import (
     TrialState,
     TrialTvm,
 )
-from tvmdash.dashboard_info import Home, experiment_of
-from tvmdash.devices import CPU, device_of
-from tvmdash.errors import DashboardError
-from tvmdash.judge import two
-from tvmdash.judge.evidence import Pairs
-from tvmdash.judge.repeated import Repeated, compare_repeated
-from tvmdash.records import PointValue
-from tvmdash.records.metrics import MAY_BE_EXACT
 
 MATTERS = 0.05
 """A change of a time that matters, as a fraction, where nobody says another."""

@@ -9,13 +9,13 @@ from dataclasses import replace
 from typing import TypeVar
 
 from dashboard.trials.rounds import MeasuredRun, Point, RoundOutcome, point_of
-from tvmdash.contracts.trials import RunOfPairs, Trial, TrialChange, TrialNumber, TrialSeries
 from tvmdash.devices import CPU, device_of
 from tvmdash.judge import two
 from tvmdash.judge.evidence import Evidence, Pairs
 from tvmdash.records import PointValue
 from tvmdash.records.metrics import IN_TURN, MAY_BE_EXACT, RATIOS, Direction, is_worse
 from tvmdash.series import naming
+from tvmdash.trials.trial import RunOfPairs, Trial, TrialChange, TrialNumber, TrialSeries
 
 _Named = TypeVar("_Named", TrialSeries, TrialNumber)
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from dashboard.artifacts.artifact import Artifact, ArtifactSpec
 from tvmdash import records
-from tvmdash.contracts.trials import Suspect
 from tvmdash.errors import DashboardError
 from tvmdash.records import PointValue
+from tvmdash.trials.trial import Suspect
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from typing import Any
 
 from dashboard.trials.rounds import point_of
 from tvmdash import records
-from tvmdash.contracts.trials import TrialSeries
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.records import PointValue
 from tvmdash.records.metrics import RATIOS, Direction, Kind
 from tvmdash.series import naming
 from tvmdash.text import format_list
+from tvmdash.trials.trial import TrialSeries
 
 _NIGHTS_BACK = 60
 _LEAST_DIGITS = 4

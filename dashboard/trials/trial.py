@@ -23,10 +23,10 @@ from dashboard.night import lock
 from dashboard.plan.job import CodeFolders
 from dashboard.trials.rounds import MeasuringRequest, Round, RoundOutcome, RoundState
 from dashboard.trials.session import MeasuringSession, open_session
-from tvmdash.contracts.trials import Trial, TrialState
 from tvmdash.dashboard_info import Home
 from tvmdash.machine import hardware
 from tvmdash.trials import files
+from tvmdash.trials.trial import Trial, TrialState
 
 _POLL_S = 2.0
 _log = logging.getLogger("trial")

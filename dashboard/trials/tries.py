@@ -20,11 +20,11 @@ from dashboard.trials.session import MeasuringSession
 from dashboard.trials.trial import Measuring, begin, name_machine, open_turn
 from dashboard.trials.tvms import Found, find_base, find_named, name_again
 from tvmdash.common import stamp_of, utc_now
-from tvmdash.contracts.trials import Trial, TrialKind, TrialRequest, TrialState
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.files import lock
 from tvmdash.trials import files
+from tvmdash.trials.trial import Trial, TrialKind, TrialRequest, TrialState
 
 ROUNDS = 10
 """So often an experiment is measured that cannot be measured in turn, where nobody says how often."""

@@ -21,9 +21,9 @@ from dashboard.artifacts.wheel.source import PYPI
 from dashboard.plan.artifact_names import ArtifactFinder, spec_of
 from dashboard.plan.reference import NIGHTS_BACK
 from dashboard.trials.rounds import Candidate
-from tvmdash.contracts.trials import TrialTvm
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.trials.trial import TrialTvm
 
 _NAME_IT = "Use --against to give the TVM to compare with."
 

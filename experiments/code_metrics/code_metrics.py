@@ -18,12 +18,11 @@ from keeping import Keep
 from targets import TARGETS
 
 from tvmdash import common, structured
-from tvmdash.contracts import code_changes
-from tvmdash.contracts.code_changes import CodeChanges
 from tvmdash.exp_templates import Axis, Engine, Experiment, ExperimentConfig, History, Point, Prepared
 from tvmdash.experiment import plots as series_plots
 from tvmdash.plot_util.specs import Estimate, GroupedBar, Plot
-from tvmdash.records import data_stamps
+from tvmdash.records import code_changes, data_stamps
+from tvmdash.records.code_changes import CodeChanges
 from tvmdash.relax_util.workloads import PASSES_TOLD, engine_facts
 from tvmdash.series.store import Series
 from tvmdash.summary_util import SectionKind, Summary

@@ -18,11 +18,10 @@ from keeping import Keep, KeptCode, KeptFunction
 from parting import CODE_GENERATION, UNSTABLE, Parting, find_parting
 from tracing import MAIN
 
-from tvmdash.contracts import code_changes
-from tvmdash.contracts.code_changes import ChangedPoint, FunctionSide, OtherBuild
 from tvmdash.exp_templates import Point
 from tvmdash.experiment.paired.reference import Reference, read_reference
-from tvmdash.records import description
+from tvmdash.records import code_changes, description
+from tvmdash.records.code_changes import ChangedPoint, FunctionSide, OtherBuild
 
 TIMEOUT_S = 3600.0
 _log = logging.getLogger("code_metrics")

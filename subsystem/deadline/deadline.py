@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common, structured
+from tvmdash import common, pages
 from tvmdash.config_util import ConfigError, Field, JobConfig, check
-from tvmdash.contracts.deadlines import DEADLINES_FILE, SCHEMA_VERSION, DeadlineAhead, DeadlinesAhead
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError
+from tvmdash.pages import DEADLINES_FILE, DeadlineAhead, DeadlinesAhead
 from tvmdash.slack_util.delivery import SlackConfig, find_slack_faults, open_slack, tell
 from tvmdash.slack_util.parts import format_in_a_line
 from tvmdash.slack_util.payloads import Message, Part, build, escape, format_bold, format_mention, link
@@ -206,8 +206,7 @@ class DeadlineSubsystem(Subsystem[DeadlineConfig]):
         coming = sorted((item for item in deadlines if item.moment > now), key=lambda item: (item.moment, item.name))
         near = [item for item in coming if item.days_left(now) <= item.ping_days]
         ahead = DeadlinesAhead(tuple(item.ahead_of(now, near=item in near) for item in coming), tonight.stamp)
-        value = {"schema_version": SCHEMA_VERSION, **structured.to_json(ahead)}
-        common.write_json(output / DEADLINES_FILE, value)
+        pages.write(output / DEADLINES_FILE, ahead)
         sentences = [f"{item.title}: {item.describe(now)}." for item in coming] or ["No upcoming deadlines."]
         past = len(deadlines) - len(coming)
         sentences += [f"{past} in the past can be removed from the config."] if past else []

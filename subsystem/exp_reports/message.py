@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tvmdash.contracts.telemetry import PAGE_FILE, find_abnormal_runs
 from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, RUNNING, Home, JobResult, Night
+from tvmdash.pages import read_telemetry
 from tvmdash.slack_util.parts import (
     BAD,
     GOOD,
@@ -41,7 +41,8 @@ def of_night(home: Home, night: Night, whole: str) -> Message:
     parts += [_unfinished_part(job, notify) for job, notify in jobs if is_unfinished(job)]
     parts += note_parts(night, [fault for _, notify in jobs for fault in notify.faults])
     measured = [job for job, _ in jobs if _is_good(job) or _is_partly_good(job)]
-    troubled = find_abnormal_runs(home.output("telemetry") / PAGE_FILE, night.stamp) or {}
+    telemetry = read_telemetry(home, night.stamp)
+    troubled = telemetry.find_abnormal() if telemetry else {}
     parts += [_good_part(home, job, night.stamp, troubled.get(job.name, "")) for job in sorted(measured, key=_is_good)]
     return build(headline, format_about(night, website), parts, format_rest(night, website, whole))
 

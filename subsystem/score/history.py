@@ -14,9 +14,9 @@ from scoring import ExperimentNight, ScorePoint, score
 
 from tvmdash import common, config_util, records, structured
 from tvmdash.check_prerequisites import needs_experiment, unmet
-from tvmdash.contracts.scores import SCHEMA_VERSION, SCORES_FILE, Missing, ScoredNight, ScoreHistory, Scores
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.pages import SCHEMA_VERSION, SCORES_FILE, Missing, ScoredNight, ScoreHistory, Scores
 
 _NIGHTS_BETWEEN_WRITES = 100
 

@@ -18,12 +18,12 @@ import history
 import score_report
 from definitions import Definition
 
-from tvmdash import common, structured
+from tvmdash import pages
 from tvmdash.check_prerequisites import is_switched_off, needs_any, needs_experiment, unmet
 from tvmdash.config_util import JobConfig
-from tvmdash.contracts.scores import PAGE_FILE, SCHEMA_VERSION, SCORES_FILE, LeftOut
 from tvmdash.dashboard_info import Home, Night, experiment_of
 from tvmdash.incidents.annotations import list_retired_experiments
+from tvmdash.pages import PAGE_FILE, SCORES_FILE, LeftOut
 from tvmdash.plot_util import files as plot_files
 from tvmdash.stages import Blocked
 from tvmdash.subsys_templates import Report, Subsystem
@@ -69,8 +69,7 @@ class Score(Subsystem[ScoreConfig]):
         _refuse_without_data(used, home, tonight)
         scored = history.bring_up_to_date(used, home, output, tonight.stamp)
         plot_files.draw_changed(score_report.plots(scored), output / "graphs")
-        page = structured.to_json(score_report.page(tonight.stamp, scored, left_out, faults))
-        common.write_json(output / PAGE_FILE, {"schema_version": SCHEMA_VERSION, **page})
+        pages.write(output / PAGE_FILE, score_report.page(tonight.stamp, scored, left_out, faults))
         return score_report.report(scored, left_out, faults)
 
 

@@ -11,7 +11,7 @@ from definitions import GEOMEAN, SHARE, SPEEDUP
 from history import Scored
 from scoring import ScorePoint
 
-from tvmdash.contracts.scores import Before, Graph, LeftOut, Missing, ScorePage, ScoreTonight
+from tvmdash.pages import Before, Graph, LeftOut, Missing, ScorePage, ScoreTonight
 from tvmdash.plot_util import Bar, BarValue, Line, Longitudinal, Mark, Plot, alt_text
 from tvmdash.subsys_templates import Report
 from tvmdash.text import elide, format_list, format_quantity, three_digits

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from definitions import CORRECT, SHARE, SPEEDUP, Definition, Selector, differing
 
-from tvmdash.contracts.scores import Lack, Missing, WorkloadValue
 from tvmdash.errors import DashboardError
 from tvmdash.judge.means import combine_ratios
+from tvmdash.pages import Lack, Missing, WorkloadValue
 from tvmdash.records import Failure, Record
 from tvmdash.text import elide, format_list
 

@@ -23,7 +23,6 @@ from threads.post import ThreadsConfig
 
 from tvmdash import common, structured
 from tvmdash.config_util import JobConfig
-from tvmdash.contracts.alerts import PAGE_FILE, SCHEMA_VERSION, StddevPage, StddevSeries
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.detect.rules import StddevSettings, stddev
 from tvmdash.detect.series import Settings
@@ -34,6 +33,7 @@ from tvmdash.slack_util.delivery import find_slack_faults
 from tvmdash.subsys_templates import Report, Subsystem
 from tvmdash.text import elide, format_list
 from tvmdash.verdict import Controls, write_verdict
+from tvmdash.verdict.page import PAGE_FILE, SCHEMA_VERSION, StddevPage, StddevSeries
 
 VIEW_FILE = "incidents.json"
 

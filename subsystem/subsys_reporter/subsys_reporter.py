@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tvmdash import common, structured
 from tvmdash.config_util import JobConfig
-from tvmdash.contracts.routes import IN_SLACK_FILE, InSlack
 from tvmdash.dashboard_info import BLOCKED, FAILED, OK, Home, JobResult, Night
 from tvmdash.errors import DashboardError
+from tvmdash.routes.state import IN_SLACK_FILE, InSlack
 from tvmdash.slack_util.delivery import SlackConfig, find_slack_faults, open_slack, tell
 from tvmdash.slack_util.parts import (
     BAD,

@@ -10,23 +10,22 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import judgement
 from judgement import Limits
 
-from tvmdash import common, config_util, structured
+from tvmdash import config_util, pages
 from tvmdash.check_prerequisites import Need, needs_setting
 from tvmdash.config_util import JobConfig
-from tvmdash.contracts.scores import Graph
-from tvmdash.contracts.telemetry import PAGE_FILE, SCHEMA_VERSION, OutlierTrial, TelemetryPage, TelemetryRun
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.paired.pairs import is_of_reference
 from tvmdash.machine import telemetry as telemetry_data
 from tvmdash.machine.telemetry import SECONDS, Telemetry
 from tvmdash.measure.capture import Trial, read_trials
+from tvmdash.pages import PAGE_FILE, Graph, OutlierTrial, TelemetryPage, TelemetryRun
 from tvmdash.plot_util import files as plot_files
 from tvmdash.plot_util.courses import Course, Panel, Span, Track, format_course
 from tvmdash.series.naming import label_of
@@ -41,7 +40,7 @@ class DisturbedRun:
 
     telemetry: Telemetry
     abnormal: tuple[str, ...]
-    outliers: tuple[Outlier, ...]
+    outliers: tuple[OutlierTrial, ...]
     unknown: str
     course: Course
 
@@ -65,8 +64,7 @@ class TelemetrySubsystem(Subsystem[TelemetryConfig]):
     def work(self, config: TelemetryConfig, output: Path, home: Home, tonight: Night) -> Report | None:
         runs, faults = read_runs(home, tonight, config)
         plot_files.draw_changed({run.name: run.course for run in runs}, output / "graphs")
-        written = structured.to_json(page(tonight.stamp, runs, faults))
-        common.write_json(output / PAGE_FILE, {"schema_version": SCHEMA_VERSION, **written})
+        pages.write(output / PAGE_FILE, page(tonight.stamp, runs, faults))
         return report(runs, faults)
 
 
@@ -85,7 +83,7 @@ def read_runs(home: Home, tonight: Night, limits: Limits) -> tuple[list[Disturbe
 
 
 def _run(home: Home, telemetry: Telemetry, limits: Limits) -> DisturbedRun:
-    slow: tuple[Outlier, ...] = ()
+    slow: tuple[OutlierTrial, ...] = ()
     unknown = ""
     try:
         slow = find(home, telemetry.experiment, telemetry.stamp, telemetry.begun_unix_s)
@@ -107,7 +105,7 @@ def _on_page(run: DisturbedRun) -> TelemetryRun:
         readings=len(run.telemetry.seconds),
         abnormal=run.abnormal,
         ranges=ranges(run.telemetry),
-        outliers=tuple(OutlierTrial(times=item.times, **asdict(item)) for item in shown),
+        outliers=shown,
         outliers_in_all=len(run.outliers),
         graph=Graph(f"graphs/{run.name}.svg", format_course(run.course)),
         rate_per_s=run.telemetry.rate_per_s,
@@ -136,7 +134,7 @@ _MAX_CORES = 4
 _LEAST_STOLEN = 0.01
 
 
-def course(run: Telemetry, outliers: Sequence[Outlier]) -> Course:
+def course(run: Telemetry, outliers: Sequence[OutlierTrial]) -> Course:
     """Temperatures, clocks, load and memory of the run, with the trials shaded that have outlying samples."""
     cores = {f"core {name}": column for name, column in run.named("cpu_mhz").items()}
     spread = {name: run.column(f"cpu_mhz_{name}") for name in ("max", "median", "min")}
@@ -218,24 +216,7 @@ _MAX_BYTES = 2 << 30
 _MAD_TO_STD = 1.4826
 
 
-@dataclass(frozen=True)
-class Outlier:
-    """A trial with samples far above its median; raw data tells no closer when they were than that trial's span."""
-
-    label: str
-    begin_s: float
-    end_s: float
-    count: int
-    worst_ms: float
-    median_ms: float
-
-    @property
-    def times(self) -> float:
-        """The worst sample over the median."""
-        return self.worst_ms / self.median_ms
-
-
-def find(home: Home, experiment: str, stamp: str, begun_unix_s: float) -> tuple[Outlier, ...]:
+def find(home: Home, experiment: str, stamp: str, begun_unix_s: float) -> tuple[OutlierTrial, ...]:
     """The trials with outlying samples, the worst first; DashboardError says why that cannot be known."""
     file = _raw_folder(home) / experiment / f"raw_{stamp}.zip"
     if not file.is_file():
@@ -257,13 +238,13 @@ def _raw_folder(home: Home) -> Path:
     return Path(os.path.normpath(home.root / os.path.expanduser(config["tmp_data_dir"]))) / "raw"
 
 
-def find_outliers(trials: Iterable[Trial], begun_unix_s: float) -> tuple[Outlier, ...]:
+def find_outliers(trials: Iterable[Trial], begun_unix_s: float) -> tuple[OutlierTrial, ...]:
     """The trials with samples more than 5 (robust) standard deviations and 10 % above their median, the worst first."""
     slow = [outlier for trial in trials if (outlier := _outlier(trial, begun_unix_s)) is not None]
     return tuple(sorted(slow, key=lambda outlier: -outlier.times))
 
 
-def _outlier(trial: Trial, begun_unix_s: float) -> Outlier | None:
+def _outlier(trial: Trial, begun_unix_s: float) -> OutlierTrial | None:
     samples = [sample.ms for sample in trial.samples]
     if len(samples) < _FEWEST_SAMPLES:
         return None
@@ -275,7 +256,7 @@ def _outlier(trial: Trial, begun_unix_s: float) -> Outlier | None:
         return None
     begin, end = (moment / 1e9 - begun_unix_s for moment in (trial.started_ns, trial.ended_ns))
     label = label_of(trial.point["workload"], trial.point["values"])
-    return Outlier(label, max(0.0, begin), max(0.0, end), len(far), max(far), median)
+    return OutlierTrial(label, max(far) / median, max(0.0, begin), max(0.0, end), len(far), max(far), median)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Sequence
 
 from dashboard.trials.result import judge_series
-from tvmdash.contracts.trials import LEAST_PAIRS, RunOfPairs, TrialChange, TrialSeries
+from tvmdash.trials.trial import LEAST_PAIRS, RunOfPairs, TrialChange, TrialSeries
 
 PAIRS = 5
 

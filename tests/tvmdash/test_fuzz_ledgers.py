@@ -24,9 +24,6 @@ from tests.tvmdash.routes import route_homes
 from tests.tvmdash.routes.route_homes import NIGHTS, ONE, moved
 from tvmdash import common, structured
 from tvmdash.backfill import calls
-from tvmdash.contracts import routes as route_states
-from tvmdash.contracts.signoff import SignoffState, SignoffWaiver, WaiverEvent
-from tvmdash.contracts.trials import Asked, Trial, TrialRequest, TrialSeries, TrialState, TrialTvm
 from tvmdash.dashboard_info import COMPLETE, RUNNING, Home, JobResult, Night, StepResult
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import annotations
@@ -38,12 +35,15 @@ from tvmdash.incidents.text import describe
 from tvmdash.machine.identity import MachineIdentity, Rename, RenameKind
 from tvmdash.routes import record as route_record
 from tvmdash.routes import spells
+from tvmdash.routes import state as route_states
 from tvmdash.routes.message import Event as Reason
 from tvmdash.routes.message import Item, Message
 from tvmdash.signoff import waivers
+from tvmdash.signoff.result import SignoffState, SignoffWaiver, WaiverEvent
 from tvmdash.slack_util import ledger as slack_ledger
 from tvmdash.trials import files as try_files
 from tvmdash.trials import text
+from tvmdash.trials.trial import Asked, Trial, TrialRequest, TrialSeries, TrialState, TrialTvm
 from tvmdash.verdict import Level, NightVerdict, read_verdict
 
 NOW = NIGHTS[30]

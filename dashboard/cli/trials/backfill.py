@@ -15,8 +15,8 @@ from dashboard.cli.arguments import (
     interrupt,
 )
 from dashboard.cli.trials.options import add_measuring, count, make_request, show_result
-from tvmdash.contracts.trials import TrialState
 from tvmdash.dashboard_info import Home
+from tvmdash.trials.trial import TrialState
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:

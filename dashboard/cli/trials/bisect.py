@@ -15,9 +15,9 @@ from dashboard.cli.arguments import (
     interrupt,
 )
 from dashboard.cli.trials.options import TVM_NAMES, add_measuring, make_request, show_result
-from tvmdash.contracts.trials import TrialState
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.trials.trial import TrialState
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:

@@ -13,7 +13,7 @@ from tvmdash import common
 from tvmdash.errors import DashboardError
 
 if TYPE_CHECKING:
-    from tvmdash.contracts.trials import Trial
+    from tvmdash.trials.trial import Trial
 
 TVM_NAMES = (
     "pypi:VERSION, wheel:VERSION or git:REVISION of the home's tvm_remote, wheel:PACKAGE@VERSION, REMOTE@REVISION, or "

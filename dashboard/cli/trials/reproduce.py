@@ -20,14 +20,14 @@ from dashboard.cli.arguments import (
 )
 from dashboard.cli.trials.options import add_measuring, count, make_request, show_result
 from tvmdash import common
-from tvmdash.contracts.trials import Reproduced, TrialState
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.judge import repeated
+from tvmdash.trials.trial import Reproduced, TrialState
 
 if TYPE_CHECKING:
     from dashboard.trials.receipt import Receipt
-    from tvmdash.contracts.trials import Drawn
+    from tvmdash.trials.trial import Drawn
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:

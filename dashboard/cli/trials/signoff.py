@@ -17,15 +17,15 @@ from dashboard.cli.arguments import (
 from dashboard.cli.trials.options import parse_percent
 from dashboard.report import signoff_page
 from tvmdash import common, structured
-from tvmdash.contracts.signoff import SCHEMA_VERSION, SignoffVerdict
 from tvmdash.errors import DashboardError
+from tvmdash.signoff.result import SCHEMA_VERSION, SignoffVerdict
 from tvmdash.verdict import MATTERS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tvmdash.contracts.signoff import Signoff
     from tvmdash.dashboard_info import Home
+    from tvmdash.signoff.result import Signoff
 
 _NAMES = "a version, commit, artifact key, night stamp, date, or annotated release"
 _CODES = {

@@ -23,7 +23,7 @@ from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
 if TYPE_CHECKING:
-    from tvmdash.contracts.trials import Trial, TrialRequest
+    from tvmdash.trials.trial import Trial, TrialRequest
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
@@ -77,8 +77,8 @@ def _try(arguments: argparse.Namespace) -> int:
 
 def _compare(arguments: argparse.Namespace) -> int:
     from dashboard.trials import tries
-    from tvmdash.contracts.trials import TrialState
     from tvmdash.judge.rules import RULES
+    from tvmdash.trials.trial import TrialState
 
     if arguments.rounds < RULES.fewest_pairs:
         raise DashboardError(f"--rounds {arguments.rounds}: of fewer than {RULES.fewest_pairs} rounds nothing is told.")
@@ -118,7 +118,7 @@ def _make_request(arguments: argparse.Namespace, candidate: str, base: str | Non
 def choose_code(done: Trial, most: float | None) -> int:
     """The exit code of a try; most: by how much anything may be worse, as a fraction."""
     from dashboard.trials import result
-    from tvmdash.contracts.trials import TrialState
+    from tvmdash.trials.trial import TrialState
 
     if done.state is TrialState.INTERRUPTED:
         return STOPPED

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tvmdash import common, structured
-from tvmdash.contracts.remeasured import SCHEMA_VERSION, ConfirmationSummary, Lack, Outcome, RatioRun, Remeasured, Run
 from tvmdash.errors import DashboardError
+from tvmdash.verdict.remeasured import SCHEMA_VERSION, ConfirmationSummary, Lack, Outcome, RatioRun, Remeasured, Run
 
 FOLDER = "remeasured"
 RUNNING, COMPLETE, BUDGET, BROKEN = "running", "complete", "budget", "broken"

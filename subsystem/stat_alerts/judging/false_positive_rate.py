@@ -19,7 +19,6 @@ from judging.judge import FleetNight, Judged, Options
 from judging.memory import BREAK, WHOLE
 from judging.table import Table
 from tvmdash import common, structured
-from tvmdash.contracts.alerts import AlertRate
 from tvmdash.detect.change_points import change_points
 from tvmdash.detect.fleet.fleet import night_threshold
 from tvmdash.detect.noise import IntArray
@@ -27,6 +26,7 @@ from tvmdash.detect.series import KEPT_NIGHTS as CORRECTED_NIGHTS
 from tvmdash.detect.series import History, SeriesState, Settings, scale_series
 from tvmdash.errors import DashboardError
 from tvmdash.structured import Stamp
+from tvmdash.verdict.page import AlertRate
 
 HONESTY_FILE = "honesty.json"
 VERSION = 3

@@ -9,7 +9,6 @@ from typing import Protocol
 
 from judging.memory import ALERT, BREAK, RECOVERED, Memory
 from judging.table import InTurn, Table
-from tvmdash.contracts.remeasured import RatioRun
 from tvmdash.detect.cause import PAIRED, Cause, of_tvm
 from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.detect.series import Decision, Measured, SeriesState
@@ -21,6 +20,7 @@ from tvmdash.judge.home import Decision as Said
 from tvmdash.judge.model import FoundStep, SeriesModel
 from tvmdash.judge.odds import log_factor
 from tvmdash.judge.two import SIGNS
+from tvmdash.verdict.remeasured import RatioRun
 
 
 class AskPairs(Protocol):

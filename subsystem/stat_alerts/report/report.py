@@ -17,16 +17,6 @@ from report.line import Line, lines_about
 from report.standings import EXPECTED_NIGHTS, SeriesStanding
 from report.verdict_text import describe_beside, exact_text, suspect_text
 from tvmdash import structured
-from tvmdash.contracts.alerts import (
-    SCHEMA_VERSION,
-    AlertsPage,
-    AnnotationNote,
-    Honesty,
-    SeriesBeside,
-    SeriesVerdict,
-    ToldIncident,
-)
-from tvmdash.contracts.remeasured import ConfirmationSummary
 from tvmdash.detect.grade import noise_grade
 from tvmdash.detect.reason import ReasonKind
 from tvmdash.incidents import ledger as ledgers
@@ -39,6 +29,16 @@ from tvmdash.subsys_templates import Report
 from tvmdash.text import elide, format_list, format_percent
 from tvmdash.verdict import Evidence as SeriesEvidence
 from tvmdash.verdict import NightVerdict, PlantedStep, Sensitivity, SeriesOf
+from tvmdash.verdict.page import (
+    SCHEMA_VERSION,
+    AlertsPage,
+    AnnotationNote,
+    Honesty,
+    SeriesBeside,
+    SeriesVerdict,
+    ToldIncident,
+)
+from tvmdash.verdict.remeasured import ConfirmationSummary
 
 MOST_CHARS = 6000
 _SHOWN_NIGHTS = 30

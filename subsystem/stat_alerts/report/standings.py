@@ -12,7 +12,6 @@ from judging.judge import FleetNight, Judged
 from judging.paired import Beside
 from judging.table import Table, finite
 
-from tvmdash.contracts.remeasured import Outcome, OutcomeKind
 from tvmdash.detect.cause import UNKNOWN
 from tvmdash.detect.grade import smallest_visible_change
 from tvmdash.detect.noise import CLIP, MAD_TO_SD, WIDTH, FloatArray
@@ -20,6 +19,7 @@ from tvmdash.detect.series import Decision, Settings
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import Incident, Ledger
 from tvmdash.verdict import MATTERS, TELL, Standing
+from tvmdash.verdict.remeasured import Outcome, OutcomeKind
 
 EXPECTED_NIGHTS = 7
 """A series that so many nights of its experiment did not have is not expected any more."""

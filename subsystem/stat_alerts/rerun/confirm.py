@@ -26,11 +26,11 @@ from judging.table import Table
 from rerun import outcomes
 from rerun.questions import Asking, Wanted
 from tvmdash import common
-from tvmdash.contracts.remeasured import Lack, RatioRun, Run
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.measure import within_night
 from tvmdash.series.naming import id_of
+from tvmdash.verdict.remeasured import Lack, RatioRun, Run
 
 _PATIENCE_S = 90.0
 """Beyond the budget, for the analysis of the last run and for tidying up."""

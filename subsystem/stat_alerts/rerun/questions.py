@@ -19,8 +19,8 @@ from judging.evidence import Evidence
 from judging.table import Table
 
 from tvmdash import records
-from tvmdash.contracts.remeasured import RatioRun
 from tvmdash.series.naming import id_of
+from tvmdash.verdict.remeasured import RatioRun
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ from threads import text as thread_words
 from threads.files import Thread, ThreadMemory, ToldInThread
 from threads.text import Setting
 from tvmdash import common, structured
-from tvmdash.contracts.routes import IN_SLACK_FILE, InSlack, RouteState, RouteStates, write_states
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import SETTLED, Incident, Ledger, iso_of
 from tvmdash.incidents.next_step import PAGE
 from tvmdash.routes.config import Owner, Route, RouteKind, Routing, read_what_is_good
 from tvmdash.routes.owners import find_level, find_owners, is_for, is_pinged_by, list_people
+from tvmdash.routes.state import IN_SLACK_FILE, InSlack, RouteState, RouteStates, write_states
 from tvmdash.slack_util import Slack
 from tvmdash.slack_util.delivery import SlackConfig, deliver, open_slack
 from tvmdash.slack_util.ledger import QUEUED, SENT

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from files.files import safe_name
 from files.incremental import fingerprint, mark
-from inputs.subsystems import Alerts
+from views.alerts import Alerts
 from views.context import SiteContext
 from views.series import SeriesView
 from views.tonight import find_measured_elsewhere

@@ -9,13 +9,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from files.code_changes import FOLDER, KEPT, file_of, id_of, kept_file
 from files.incremental import IncrementalSite, fingerprint, mark
-from inputs.code_changes import FOLDER, KEPT, file_of, id_of, kept_file
-from inputs.subsystems import fault_of
+from files.reading import fault_of
 from views.context import SiteContext
 
 from tvmdash import common, structured
-from tvmdash.contracts.code_changes import (
+from tvmdash.errors import DashboardError
+from tvmdash.records.code_changes import (
     FILE,
     ChangedFunction,
     ChangedPoint,
@@ -23,7 +24,6 @@ from tvmdash.contracts.code_changes import (
     FunctionSide,
     bound_texts,
 )
-from tvmdash.errors import DashboardError
 from tvmdash.series.naming import label_of
 from tvmdash.structured import Stamp
 

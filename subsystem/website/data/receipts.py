@@ -14,17 +14,17 @@ from typing import Any
 from files import forked
 from files.files import safe_name
 from files.incremental import NONE, IncrementalSite, fingerprint, mark
-from inputs.raw_points import CATALOGUE, Measured, identity_of, read_measured, write_trace
-from inputs.subsystems import WRONG, reason_of
+from files.reading import WRONG, reason_of
 from views.context import SiteContext
 
 from data.catalogue import SiteCatalogue
+from data.raw_points import CATALOGUE, Measured, identity_of, read_measured, write_trace
 from tvmdash import common, config_util, records, structured
-from tvmdash.contracts.receipts import SCHEMA_VERSION, Pins, Receipt, ReceiptRecord
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.machine import identity as machine_identity
 from tvmdash.records.metrics import FOREIGN, Declarations
+from tvmdash.trials.receipt import SCHEMA_VERSION, Pins, Receipt, ReceiptRecord
 
 FOLDER = "receipts"
 Ids = Mapping[tuple[str, str], str]

@@ -12,9 +12,9 @@ from data.receipts import FOLDER
 from files.files import safe_name
 
 from tvmdash import common, structured
-from tvmdash.contracts.receipts import Receipt, ReceiptRecord
 from tvmdash.errors import DashboardError
 from tvmdash.records.metrics import COMPILE_TIME
+from tvmdash.trials.receipt import Receipt, ReceiptRecord
 
 _NUMBER = re.compile(r"_?\d+$")
 _MOST_PARTS = 12

@@ -23,11 +23,11 @@ from views.night import format_day
 
 from incident.differences import ComparedNight, DifferencePart, EnvironmentDifference, compare_records, read_night
 from tvmdash import common
-from tvmdash.contracts.routes import read_states
 from tvmdash.http_util import is_link
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import Incident
 from tvmdash.incidents.text import format_bisection
+from tvmdash.routes.state import read_states
 from tvmdash.series import naming, store
 from tvmdash.text import format_percent, format_quantity
 

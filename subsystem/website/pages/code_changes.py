@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from data.code_changes import CodeDifference, FunctionDifference, NightDifferences, NumberOnBothSides, PointDifference
+from files.code_changes import FOLDER, file_of
 from files.incremental import IncrementalSite
-from inputs.code_changes import FOLDER, file_of
 from markup.escaping import clean
 from markupsafe import Markup, escape
 from render import page as pages

@@ -8,18 +8,18 @@ from pathlib import Path
 
 from files import graphs
 from files.graphs import SiteGraph
-from inputs.subsystems import PutAside
 from markup.sparks import svg
 from markupsafe import Markup
 from render import page as pages
+from views.alerts import PutAside
 from views.context import SiteContext
 from views.series import SeriesView
 from views.strip import cell
 from views.tonight import ExperimentView
 
 from pages.code_changes import CodeNight, find_code_nights
-from tvmdash.contracts.telemetry import TelemetryRun
 from tvmdash.dashboard_info import JobResult
+from tvmdash.pages import TelemetryRun
 from tvmdash.stages import PRECHECK, pipeline
 from tvmdash.text import format_duration
 
@@ -76,7 +76,8 @@ def _page(
     history: Sequence[HistoryNight],
     new: Path,
 ) -> Page:
-    run = context.telemetry.of(about.name) if context.telemetry.stamp == context.tonight.stamp else None
+    runs = context.telemetry.runs if context.telemetry.stamp == context.tonight.stamp else ()
+    run = next((run for run in runs if run.experiment == about.name), None)
     run_graph = None
     if run is not None:
         run_graph = graphs.take_picture(context.telemetry_file(run.graph.file), "telemetry", new, context.old)

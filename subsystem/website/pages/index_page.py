@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from inputs.subsystems import Alerts, Deadlines, PutAside
 from views import incidents as incident_views
 from views import night as night_views
 from views import night_facts
 from views import tally as verdict
+from views.alerts import Alerts, PutAside
 from views.context import SiteContext
 from views.incidents import IncidentView
 from views.night import NightFailure
@@ -21,8 +21,8 @@ from views.strip import Strip, machine_changes, make_strip
 from views.tally import Sentence, Tally, Went
 from views.tonight import ExperimentView, ReportView, report_views
 
-from tvmdash.contracts.scores import ScoreTonight
 from tvmdash.dashboard_info import RUNNING, Night
+from tvmdash.pages import DeadlineAhead, ScoreTonight
 from tvmdash.verdict import Absence
 
 MOST_SERIES = 50
@@ -81,7 +81,7 @@ class FirstScreen:
     reference: str
     too_young: str
     all_series: int
-    deadlines: Deadlines
+    deadlines: Sequence[DeadlineAhead]
     next_run: NextRun
     to_come: tuple[str, ...]
     failures: list[NightFailure]
@@ -198,13 +198,7 @@ def _distance(view: SeriesView) -> tuple[bool, float]:
 
 def _faults(context: SiteContext, experiments: list[ExperimentView]) -> list[str]:
     """What cannot be read, in words."""
-    read = (
-        ("Alerts", context.alerts.faults),
-        ("Scores", context.scores.faults),
-        ("Telemetry", context.telemetry.faults),
-        ("Deadlines", context.deadlines.faults),
-    )
-    texts = [f"{name}: {fault}" for name, faults in read for fault in faults]
+    texts = [f"{name}: {fault}" for name, faults in context.faults.items() for fault in faults]
     unreadable = [view for view in experiments if view.data_fault]
     texts += [f"Verdict: {context.verdict.fault}"] if context.verdict.fault else []
     return texts + [f"{view.title}: Its data could not be read: {view.data_fault}" for view in unreadable]

@@ -21,12 +21,12 @@ from views.context import SiteContext
 from views.strip import machine_changes
 
 from tvmdash import common
-from tvmdash.contracts.telemetry import TelemetryRun
 from tvmdash.dashboard_info import Home, host_of
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import MACHINE
 from tvmdash.machine.identity import format_change
+from tvmdash.pages import TelemetryRun
 from tvmdash.text import elide, format_bytes, format_list
 
 FACTS_FILE = "machines.json"
@@ -110,7 +110,7 @@ def write_machines(context: SiteContext, new: Path) -> None:
             RunView(run, graphs.take_picture(context.telemetry_file(run.graph.file), "telemetry", new, context.old))
             for run in runs
         ],
-        faults=context.telemetry.faults,
+        faults=context.faults["Telemetry"],
     )
     (new / "machines.html").write_text(text, encoding="utf-8")
     _keep(new / FACTS_FILE, nights)

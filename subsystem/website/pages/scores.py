@@ -8,14 +8,13 @@ from pathlib import Path
 
 from files import graphs
 from files.graphs import SiteGraph
-from inputs.subsystems import SCORE
 from markup.sparks import Labels, SparkCurve, chart
 from markupsafe import Markup
 from render import page as pages
 from views.context import SiteContext
 from views.night_results import amount
 
-from tvmdash.contracts.scores import ScoredNight, ScoreTonight
+from tvmdash.pages import SCORE, ScoredNight, ScoreTonight
 from tvmdash.text import format_percent, three_digits
 
 MOST_NIGHTS = 365
@@ -57,14 +56,14 @@ def write_scores(context: SiteContext, new: Path) -> None:
         scores=[_view(context, score, new) for score in scores.scores],
         retired=[
             Retired(history.title, _line(history.title, history.unit, history.points), history.points[-1].stamp)
-            for history in scores.history
+            for history in context.score_histories
             if history.id not in defined and history.points
         ],
         stamp=scores.stamp,
         tonight=context.tonight.stamp,
-        told=scores.told,
+        told=scores.faults,
         left_out=scores.left_out,
-        faults=scores.faults,
+        faults=context.faults["Scores"],
     )
     (new / "scores.html").write_text(text, encoding="utf-8")
 
@@ -72,7 +71,8 @@ def write_scores(context: SiteContext, new: Path) -> None:
 def _view(context: SiteContext, score: ScoreTonight, new: Path) -> ScoreView:
     folder = context.home.output(SCORE)
     pictures = [graphs.take_picture(folder / item.file, SCORE, new, context.old) for item in score.graphs]
-    points = context.scores.points(score.id)[-MOST_NIGHTS:]
+    own = [history.points for history in context.score_histories if history.id == score.id]
+    points = own[0][-MOST_NIGHTS:] if own else ()
     value, text = _headline(score)
     has_headline = bool(score.headline)  # its words tell the interval and the change
     return ScoreView(

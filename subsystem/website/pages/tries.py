@@ -14,7 +14,6 @@ from render import page as pages
 from views.context import SiteContext
 
 from tvmdash import common
-from tvmdash.contracts.trials import Asked, Trial, TrialSeries, TrialState, TrialTvm
 from tvmdash.errors import DashboardError
 from tvmdash.records.metrics import is_worse, way
 from tvmdash.text import format_duration, format_percent, format_percent_range
@@ -22,6 +21,7 @@ from tvmdash.trials import files
 from tvmdash.trials import text as words
 from tvmdash.trials.files import TrialFile
 from tvmdash.trials.text import Changed
+from tvmdash.trials.trial import Asked, Trial, TrialSeries, TrialState, TrialTvm
 
 PAGE = "tries.html"
 FOLDER = "tries"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from inputs.code_changes import file_of, id_of
+from files.code_changes import file_of, id_of
 
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import Incident

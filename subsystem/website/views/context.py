@@ -8,33 +8,34 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from files import code_changes
 from files.incremental import code_version, fingerprint
-from inputs import code_changes
-from inputs.subsystems import (
-    TELEMETRY,
-    Alerts,
-    Deadlines,
-    PutAside,
-    Scores,
-    TelemetryRuns,
-    read_alerts,
-    read_deadlines,
-    read_muted,
-    read_retired,
-    read_scores,
-    read_telemetry,
-)
+from files.reading import Read, read
 
 from tvmdash import common
 from tvmdash.dashboard_info import Home, Night, host_of
 from tvmdash.errors import DashboardError
 from tvmdash.machine.identity import MachineIdentity
+from tvmdash.pages import (
+    DEADLINE,
+    DEADLINES_FILE,
+    PAGE_FILE,
+    SCORE,
+    SCORES_FILE,
+    TELEMETRY,
+    DeadlineAhead,
+    DeadlinesAhead,
+    ScoreHistory,
+    ScorePage,
+    Scores,
+    TelemetryPage,
+)
 from tvmdash.trials import files
-from tvmdash.verdict import Controls, JudgedSeries
+from tvmdash.verdict import Controls, JudgedSeries, NightVerdict, read_verdict
+from views.alerts import Alerts, PutAside, read_alerts, read_muted, read_retired
 from views.commits import Links, NewCommits, list_new
 from views.frame import HOSTS, TRIES, Frame
 from views.series import NIGHTS, Measured, SeriesView, read_measured
-from views.tally import ReadVerdict, read_tonights
 
 MAX_AGE_HOURS = 36
 
@@ -85,24 +86,65 @@ class SiteContext:
         return read_alerts(self.home, self.now)
 
     @functools.cached_property
-    def verdict(self) -> ReadVerdict:
-        return read_tonights(self.home, self.tonight)
+    def verdict(self) -> Read[NightVerdict]:
+        """What stat_alerts says of tonight."""
+        try:
+            return Read(read_verdict(self.home, self.tonight.stamp))
+        except DashboardError as error:
+            return Read(fault=str(error))
 
     @functools.cached_property
     def controls(self) -> Controls:
         return Controls.of(self.home)
 
     @functools.cached_property
-    def scores(self) -> Scores:
-        return read_scores(self.home)
+    def _score_page(self) -> Read[ScorePage]:
+        return read(ScorePage, self.home.output(SCORE) / PAGE_FILE)
 
     @functools.cached_property
-    def telemetry(self) -> TelemetryRuns:
-        return read_telemetry(self.home)
+    def _all_scores(self) -> Read[Scores]:
+        return read(Scores, self.home.output(SCORE) / SCORES_FILE)
 
     @functools.cached_property
-    def deadlines(self) -> Deadlines:
-        return read_deadlines(self.home, self.now)
+    def _telemetry_page(self) -> Read[TelemetryPage]:
+        return read(TelemetryPage, self.home.output(TELEMETRY) / PAGE_FILE)
+
+    @functools.cached_property
+    def _deadlines(self) -> Read[DeadlinesAhead]:
+        return read(DeadlinesAhead, self.home.output(DEADLINE) / DEADLINES_FILE)
+
+    @property
+    def scores(self) -> ScorePage:
+        """Those of the last night that was scored; its stamp is "" where there is none."""
+        return self._score_page.value or ScorePage("", (), ())
+
+    @property
+    def score_histories(self) -> tuple[ScoreHistory, ...]:
+        """Every score that ever was."""
+        return self._all_scores.value.scores if self._all_scores.value else ()
+
+    @property
+    def telemetry(self) -> TelemetryPage:
+        """The runs of the last night whose telemetry was judged; its stamp is "" where there is none."""
+        return self._telemetry_page.value or TelemetryPage("", ())
+
+    @property
+    def deadlines(self) -> list[DeadlineAhead]:
+        """Those that are still ahead, nearest first."""
+        written = self._deadlines.value.deadlines if self._deadlines.value else ()
+        return [deadline for deadline in written if deadline.utc > f"{self.now:%Y-%m-%dT%H:%M:%SZ}"]
+
+    @functools.cached_property
+    def faults(self) -> Mapping[str, list[str]]:
+        """What cannot be read of what other subsystems left or read, in words."""
+        read_of = {
+            "Scores": (self._all_scores, self._score_page),
+            "Telemetry": (self._telemetry_page,),
+            "Deadlines": (self._deadlines,),
+        }
+        faults = {name: [each.fault for each in parts if each.fault] for name, parts in read_of.items()}
+        faults["Telemetry"] += self.telemetry.faults
+        return {"Alerts": list(self.alerts.faults), **faults}
 
     @functools.cached_property
     def _measured(self) -> Measured:

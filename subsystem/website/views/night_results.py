@@ -103,7 +103,7 @@ class ResultsView:
 
 def _scores(context: SiteContext) -> Iterator[tuple[str, ScoreValue]]:
     shown = {score.id for score in context.scores.scores}
-    for history in context.scores.history:
+    for history in context.score_histories:
         for point in history.points:
             if point.value is not None:
                 text = amount(point.value, history.unit)

@@ -40,7 +40,8 @@ def of_tonight(context: SiteContext, experiments: Sequence[ExperimentView]) -> S
 
 def _disturbed(context: SiteContext) -> str:
     """Which of tonight's runs the machine may have disturbed, in words; empty where none."""
-    runs, names = context.telemetry.runs, context.telemetry.disturbed
+    runs = context.telemetry.runs
+    names = [run.experiment for run in runs if run.abnormal]
     if not names or context.telemetry.stamp != context.tonight.stamp:
         return ""
     of, were = f"{len(runs)} run{'' if len(runs) == 1 else 's'}", "was" if len(names) == 1 else "were"

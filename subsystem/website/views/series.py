@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from files.files import safe_name
-from inputs.subsystems import Alerts
 from markup.sparks import Band, sparkline
 from markupsafe import Markup
 
 from tvmdash import common
-from tvmdash.contracts.alerts import SeriesBeside, SeriesVerdict
 from tvmdash.dashboard_info import Home, host_of
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.headline import format_size
@@ -25,6 +23,8 @@ from tvmdash.series import naming, store
 from tvmdash.series.store import Series
 from tvmdash.text import format_percent, format_quantity
 from tvmdash.verdict import Standing
+from tvmdash.verdict.page import SeriesBeside, SeriesVerdict
+from views.alerts import Alerts
 from views.levels import Levels, free_of_machine, match_ratios, read_levels
 
 NIGHTS = 30

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from inputs.subsystems import Alerts
-
-from tvmdash.dashboard_info import Home, Night
-from tvmdash.errors import DashboardError
+from tvmdash.dashboard_info import Night
 from tvmdash.incidents.ledger import SUBSYSTEM
 from tvmdash.records.metrics import BETTER, CHANGED, WORSE
 from tvmdash.text import elide, format_list
-from tvmdash.verdict import Level, NightVerdict, read_verdict
+from tvmdash.verdict import Level, NightVerdict
 from views import night as night_views
+from views.alerts import Alerts
 from views.night import ABSENT, FAILED, OK, PARTIAL, experiments, job_state, subsystems
 from views.series import BLIND, GONE, MISSING, SERIES_WORDS, STATES, STEADY, SUSPECT, UNJUDGED, YOUNG
 
@@ -36,22 +34,6 @@ class Sentence:
     @property
     def icon(self) -> str:
         return ICONS[self.state]
-
-
-@dataclass(frozen=True)
-class ReadVerdict:
-    """What stat_alerts says of tonight; None where it says nothing. fault: why it cannot be read."""
-
-    value: NightVerdict | None = None
-    fault: str = ""
-
-
-def read_tonights(home: Home, tonight: Night) -> ReadVerdict:
-    """The verdict on tonight, where there is one."""
-    try:
-        return ReadVerdict(read_verdict(home, tonight.stamp))
-    except DashboardError as error:
-        return ReadVerdict(fault=str(error))
 
 
 def speed(verdict: NightVerdict | None, counts: Mapping[str, int]) -> Sentence | None:

@@ -12,7 +12,7 @@ from typing import Any
 from files import graphs
 from files.files import carry_over, regular_file_bytes, safe_name
 from files.graphs import SiteGraph
-from inputs.subsystems import WRONG, reason_of
+from files.reading import WRONG, reason_of
 
 from tvmdash import common, config_util, records, redaction
 from tvmdash.dashboard_info import Home, JobResult, Night, experiment_of, make_title

@@ -15,9 +15,9 @@ from dashboard.artifacts.wheel import package_index
 from dashboard.artifacts.wheel.source import MLC_PAGE, WheelSource, parse_source, read_remote
 from dashboard.hosts import bundle
 from tests.dashboard.package_index import HEALTHY, add_nightly, make_index, write_wheel
-from tvmdash.contracts.trials import TrialTvm
 from tvmdash.dashboard_info import name_wheel
 from tvmdash.errors import DashboardError
+from tvmdash.trials.trial import TrialTvm
 
 CPU = "mlc-ai-nightly-cpu"
 NIGHTLY = ArtifactSpec(f"wheel:{CPU}", "latest")

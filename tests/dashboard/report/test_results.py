@@ -14,7 +14,7 @@ from dashboard.plan.job import CodeFolders
 from dashboard.report import markdown, night_page, results
 from tests.dashboard.result_homes import HOSTILE, STAMP, data, home, job, record
 from tests.golden_files import Golden
-from tvmdash import common
+from tvmdash import pages
 from tvmdash.dashboard_info import Home
 
 
@@ -210,10 +210,11 @@ def test_telemetrys_words_are_told_where_they_are_of_this_night(tmp_path: Path) 
     made = home(tmp_path / "h", {"relax_opt": data([record("network.mlp", 1.0)])})
     assert "did not check this night" in page(made)
     made.output("telemetry").mkdir(parents=True)
-    runs = [{"experiment": "relax_opt", "abnormal": ["The processor was throttled."]}]
-    common.write_json(made.output("telemetry") / "page.json", {"stamp": STAMP, "runs": runs})
+    abnormal = ("The processor was throttled.",)
+    run = pages.TelemetryRun("relax_opt", 0, abnormal, {}, (), 0, pages.Graph("graphs/relax_opt.svg", "clocks"))
+    pages.write(made.output("telemetry") / "page.json", pages.TelemetryPage(STAMP, (run,)))
     assert page(made).count("was throttled.") == 2
-    common.write_json(made.output("telemetry") / "page.json", {"stamp": "20261120T031500Z", "runs": runs})
+    pages.write(made.output("telemetry") / "page.json", pages.TelemetryPage("20261120T031500Z", (run,)))
     assert "did not check this night" in page(made)
 
 

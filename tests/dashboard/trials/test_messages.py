@@ -13,7 +13,10 @@ from dashboard.trials import result as results
 from dashboard.trials.rounds import MeasuredRun, Round, RoundOutcome, RoundState
 from dashboard.trials.series_selection import WantedSeries
 from tests.golden_files import Golden
-from tvmdash.contracts.signoff import (
+from tvmdash.records import PointValue, SeriesKey
+from tvmdash.records.metrics import Kind
+from tvmdash.signoff import text as signoff_text
+from tvmdash.signoff.result import (
     Signoff,
     SignoffBisection,
     SignoffDoubt,
@@ -24,7 +27,8 @@ from tvmdash.contracts.signoff import (
     SignoffTvm,
     SignoffWaiver,
 )
-from tvmdash.contracts.trials import (
+from tvmdash.trials import text as try_text
+from tvmdash.trials.trial import (
     Backfill,
     Bisection,
     BisectionState,
@@ -42,10 +46,6 @@ from tvmdash.contracts.trials import (
     TrialState,
     TrialTvm,
 )
-from tvmdash.records import PointValue, SeriesKey
-from tvmdash.records.metrics import Kind
-from tvmdash.signoff import text as signoff_text
-from tvmdash.trials import text as try_text
 
 STAMP = "20261121T000000Z"
 

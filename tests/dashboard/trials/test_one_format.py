@@ -12,10 +12,10 @@ from dashboard.night import lock
 from tests.dashboard import homes
 from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, measure_in_turn, past, put_artifact
 from tvmdash import common, structured
-from tvmdash.contracts.trials import Trial
 from tvmdash.json_schema import Schema
 from tvmdash.records import SCHEMAS
 from tvmdash.trials import files
+from tvmdash.trials.trial import Trial
 
 VERSIONS = ("0.20.0", "0.21.0", "0.22.0", "0.23.0")
 COMMANDS: dict[str, tuple[str, ...]] = {

@@ -19,10 +19,10 @@ from dashboard.trials.series_selection import WantedSeries
 from tests.dashboard import homes
 from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, make_lab_for_tries, past, put_artifact
 from tvmdash import records_exchange
-from tvmdash.contracts.trials import Drawn, Reproduced, ReproducedSeries, Reproduction, Trial, TrialState, TrialTvm
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.machine import hardware
+from tvmdash.trials.trial import Drawn, Reproduced, ReproducedSeries, Reproduction, Trial, TrialState, TrialTvm
 
 
 @pytest.fixture(scope="module")

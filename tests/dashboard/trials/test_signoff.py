@@ -24,8 +24,14 @@ from tests.benchmarks.lab.rows import Experiment
 from tests.benchmarks.lab.world import Draw, World
 from tests.dashboard.signoff_homes import PlantedHome, PlantedTvm, point, stamp_of
 from tvmdash import common, structured
-from tvmdash.contracts.signoff import Signoff, SignoffState
-from tvmdash.contracts.trials import (
+from tvmdash.incidents import annotations
+from tvmdash.incidents import file as incident_file
+from tvmdash.incidents.events import Moved, Opened
+from tvmdash.incidents.ledger import DETECTOR, LEDGER_FILE, OPENED, Event, iso_of
+from tvmdash.json_schema import Schema
+from tvmdash.records import SCHEMAS
+from tvmdash.signoff.result import Signoff, SignoffState
+from tvmdash.trials.trial import (
     Bisection,
     BisectionState,
     RunOfPairs,
@@ -37,12 +43,6 @@ from tvmdash.contracts.trials import (
     TrialState,
     TrialTvm,
 )
-from tvmdash.incidents import annotations
-from tvmdash.incidents import file as incident_file
-from tvmdash.incidents.events import Moved, Opened
-from tvmdash.incidents.ledger import DETECTOR, LEDGER_FILE, OPENED, Event, iso_of
-from tvmdash.json_schema import Schema
-from tvmdash.records import SCHEMAS
 
 STEADY = ("vgg", "conv", "attention", "dqn", "lstm")
 WORKLOADS = ("mlp", "bert", "gru", *STEADY)

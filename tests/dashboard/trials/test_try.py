@@ -30,10 +30,10 @@ from tests.dashboard import homes, standin
 from tests.dashboard import remeasure_homes as labs
 from tests.dashboard.remeasure_homes import NAME, Lab
 from tvmdash import structured
-from tvmdash.contracts.trials import RunOfPairs, Trial, TrialSeries, TrialState, TrialTvm
 from tvmdash.errors import DashboardError
 from tvmdash.records import PointValue, SeriesKey
 from tvmdash.trials import files, text
+from tvmdash.trials.trial import RunOfPairs, Trial, TrialSeries, TrialState, TrialTvm
 
 AGAINST = ("pypi:0.27.0", "--against", "pypi:0.26.0")
 

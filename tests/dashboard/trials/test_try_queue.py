@@ -21,10 +21,10 @@ from tests.dashboard import homes
 from tests.dashboard import remeasure_homes as labs
 from tests.dashboard.remeasure_homes import NAME, Lab
 from tvmdash import structured
-from tvmdash.contracts.trials import Trial, TrialRequest, TrialState, TrialTvm
 from tvmdash.dashboard_info import Home
 from tvmdash.files import lock
 from tvmdash.trials import files
+from tvmdash.trials.trial import Trial, TrialRequest, TrialState, TrialTvm
 
 REQUEST = TrialRequest("pypi:0.27.0", "ada", "20261121T031500Z", "pypi:0.26.0", until=0.02, rebuild=False)
 SIDES = (TrialTvm("pypi:0.27.0", "new", "0.27.0"), TrialTvm("pypi:0.26.0", "old", "0.26.0"))

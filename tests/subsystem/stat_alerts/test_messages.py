@@ -14,7 +14,6 @@ from tests.golden_files import Golden
 from tests.subsystem import scripts
 from tests.tvmdash.incidents.test_incidents import AT, ONE, TWO, moved, opened
 from tests.tvmdash.incidents.test_messages import exact, incident
-from tvmdash.contracts.remeasured import Outcome, OutcomeKind, Run
 from tvmdash.detect.cause import CONTROLS, MACHINE, SAME_ARTIFACT, SAME_VERSION, Cause
 from tvmdash.detect.fleet.common import Common
 from tvmdash.detect.fleet.fleet import FleetState, NightDecision
@@ -37,6 +36,7 @@ from tvmdash.verdict import (
     Standing,
     Suspect,
 )
+from tvmdash.verdict.remeasured import Outcome, OutcomeKind, Run
 
 scripts.load("stat_alerts")
 JUDGE, TABLE, EVIDENCE, RATES, FINDINGS, HEADLINE, REPORT, THREADS = map(

@@ -17,13 +17,13 @@ from tests.slack.server import CHANNEL, TOKEN, Fault, State
 from tests.subsystem import scripts
 from tests.subsystem.slack_homes import SlackHome, job, night
 from tests.subsystem.stat_alerts.alert_homes import MLP, AlertHome, Truth, stamp_of
-from tvmdash.contracts.routes import read_states
 from tvmdash.dashboard_info import Night
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import Event, fold, iso_of
 from tvmdash.incidents.text import describe
+from tvmdash.routes.state import read_states
 from tvmdash.slack_util import Slack
 from tvmdash.subsys_templates import Report
 

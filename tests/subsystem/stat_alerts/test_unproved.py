@@ -25,10 +25,10 @@ from tests.subsystem.stat_alerts.test_night_verdict import judged
 from tests.subsystem.website.sites import Site
 from tests.thorough import examples
 from tvmdash import common
-from tvmdash.contracts.remeasured import Outcome, OutcomeKind
 from tvmdash.dashboard_info import COMPLETE, Night
 from tvmdash.measure import within_night
 from tvmdash.verdict import Level, NightVerdict, Standing
+from tvmdash.verdict.remeasured import Outcome, OutcomeKind
 
 SUBSYSTEM = scripts.load("stat_alerts")
 CODE = SUBSYSTEM.concluding.standings.__globals__

@@ -10,11 +10,11 @@ import pytest
 
 from tests.subsystem.website.sites import HOSTILE, STAMP, Page, Site, as_shown, assert_whole, job, record, stamp
 from tvmdash import common, structured
-from tvmdash.contracts import code_changes
-from tvmdash.contracts.code_changes import ChangedFunction, ChangedPoint, CodeChanges, FunctionSide, OtherBuild
 from tvmdash.dashboard_info import Home
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import Incident
+from tvmdash.records import code_changes
+from tvmdash.records.code_changes import ChangedFunction, ChangedPoint, CodeChanges, FunctionSide, OtherBuild
 from tvmdash.series import store
 
 BEFORE = FunctionSide("a", {"registers": 40, "source_size": 500}, "x = 1;\ny = 2;\nz = 3;", "for i in T.serial(4):")

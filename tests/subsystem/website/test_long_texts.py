@@ -15,8 +15,8 @@ from tests.subsystem import scripts
 from tests.subsystem.website.sites import STAMP, Site, job, record
 from tests.subsystem.website.test_code_changes import POINT
 from tvmdash import common
-from tvmdash.contracts.code_changes import ChangedFunction, FunctionSide
 from tvmdash.dashboard_info import Home
+from tvmdash.records.code_changes import ChangedFunction, FunctionSide
 
 scripts.load("website")
 CHART, VIEWS, CODE, SPARKS, INCIDENT, EXPERIMENTS, NIGHT = (

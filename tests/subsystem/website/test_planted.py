@@ -20,11 +20,11 @@ from tests.subsystem.website import planted
 from tests.subsystem.website.planted import TONIGHT, Planted
 from tests.subsystem.website.sites import Page
 from tvmdash import common
-from tvmdash.contracts.routes import RouteState, RouteStates, write_states
 from tvmdash.incidents import command
 from tvmdash.routes.config import Owner, Route, RouteKind, Routing
 from tvmdash.routes.message import Message
 from tvmdash.routes.plan import Situation, make_plan
+from tvmdash.routes.state import RouteState, RouteStates, write_states
 from tvmdash.series import store
 from tvmdash.slack_util.parts import GOOD, make_opening
 from tvmdash.verdict import Absence, Level

@@ -11,7 +11,8 @@ import pytest
 from tests.golden_files import Golden
 from tests.subsystem.website.sites import HOSTILE, STAMP, Page, Site, as_shown, assert_whole, job
 from tvmdash import common, structured
-from tvmdash.contracts.trials import (
+from tvmdash.dashboard_info import Home
+from tvmdash.trials.trial import (
     Asked,
     Backfill,
     Bisection,
@@ -29,7 +30,6 @@ from tvmdash.contracts.trials import (
     TrialState,
     TrialTvm,
 )
-from tvmdash.dashboard_info import Home
 
 COMMIT = "7b5acb32b" + "0" * 31
 PAIRS = (RunOfPairs(0.1, 0.001, 12),)

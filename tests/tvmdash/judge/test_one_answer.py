@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from dashboard.trials.result import judge_series
-from tvmdash.contracts.trials import RunOfPairs, TrialSeries
 from tvmdash.judge import two
 from tvmdash.judge.evidence import Evidence, Pairs
 from tvmdash.judge.home import Decision, Judgement, interval, judge
@@ -19,6 +18,7 @@ from tvmdash.series.store import Outline
 from tvmdash.signoff.measured import MeasuredSeries, RatioOfTwo
 from tvmdash.signoff.nights import compare_rounds
 from tvmdash.signoff.ratios import compare_ratios
+from tvmdash.trials.trial import RunOfPairs, TrialSeries
 
 STAMP = "20261121T031500Z"
 DIRECTIONS = ("lower", "higher", "none")

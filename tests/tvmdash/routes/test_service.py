@@ -9,9 +9,9 @@ import pytest
 
 from tests.dashboard.homes import release_after
 from tests.tvmdash.routes.route_homes import RouteHome
-from tvmdash.contracts.routes import SUBSYSTEM
 from tvmdash.errors import DashboardError
 from tvmdash.files import lock
+from tvmdash.routes.state import SUBSYSTEM
 
 
 @pytest.mark.parametrize(("held_s", "is_told"), [(8.0, True), (60.0, False)])

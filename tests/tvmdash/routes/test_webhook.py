@@ -17,10 +17,10 @@ from tests.tvmdash.routes.route_homes import NIGHTS, ONE, SITE, RouteHome, moved
 from tests.webhook import server
 from tests.webhook.server import SECRET, Fault, State
 from tvmdash import common, time_budget
-from tvmdash.contracts.routes import format_fault, read_states
 from tvmdash.dashboard_info import COMPLETE, FAILED, JobResult, Night, StepResult
 from tvmdash.routes import budget, command
 from tvmdash.routes.service import tell_routes
+from tvmdash.routes.state import format_fault, read_states
 from tvmdash.verdict import Level
 
 REPO = Path(__file__).resolve().parents[3]

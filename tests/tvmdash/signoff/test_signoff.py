@@ -12,8 +12,13 @@ import pytest
 from tests.dashboard import result_homes
 from tests.dashboard.signoff_homes import PlantedHome, PlantedTvm, point, stamp_of
 from tvmdash import common, structured
-from tvmdash.contracts.alerts import AlertsPage, Honesty, SeriesVerdict
-from tvmdash.contracts.signoff import (
+from tvmdash.incidents import annotations
+from tvmdash.incidents import file as incident_file
+from tvmdash.incidents import ledger as ledgers
+from tvmdash.incidents.events import Moved, Opened
+from tvmdash.incidents.ledger import DETECTOR, LEDGER_FILE, OPENED, Event, iso_of
+from tvmdash.incidents.next_step import name_tvms
+from tvmdash.signoff.result import (
     Signoff,
     SignoffDoubt,
     SignoffEvidence,
@@ -21,15 +26,9 @@ from tvmdash.contracts.signoff import (
     SignoffState,
     SignoffWaiver,
 )
-from tvmdash.incidents import annotations
-from tvmdash.incidents import file as incident_file
-from tvmdash.incidents import ledger as ledgers
-from tvmdash.incidents.events import Moved, Opened
-from tvmdash.incidents.ledger import DETECTOR, LEDGER_FILE, OPENED, Event, iso_of
-from tvmdash.incidents.next_step import name_tvms
 from tvmdash.signoff.signoff import sign_off
 from tvmdash.signoff.waivers import covers
-from tvmdash.verdict import Standing
+from tvmdash.verdict import JudgedSeries, Level, NightVerdict, Standing, write_verdict
 
 A, B = PlantedTvm("a" * 40), PlantedTvm("c" * 40, {"mlp": 1.1})
 STEADY = ("vgg", "conv", "attention", "dqn", "lstm")
@@ -181,16 +180,11 @@ def test_without_a_control_or_with_other_code_of_the_experiment_nights_say_nothi
 
 
 def judge_nights(home: PlantedHome, visible: float) -> None:
-    """What stat_alerts leaves: the least change it would have told of each series."""
-    found = known(home)
-    series = tuple(
-        SeriesVerdict(item.id, name, "steady", "", stamp_of(0), "good", 0.01, visible, False, Standing.STEADY, None)
-        for name, item in found.items()
-    )
-    page = AlertsPage(stamp_of(7), series, (), Honesty(), ())
-    output = home.home.output("stat_alerts")
-    output.mkdir(parents=True)
-    common.write_json(output / "page.json", structured.to_json(page))
+    """What stat_alerts decided: the least change it would have told of each series."""
+    series = tuple(JudgedSeries(item.id, Standing.STEADY, visible=visible) for item in known(home).values())
+    for night in (7, 8):  # what is judged later says nothing of the nights between
+        seen = series if night == 7 else ()
+        write_verdict(home.home, NightVerdict(stamp_of(night), Level.STEADY, "Nothing moved", series=seen))
 
 
 @pytest.mark.parametrize(("visible", "state"), [(0.03, SignoffState.SAME), (0.08, SignoffState.UNCLEAR)])

@@ -9,14 +9,14 @@ from typing import Any
 
 from tests.dashboard.result_homes import data, record
 from tvmdash import common, ledger, structured, verdict
-from tvmdash.contracts.remeasured import FOLDER, RatioRun, Remeasured, Run
-from tvmdash.contracts.trials import Trial, TrialChange, TrialSeries, TrialState, TrialTvm
 from tvmdash.dashboard_info import COMPLETE, FAILED, OK, Home, JobResult, Night, StepResult
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents.ledger import LEDGER_FILE, Event
 from tvmdash.records import SeriesKey
 from tvmdash.routes.record import Entry, Kept, State
 from tvmdash.slack_util import ledger as slack
+from tvmdash.trials.trial import Trial, TrialChange, TrialSeries, TrialState, TrialTvm
+from tvmdash.verdict.remeasured import FOLDER, RatioRun, Remeasured, Run
 
 NIGHTS = tuple(f"202611{day:02}T031500Z" for day in range(21, 26))
 INCIDENT = "i20261124-00ff"

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tvmdash import common
-from tvmdash.contracts.trials import Backfill
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.trials import files as trial_files
+from tvmdash.trials.trial import Backfill
 
 _LONGEST_S = 365 * 86400
 _ROUNDED_S = 2

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tvmdash.contracts.trials import Suspect
 from tvmdash.detect.cause import Cause
 from tvmdash.records.metrics import Direction, FleetKind, Way, way
 from tvmdash.structured import Stamp
+from tvmdash.trials.trial import Suspect
 
 
 @dataclass(frozen=True)

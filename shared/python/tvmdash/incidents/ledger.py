@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tvmdash import common, structured
-from tvmdash.contracts.trials import Trial
 from tvmdash.detect.cause import Cause
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.events import (
@@ -31,6 +30,7 @@ from tvmdash.incidents.events import (
 from tvmdash.records import metrics
 from tvmdash.records.metrics import Direction, FleetKind, Way, is_worse, way
 from tvmdash.structured import Stamp, among, written_as
+from tvmdash.trials.trial import Trial
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tvmdash import common
-from tvmdash.contracts.routes import RouteState, format_fault, format_held, read_states
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.routes.budget import Budget
@@ -18,6 +17,7 @@ from tvmdash.routes.config import Owner, Route, RouteKind, Routing, read_routing
 from tvmdash.routes.deliver import SENDERS, Told
 from tvmdash.routes.message import Event, Item, Message
 from tvmdash.routes.service import tell_routes
+from tvmdash.routes.state import RouteState, format_fault, format_held, read_states
 from tvmdash.slack_util.client import send_test
 from tvmdash.slack_util.token import find_secrets
 from tvmdash.text import format_list, plain_output

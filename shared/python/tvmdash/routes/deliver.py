@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Protocol
 
 from tvmdash import structured
-from tvmdash.contracts.routes import RouteState
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.home_secrets import find_secrets_of_home
@@ -23,6 +22,7 @@ from tvmdash.routes.message import Event, Message
 from tvmdash.routes.outcome import BusyError, DeliveryError, IncompleteError, RefusedError
 from tvmdash.routes.plan import Due, Situation, incident_of, make_plan, opening_of
 from tvmdash.routes.record import Entry, Record, State
+from tvmdash.routes.state import RouteState
 from tvmdash.routes.webhook import open_webhook
 from tvmdash.text import clean_message
 

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tvmdash import common
-from tvmdash.contracts.routes import SUBSYSTEM, RouteState, RouteStates, write_states
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.failures import list_failures
@@ -17,6 +16,7 @@ from tvmdash.routes.config import Route, RouteKind, Routing, read_routing
 from tvmdash.routes.deliver import Told, tell_route
 from tvmdash.routes.plan import Situation
 from tvmdash.routes.record import Record
+from tvmdash.routes.state import SUBSYSTEM, RouteState, RouteStates, write_states
 from tvmdash.verdict import NightVerdict, read_verdict
 
 _LOCK = ".routes.lock"

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash import common, structured
-from tvmdash.contracts.routes import SUBSYSTEM as ROUTES
-from tvmdash.contracts.routes import THREADS, RouteState
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.files import lock
@@ -20,6 +18,8 @@ from tvmdash.routes.deliver import Told, send_due
 from tvmdash.routes.message import Event, Item, Message
 from tvmdash.routes.plan import Due, make_identity
 from tvmdash.routes.record import Record
+from tvmdash.routes.state import SUBSYSTEM as ROUTES
+from tvmdash.routes.state import THREADS, RouteState
 from tvmdash.slack_util.token import DEFAULT_FILE, find_secrets
 from tvmdash.structured import Stamp
 from tvmdash.verdict import Level

@@ -6,18 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tvmdash import structured
-from tvmdash.contracts.alerts import PAGE_FILE, AlertsPage
-from tvmdash.contracts.signoff import SignoffBisection, SignoffEvidence
-from tvmdash.contracts.trials import Trial
-from tvmdash.errors import DashboardError
+from tvmdash import store
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import FALSE_ALARM, NOT_TVMS, Incident
 from tvmdash.signoff.comparing import SeriesChange
+from tvmdash.signoff.result import SignoffBisection, SignoffEvidence
 from tvmdash.signoff.sources import Sources
 from tvmdash.signoff.tvms import HomeTvm
+from tvmdash.trials.trial import Trial
 from tvmdash.verdict import TELL
 
 
@@ -89,7 +87,7 @@ def _is_tvms(incident: Incident) -> bool:
 
 
 def read_told(found: Sources, a: HomeTvm, b: HomeTvm) -> ToldBetween:
-    """What the home's ledger, its alerts page and its bisections say."""
+    """What the home's ledger, its verdicts and its bisections say."""
     window = find_window(a, b)
     ledger = incident_file.read_ledger(found.home)
     moved: dict[str, list[tuple[Incident, Moved]]] = {}
@@ -102,15 +100,11 @@ def read_told(found: Sources, a: HomeTvm, b: HomeTvm) -> ToldBetween:
 
 
 def _read_visible(found: Sources, window: NightsBetween) -> Mapping[str, float]:
-    path = found.home.output(ledgers.SUBSYSTEM) / PAGE_FILE
-    try:
-        page = structured.read(AlertsPage, path)
-    except DashboardError:  # of the ancestor's rule, or damaged: then the nights have said nothing
-        return {}
-    if page is None or page.night < window.until:
-        return {}
-    known = ((each.id, each.smallest_visible_change) for each in page.series)
-    return {key: visible for key, visible in known if visible is not None}
+    """By what was judged on the last night of B, or on the next one that was judged."""
+    night = "SELECT min(night) FROM verdicts WHERE night >= ?"
+    with store.connect(found.home.root) as index:
+        query = f"SELECT series, visible FROM verdicts WHERE visible IS NOT NULL AND night = ({night})"  # noqa: S608
+        return dict(index.execute(query, (window.until,)).fetchall())
 
 
 def _read_bisections(found: Sources, window: NightsBetween) -> Mapping[str, Sequence[Trial]]:

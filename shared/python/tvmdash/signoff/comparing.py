@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tvmdash.contracts.signoff import SignoffDoubt, SignoffEvidence
 from tvmdash.judge.two import Difference
+from tvmdash.signoff.result import SignoffDoubt, SignoffEvidence
 
 
 @dataclass(frozen=True)

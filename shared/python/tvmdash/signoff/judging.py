@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tvmdash.contracts.signoff import SignoffDoubt, SignoffEvidence, SignoffSeries, SignoffState
 from tvmdash.incidents.annotations import RETIRED, Annotation
 from tvmdash.records.metrics import is_worse, judge_exact_change
 from tvmdash.signoff.between import ToldBetween
@@ -14,6 +13,7 @@ from tvmdash.signoff.comparing import SeriesChange, cannot_say
 from tvmdash.signoff.measured import MeasuredSeries, NightValue
 from tvmdash.signoff.nights import compare_nights, compare_rounds
 from tvmdash.signoff.ratios import compare_ratios
+from tvmdash.signoff.result import SignoffDoubt, SignoffEvidence, SignoffSeries, SignoffState
 from tvmdash.signoff.sources import Sources
 from tvmdash.verdict import Controls
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tvmdash.contracts.signoff import SignoffDoubt, SignoffEvidence
 from tvmdash.detect.noise import vif
 from tvmdash.judge import two
 from tvmdash.judge.model import Shift
@@ -22,6 +21,7 @@ from tvmdash.judge.repeated import Variance, measure_error
 from tvmdash.judge.rules import RULES
 from tvmdash.signoff.comparing import SeriesChange, cannot_say
 from tvmdash.signoff.measured import MeasuredSeries, NightValue
+from tvmdash.signoff.result import SignoffDoubt, SignoffEvidence
 
 FEWEST_NIGHTS = 3
 _MOST_CONTROLS = 8.0

@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tvmdash.contracts.signoff import SignoffEvidence
 from tvmdash.devices import CPU, device_of
 from tvmdash.judge import two
 from tvmdash.judge.evidence import Evidence, Pairs
@@ -20,6 +19,7 @@ from tvmdash.judge.noise import learn
 from tvmdash.judge.rules import RULES
 from tvmdash.signoff.comparing import SAME_CODE, SeriesChange
 from tvmdash.signoff.measured import MeasuredSeries
+from tvmdash.signoff.result import SignoffEvidence
 
 
 def compare_ratios(series: Sequence[MeasuredSeries], a: str, b: str) -> dict[str, SeriesChange]:

@@ -7,15 +7,6 @@ import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tvmdash.contracts.signoff import (
-    Signoff,
-    SignoffBisection,
-    SignoffDoubt,
-    SignoffIncident,
-    SignoffSeries,
-    SignoffState,
-    SignoffTvm,
-)
 from tvmdash.dashboard_info import Home, experiment_of
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.events import Moved
@@ -26,6 +17,15 @@ from tvmdash.signoff.between import ToldBetween, read_told
 from tvmdash.signoff.judging import TwoTvms, judge_series
 from tvmdash.signoff.measured import MeasuredSeries, read_series
 from tvmdash.signoff.ratios import compare_ratios
+from tvmdash.signoff.result import (
+    Signoff,
+    SignoffBisection,
+    SignoffDoubt,
+    SignoffIncident,
+    SignoffSeries,
+    SignoffState,
+    SignoffTvm,
+)
 from tvmdash.signoff.sources import Sources, read_sources
 from tvmdash.signoff.tvms import HomeTvm, HomeTvms
 from tvmdash.verdict import TELL

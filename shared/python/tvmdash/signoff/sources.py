@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tvmdash import records
-from tvmdash.contracts.trials import Trial, TrialKind
 from tvmdash.dashboard_info import Home, variant_of
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import annotations as annotation_file
@@ -17,6 +16,7 @@ from tvmdash.series import store
 from tvmdash.series.store import Series
 from tvmdash.signoff.tvms import ArtifactFacts, HomeTvms, group_facts
 from tvmdash.trials import files as trial_files
+from tvmdash.trials.trial import Trial, TrialKind
 
 
 @dataclass

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tvmdash.contracts.signoff import (
+from tvmdash.incidents.headline import format_range, shorten
+from tvmdash.incidents.ledger import ACKNOWLEDGED, EXPECTED
+from tvmdash.records.metrics import is_worse
+from tvmdash.signoff.result import (
     Signoff,
     SignoffDoubt,
     SignoffEvidence,
@@ -14,9 +17,6 @@ from tvmdash.contracts.signoff import (
     SignoffTvm,
     SignoffVerdict,
 )
-from tvmdash.incidents.headline import format_range, shorten
-from tvmdash.incidents.ledger import ACKNOWLEDGED, EXPECTED
-from tvmdash.records.metrics import is_worse
 from tvmdash.text import elide, format_exact, format_list, format_percent, format_percent_range
 
 HEAD = ("", "series", "change", "95 %", "since", "")

@@ -13,10 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from tvmdash import common, structured
-from tvmdash.contracts.signoff import Signoff, SignoffSeries, SignoffState, SignoffWaiver, WaiverEvent
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.files import lines
+from tvmdash.signoff.result import Signoff, SignoffSeries, SignoffState, SignoffWaiver, WaiverEvent
 from tvmdash.text import format_list
 from tvmdash.verdict import TELL
 

@@ -18,8 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvmdash import common, ledger, structured, verdict
-from tvmdash.contracts import remeasured
-from tvmdash.contracts.routes import ROUTES_FILE, SUBSYSTEM
 from tvmdash.dashboard_info import OK, SKIPPED, Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import file as incident_file
@@ -27,10 +25,12 @@ from tvmdash.incidents import ledger as incidents
 from tvmdash.incidents.headline import format_headline
 from tvmdash.records.metrics import RATIOS
 from tvmdash.routes.record import Kept
+from tvmdash.routes.state import ROUTES_FILE, SUBSYSTEM
 from tvmdash.series import naming
 from tvmdash.series.store import Outline, Store
 from tvmdash.structured import Stamp
 from tvmdash.trials import files as trial_files
+from tvmdash.verdict import remeasured
 
 if TYPE_CHECKING:
     from tvmdash.slack_util import ledger as slack

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tvmdash import common, structured
-from tvmdash.contracts.trials import REQUEST_VERSION, Trial, TrialRequest
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.files import lock
 from tvmdash.trials import old
+from tvmdash.trials.trial import REQUEST_VERSION, Trial, TrialRequest
 
 FOLDERS = (*old.FOLDERS, "tries")
 """In `results`: of dashboards before, and of this one."""

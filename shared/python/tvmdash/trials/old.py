@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash import common, structured
-from tvmdash.contracts.trials import Trial
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.records.metrics import MAY_BE_EXACT
+from tvmdash.trials.trial import Trial
 
 _OF_SERIES = ("id", "experiment", "metric", "labels", "direction", "title", "name", "unit")
 _Fields = Mapping[str, Any]

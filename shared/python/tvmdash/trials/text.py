@@ -7,7 +7,18 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from tvmdash.contracts.trials import (
+from tvmdash.records.metrics import RUN_TIME, Way, is_worse, judge_exact_change, way
+from tvmdash.text import (
+    elide,
+    escape_markdown,
+    format_duration,
+    format_exact,
+    format_list,
+    format_percent,
+    format_percent_range,
+    format_quantity,
+)
+from tvmdash.trials.trial import (
     Backfill,
     Bisection,
     BisectionState,
@@ -23,17 +34,6 @@ from tvmdash.contracts.trials import (
     TrialSeries,
     TrialState,
     TrialTvm,
-)
-from tvmdash.records.metrics import RUN_TIME, Way, is_worse, judge_exact_change, way
-from tvmdash.text import (
-    elide,
-    escape_markdown,
-    format_duration,
-    format_exact,
-    format_list,
-    format_percent,
-    format_percent_range,
-    format_quantity,
 )
 
 _NAME_COLUMNS = 70

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash import common
-from tvmdash.contracts.receipts import ReceiptRecord
 from tvmdash.dashboard_info import OF_REFERENCE, VARIANT_SIGN
 from tvmdash.errors import DashboardError
 from tvmdash.text import format_bytes
+from tvmdash.trials.receipt import ReceiptRecord
 
 MOST_TRACE_ROWS = 1_000_000
 MOST_TRACE_BYTES = 32 << 20

@@ -1,21 +1,16 @@
-"""What other subsystems and people left for the page: a file that is damaged costs its own part."""
+"""What stat_alerts left of the last night that it judged, and what people have said of incidents and series."""
 
 from __future__ import annotations
 
 import datetime
 import fnmatch
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TypeVar
+from dataclasses import dataclass, field
+
+from files.reading import fault_of
 
 from tvmdash import common, structured
 from tvmdash.common import parse_stamp
-from tvmdash.contracts import alerts, deadlines, scores, telemetry
-from tvmdash.contracts.alerts import AlertsPage, AnnotationNote, Honesty, SeriesVerdict, StddevPage, StddevSeries
-from tvmdash.contracts.deadlines import DeadlineAhead, DeadlinesAhead
-from tvmdash.contracts.scores import LeftOut, ScoredNight, ScoreHistory, ScorePage, ScoreTonight
-from tvmdash.contracts.telemetry import TelemetryPage, TelemetryRun
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import decisions
@@ -23,32 +18,15 @@ from tvmdash.incidents import file as incident_file
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import MACHINE, OPEN_STATES, SUBSYSTEM, Incident, Silence, iso_of
 from tvmdash.verdict import Standing
-
-SCORE, TELEMETRY, DEADLINE = "score", "telemetry", "deadline"
-WRONG = (KeyError, TypeError, ValueError, AttributeError, IndexError)
-"""What a value of another shape than expected raises while it is taken apart."""
-_Kind = TypeVar("_Kind")
-
-
-def fault_of(path: Path, error: Exception) -> str:
-    """A sentence for readers about a file that cannot be used."""
-    return f"It could not be read: {reason_of(path, error)}"
-
-
-def reason_of(path: Path, error: Exception) -> str:
-    """Why a file cannot be used."""
-    if isinstance(error, DashboardError):
-        return str(error)
-    return f"{path.name} has an unexpected structure ({type(error).__name__}: {error})."
-
-
-def _read(kind: type[_Kind], path: Path, faults: list[str]) -> _Kind | None:
-    """What the file holds, None where there is none or where it is damaged, which `faults` tells."""
-    try:
-        return structured.read(kind, path)
-    except DashboardError as error:
-        faults.append(fault_of(path, error))
-        return None
+from tvmdash.verdict.page import (
+    PAGE_FILE,
+    AlertsPage,
+    AnnotationNote,
+    Honesty,
+    SeriesVerdict,
+    StddevPage,
+    StddevSeries,
+)
 
 
 @dataclass(frozen=True)
@@ -98,7 +76,7 @@ def size_of(incident: Incident) -> float:
 
 def read_alerts(home: Home, now: datetime.datetime) -> Alerts:
     """What stat_alerts left of the last night it judged, and the incidents and silences as they are now."""
-    path = home.output(SUBSYSTEM) / alerts.PAGE_FILE
+    path = home.output(SUBSYSTEM) / PAGE_FILE
     ledger, moment = incident_file.read_ledger(home), f"{now:%Y-%m-%dT%H:%M:%SZ}"
     incidents = tuple(ledger.incidents.values())[::-1]
     silent = frozenset(incident.id for incident in incidents if ledger.silent(incident, moment))
@@ -123,89 +101,6 @@ def _by_rule(series: StddevSeries) -> SeriesVerdict:
         series.id, series.name, said, series.reason, since="", noise_grade="", noise=None,
         smallest_visible_change=None, control=False, standing=Standing.STEADY, effect=None,
     )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Scores:
-    """All of them; `stamp` is the night that they are of ("" where there are none).
-
-    `told` are the faults of the config that the subsystem told, `faults` what of its files cannot be read.
-    history: every score that ever was.
-    """
-
-    stamp: str = ""
-    scores: tuple[ScoreTonight, ...] = ()
-    told: tuple[str, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
-    faults: tuple[str, ...] = ()
-    history: tuple[ScoreHistory, ...] = ()
-
-    def points(self, score: str) -> tuple[ScoredNight, ...]:
-        """The nights of the score with this ID."""
-        return next((history.points for history in self.history if history.id == score), ())
-
-
-def read_scores(home: Home) -> Scores:
-    """What the score subsystem left: tonight's scores, and their points over all nights."""
-    faults: list[str] = []
-    stored = _read(scores.Scores, home.output(SCORE) / scores.SCORES_FILE, faults)
-    page = _read(ScorePage, home.output(SCORE) / scores.PAGE_FILE, faults) or ScorePage("", (), ())
-    history = stored.scores if stored else ()
-    return Scores(page.stamp, page.scores, page.faults, page.left_out, tuple(faults), history)
-
-
-@dataclass(frozen=True)
-class TelemetryRuns:
-    """The runs of one night ("" where there is none)."""
-
-    stamp: str = ""
-    runs: tuple[TelemetryRun, ...] = ()
-    faults: tuple[str, ...] = ()
-
-    @property
-    def disturbed(self) -> list[str]:
-        """The experiments in whose run something was abnormal."""
-        return [run.experiment for run in self.runs if run.abnormal]
-
-    def of(self, experiment: str) -> TelemetryRun | None:
-        return next((run for run in self.runs if run.experiment == experiment), None)
-
-
-def read_telemetry(home: Home) -> TelemetryRuns:
-    """What telemetry left."""
-    faults: list[str] = []
-    page = _read(TelemetryPage, home.output(TELEMETRY) / telemetry.PAGE_FILE, faults)
-    return TelemetryRuns(page.stamp, page.runs, page.faults) if page else TelemetryRuns(faults=tuple(faults))
-
-
-@dataclass(frozen=True)
-class Deadlines:
-    """Those that were ahead when they were written, nearest first."""
-
-    coming: tuple[DeadlineAhead, ...] = ()
-    faults: tuple[str, ...] = ()
-
-
-def read_deadlines(home: Home, now: datetime.datetime) -> Deadlines:
-    """Those that are still ahead of `now`, with a `url` only where it leads to a web page."""
-    path = home.output(DEADLINE) / deadlines.DEADLINES_FILE
-    faults: list[str] = []
-    parsed = _read(DeadlinesAhead, path, faults)
-    try:
-        coming = [_shown(deadline) for deadline in (parsed.deadlines if parsed else ()) if _moment_of(deadline) > now]
-    except ValueError as error:
-        return Deadlines(faults=(fault_of(path, error),))
-    return Deadlines(tuple(coming), tuple(faults))
-
-
-def _moment_of(ahead: DeadlineAhead) -> datetime.datetime:
-    return datetime.datetime.strptime(ahead.utc, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.UTC)
-
-
-def _shown(ahead: DeadlineAhead) -> DeadlineAhead:
-    """`left` as in "in 11 days", `words` its moment; of one that has no parts, `left` is all of its words."""
-    safe = ahead.url if ahead.url.startswith(("https://", "http://")) else ""
-    return replace(ahead, left=ahead.left or ahead.words, words=ahead.moment, url=safe)
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tvmdash.contracts.remeasured import ConfirmationSummary
 from tvmdash.detect.reason import Reason
 from tvmdash.structured import Stamp, named
 from tvmdash.verdict import Standing
+from tvmdash.verdict.remeasured import ConfirmationSummary
 
 PAGE_FILE = "page.json"
 SCHEMA_VERSION = 1

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from files.files import safe_name
-
 from tvmdash import common
-from tvmdash.contracts.code_changes import FILE
 from tvmdash.dashboard_info import Home
+from tvmdash.records.code_changes import FILE
 
 FOLDER, KEPT = "code", "code_changes"
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tvmdash.contracts.trials import Suspect
 from tvmdash.structured import written_as
+from tvmdash.trials.trial import Suspect
 
 SCHEMA_VERSION = 1
 

@@ -1,15 +1,23 @@
-"""What the score subsystem leaves: page.json, the scores of tonight, and scores.json, those of all nights."""
+"""What the subsystems score, telemetry and deadline leave for the website, and for whoever else wants to read it."""
 
 from __future__ import annotations
 
+import contextlib
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from tvmdash import common, structured
+from tvmdash.dashboard_info import Home
+from tvmdash.errors import DashboardError
+from tvmdash.machine.telemetry import Cost
 from tvmdash.structured import Stamp
 
-PAGE_FILE, SCORES_FILE = "page.json", "scores.json"
+SCORE, TELEMETRY, DEADLINE = "score", "telemetry", "deadline"
+"""The subsystems."""
+PAGE_FILE, SCORES_FILE, DEADLINES_FILE = "page.json", "scores.json", "deadlines.json"
 SCHEMA_VERSION = 1
 
 
@@ -156,3 +164,90 @@ class Scores:
     """Every score that ever was: those that the config defines now first."""
 
     scores: tuple[ScoreHistory, ...]
+
+
+@dataclass(frozen=True)
+class OutlierTrial:
+    """A trial with samples far above its median: `times` is the worst over the median, begin and end are of the run.
+
+    Raw data tells no closer when they were than the trial's span.
+    """
+
+    label: str
+    times: float
+    begin_s: float = 0.0
+    end_s: float = 0.0
+    count: int = 0
+    worst_ms: float = 0.0
+    median_ms: float = 0.0
+
+
+@dataclass(frozen=True)
+class TelemetryRun:
+    """One experiment's run: what was `abnormal`, in sentences, and least, median and greatest of each reading.
+
+    outliers: the worst of `outliers_in_all`; outliers_unknown: why they are not known. cost: of the recording itself.
+    """
+
+    experiment: str
+    readings: int
+    abnormal: tuple[str, ...]
+    ranges: Mapping[str, tuple[float, float, float]]
+    outliers: tuple[OutlierTrial, ...]
+    outliers_in_all: int
+    graph: Graph
+    rate_per_s: float = 0.0
+    cost: Cost | None = None
+    outliers_unknown: str | None = None
+
+
+@dataclass(frozen=True)
+class TelemetryPage:
+    """The runs of the night `stamp` that were recorded, and what of them cannot be read."""
+
+    stamp: Stamp
+    runs: tuple[TelemetryRun, ...]
+    faults: tuple[str, ...] = ()
+    title: str = "The machine during the runs"
+
+    def find_abnormal(self) -> dict[str, str]:
+        """What was abnormal by experiment, in sentences; "" where nothing was."""
+        return {run.experiment: " ".join(run.abnormal) for run in self.runs}
+
+
+def read_telemetry(home: Home, stamp: str) -> TelemetryPage | None:
+    """What telemetry says of the night `stamp`; None where it did not judge it: it is off, or left something else."""
+    with contextlib.suppress(DashboardError):
+        page = structured.read(TelemetryPage, home.output(TELEMETRY) / PAGE_FILE)
+        return page if page and page.stamp == stamp else None
+    return None
+
+
+@dataclass(frozen=True)
+class DeadlineAhead:
+    """What is due at the moment `utc`; the words say how long is `left` and when the `moment` is, `near`: pinged."""
+
+    title: str
+    utc: str
+    words: str
+    url: str
+    near: bool
+    name: str = ""
+    local: str = ""
+    time_zone: str = ""
+    seconds_left: int = 0
+    left: str = ""
+    moment: str = ""
+
+
+@dataclass(frozen=True)
+class DeadlinesAhead:
+    """Those that were ahead in that night, nearest first."""
+
+    deadlines: tuple[DeadlineAhead, ...]
+    night: Stamp | None = None
+
+
+def write(path: Path, page: ScorePage | TelemetryPage | DeadlinesAhead) -> None:
+    """Leave it whole, or what was there."""
+    common.write_json(path, {"schema_version": SCHEMA_VERSION, **structured.to_json(page)})

@@ -1,1 +1,0 @@
-"""What the home and other subsystems left, read as data from strangers."""
