@@ -21,7 +21,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tests.imports import imports_in, modules_of
 
 REPO = Path(__file__).resolve().parent.parent
-ROOTS = {"dashboard": REPO, "tests": REPO, "tvmdash": REPO / "shared" / "python"}
+ROOTS = {
+    "dashboard": REPO,
+    "tests": REPO,
+    "tvmdash": REPO / "shared" / "python",
+    "tvmtraces": REPO / "shared" / "python",
+}
 """The folder that each package is imported from."""
 JOBS = ("experiments", "subsystem")
 OF_JOBS = ("benchmarks", "browser", "experiments", "github", "slow", "subsystem")

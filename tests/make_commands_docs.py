@@ -23,7 +23,7 @@ from tvmdash.incidents import annotations
 from tvmdash.incidents import command as incidents
 from tvmdash.records_exchange import __main__ as records
 from tvmdash.routes import command as routes
-from tvmdash.traces import __main__ as traces
+from tvmtraces import __main__ as traces
 
 PROGRAM = "python3 -m dashboard"
 PASSED_ON = {"annotate": annotations, "incidents": incidents, "records": records, "routes": routes, "traces": traces}

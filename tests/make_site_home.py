@@ -33,7 +33,6 @@ from tvmdash.measure.capture import Capture, OperatorSpan, Region, Sample  # noq
 from tvmdash.records import record  # noqa: E402
 from tvmdash.series import packed, store  # noqa: E402
 from tvmdash.series.store import Store  # noqa: E402
-from tvmdash.traces import sealing  # noqa: E402
 from tvmdash.trials.trial import (  # noqa: E402 - from the repository
     Trial,
     TrialChange,
@@ -41,6 +40,7 @@ from tvmdash.trials.trial import (  # noqa: E402 - from the repository
     TrialState,
     TrialTvm,
 )
+from tvmtraces import sealing  # noqa: E402
 
 SUBSYSTEMS = {"stat_alerts": 85, "score": 80, "deadline": 60, "website": -10}
 CLASSES = {"stat_alerts": "StatAlerts", "score": "Score", "deadline": "DeadlineSubsystem", "website": "Website"}

@@ -48,7 +48,7 @@ types() {
   local folders modules
   folders=$(printf '%s:' experiments/*/ subsystem/*/)
   mapfile -d "" modules < <(find experiments subsystem -name '*.py' -not -path '*/setup/*' -print0)
-  MYPYPATH="shared/python:$folders" "$VENV_PYTHON" -m mypy --no-error-summary dashboard shared/python/tvmdash "${modules[@]}"
+  MYPYPATH="shared/python:$folders" "$VENV_PYTHON" -m mypy --no-error-summary dashboard shared/python/tvmdash shared/python/tvmtraces "${modules[@]}"
 }
 
 # Nights write and sync thousands of small files: in memory that takes a third of the time that a disk takes.

@@ -15,6 +15,10 @@ from tests.imports import imports_in, modules_of
 
 REPO = Path(__file__).resolve().parent.parent
 LIBRARY = REPO / "shared" / "python" / "tvmdash"
+TRACES = REPO / "shared" / "python" / "tvmtraces"
+ROOTS = {"tvmdash": LIBRARY, "tvmtraces": TRACES, "dashboard": REPO / "dashboard"}
+UNDER_TRACES = {"common", "errors", "files", "measure", "text"}
+"""What of tvmdash the package of traces knows: the format of raw databases, and nothing of nights."""
 
 FLOORS: dict[str, str] = {
     "errors": "",
@@ -30,7 +34,7 @@ FLOORS: dict[str, str] = {
     "judge": "errors",
     "detect": "errors structured",
     "networks": "errors",
-    "convert": "errors",
+    "convert": "",
     "json_schema": "",
     "config_util": "common errors json_schema",
     "devices": "config_util errors",
@@ -52,7 +56,7 @@ FLOORS: dict[str, str] = {
     "summary_util": "common errors json_schema judge text",
     "plot_util": "common errors text",
     "check_prerequisites": "common config_util dashboard_info errors stages text",
-    "traces": "common convert errors files machine measure records text",
+    "traces": "common errors machine records",
     "trials": "common dashboard_info errors files records structured text",
     "incidents": "common dashboard_info detect errors files judge records series structured text trials",
     "backfill": "common dashboard_info errors judge records series text trials verdict",
@@ -118,8 +122,8 @@ NEVER_IN_THE_DASHBOARD = {"exp_templates", "subsys_templates", "plot_util", "sla
 HEAVY: dict[str, set[str]] = {
     "matplotlib": {"plot_util"},
     "seaborn": {"plot_util"},
-    "pandas": {"traces", "store"},  # what `.df()` gives
-    "duckdb": {"traces", "convert", "records_exchange"},
+    "pandas": {"tvmtraces.database", "store"},  # what `.df()` gives
+    "duckdb": {"tvmtraces", "records_exchange"},
     "tvm": {"relax_util"},
     "tvm_ffi": {"relax_util"},
     "torch": {"networks.to_torch", "experiment.on_cuda"},
@@ -137,8 +141,9 @@ LAZY_EVERYWHERE = frozenset(HEAVY)
 
 
 def dotted(path: Path) -> str:
-    """The name of a file of tvmdash within the library, as `series.store`."""
-    return ".".join(path.relative_to(LIBRARY).with_suffix("").parts)
+    """The name of a file of tvmdash within the library, as `series.store`; of tvmtraces, with that before it."""
+    root = LIBRARY if path.is_relative_to(LIBRARY) else TRACES.parent
+    return ".".join(path.relative_to(root).with_suffix("").parts)
 
 
 def floor_of(path: Path) -> str:
@@ -178,6 +183,11 @@ def test_the_library_imports_what_its_rows_say() -> None:
     assert {name: floors - {name, "__init__"} for name, floors in seen.items()} == arrows_of(FLOORS)
 
 
+def test_traces_know_nothing_of_nights() -> None:
+    found = {found.name for path in modules_of(TRACES) for found in imports_in(path)}
+    assert {library_floor(name) for name in found} - {None} == UNDER_TRACES
+
+
 def test_the_dashboard_imports_what_its_rows_say() -> None:
     seen: dict[str, set[str]] = {name: set() for name in ROOMS}
     for path in modules_of(REPO / "dashboard"):
@@ -198,10 +208,8 @@ def test_the_larger_subsystems_import_what_their_rows_say(job: str) -> None:
     assert {name: rooms - {name} for name, rooms in seen.items()} == arrows_of(rows)
 
 
-@pytest.mark.parametrize("package", ["tvmdash", "dashboard"])
-def test_no_module_imports_itself_by_way_of_others(package: str) -> None:
-    root = LIBRARY if package == "tvmdash" else REPO / "dashboard"
-    modules = {_module_name(path, root): path for path in modules_of(root)}
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    modules = {_module_name(path, root): path for root in ROOTS.values() for path in modules_of(root)}
     graph = {name: _modules_reached(path, modules) - {name} for name, path in modules.items()}
     TopologicalSorter(graph).prepare()  # CycleError names the circle
 
@@ -221,7 +229,7 @@ def _modules_reached(path: Path, modules: dict[str, Path]) -> set[str]:
 def test_the_library_knows_nothing_above_it() -> None:
     faults = [
         f"{found.place}: {found.name}"
-        for path in modules_of(LIBRARY)
+        for path in [*modules_of(LIBRARY), *modules_of(TRACES)]
         for found in imports_in(path)
         if found.package in {"dashboard", "experiments", "subsystem", "tests"}
     ]
@@ -266,7 +274,7 @@ def test_jobs_import_neither_the_dashboard_nor_one_another(kind: str) -> None:
 def test_each_heavy_package_stands_behind_its_own_modules_and_is_imported_where_used() -> None:
     faults = [
         f"{found.place}: {found.name}" + (" on import; do it in the function that uses it" if found.eager else "")
-        for path in modules_of(LIBRARY)
+        for path in [*modules_of(LIBRARY), *modules_of(TRACES)]
         for found in imports_in(path)
         if found.package in HEAVY and (found.eager or not {floor_of(path), dotted(path)} & HEAVY[found.package])
     ]
@@ -339,7 +347,7 @@ PRODUCT = ("dashboard", "experiments", "shared", "subsystem")
 
 def test_what_one_must_hold_in_mind_does_not_grow() -> None:
     found = {
-        "import chain": max(map(_longest_chain_of, ("tvmdash", "dashboard"))),
+        "import chain": max(map(_longest_chain_of, ROOTS)),
         "class names used twice": sum(count > 1 for count in _count_class_names().values()),
         "entries of a folder": max(_count_entries().values()),
         "modules outside the judge that do its statistics": sum(map(_does_statistics, _product_modules())),
@@ -353,9 +361,8 @@ def _product_modules() -> list[Path]:
 
 
 def _longest_chain_of(package: str) -> int:
-    """Modules on the longest way of imports down from one of `package`, through both packages."""
-    roots = {"tvmdash": LIBRARY, "dashboard": REPO / "dashboard"}
-    modules = {_module_name(path, root): path for root in roots.values() for path in modules_of(root)}
+    """Modules on the longest way of imports down from one of `package`, through all packages."""
+    modules = {_module_name(path, root): path for root in ROOTS.values() for path in modules_of(root)}
     depth: dict[str, int] = {}
     for name in TopologicalSorter(
         {name: _modules_reached(path, modules) - {name} for name, path in modules.items()}

@@ -26,7 +26,7 @@ from tvmdash.incidents import command as incidents
 REPOSITORY = Path(__file__).resolve().parent.parent
 HOW_TO = REPOSITORY / "docs" / "how-to"
 WHOLE_PAGES = {
-    "questions.md": "tests/tvmdash/traces/test_questions.py",
+    "questions.md": "tests/tvmtraces/test_questions.py",
     "exchange.md": "tests/tvmdash/records_exchange/test_exchange_docs.py",
 }
 """Pages whose every command another module runs, with what it prints."""

@@ -56,7 +56,7 @@ def _results(arguments: argparse.Namespace) -> int:
 
 def _query(arguments: argparse.Namespace) -> str:
     from tvmdash import store
-    from tvmdash.traces.output import FORMATS
+    from tvmtraces.output import FORMATS
 
     format_rows = FORMATS[arguments.format]
     with store.connect(arguments.home) as opened:

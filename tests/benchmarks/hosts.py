@@ -30,7 +30,7 @@ from tvmdash import common  # noqa: E402
 from tvmdash.dashboard_info import COMPLETE, RUNNING, Home, host_of  # noqa: E402
 from tvmdash.machine import identity  # noqa: E402
 from tvmdash.measure.capture import Capture  # noqa: E402
-from tvmdash.traces import sealing  # noqa: E402
+from tvmtraces import sealing  # noqa: E402
 
 QUESTION = "SELECT count(*) AS calls, sum(duration) AS ns FROM kernels"
 JUDGED = 12
@@ -106,7 +106,7 @@ def measure(folder: Path, machines: Machines, files: int, trace_nights: int) -> 
     print(f"  verdict     {subsystem(home, 'stat_alerts', tonight)}", flush=True)
     print(f"  publish     {subsystem(home, 'website', tonight)}", flush=True)
     for words, filters in questions(machines, tonight):
-        argv = [sys.executable, "-m", "tvmdash.traces", "query", QUESTION, home.root / "tmp" / "raw", *filters]
+        argv = [sys.executable, "-m", "tvmtraces", "query", QUESTION, home.root / "tmp" / "raw", *filters]
         print(f"  traces      {run(argv, make_site_home.environment())}  {words}", flush=True)
 
 

@@ -17,7 +17,7 @@ import numpy
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "shared" / "python"))
 
-from tvmdash.convert import (
+from tvmtraces.convert import (
     Event,
     Names,
     Slice,
@@ -30,7 +30,7 @@ from tvmdash.convert import (
     write_perfetto,
     write_rocpd,
 )
-from tvmdash.convert.events import names
+from tvmtraces.convert.events import names
 
 MOMENT = 1_795_000_000_000_000_000
 

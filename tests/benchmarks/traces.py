@@ -23,9 +23,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "shared" / "python")]
 
 from tests.benchmarks import rocpd_like  # noqa: E402
 from tvmdash.measure import capture, phases  # noqa: E402
-from tvmdash.traces import Filters, Window, connect  # noqa: E402
-from tvmdash.traces.sealing import seal  # noqa: E402
-from tvmdash.traces.summaries import summary  # noqa: E402
+from tvmtraces import Filters, Window, connect  # noqa: E402
+from tvmtraces.sealing import seal  # noqa: E402
+from tvmtraces.summaries import summary  # noqa: E402
 
 NAMES = [f"fused_conv2d_add_relu_kernel_{index}" for index in range(40)]
 TOP = """SELECT name, count(*), sum(duration) / 1000.0, (sum(duration) / count(*)) / 1000.0,

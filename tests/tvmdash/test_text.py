@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tvmdash.traces.traces_for_tests import write_raw
+from tests.tvmtraces.traces_for_tests import write_raw
 from tvmdash.slack_util.payloads import Part, build, code, escape, format_bold
 from tvmdash.text import (
     clean,
@@ -24,7 +24,7 @@ from tvmdash.text import (
     is_commit,
     plain_output,
 )
-from tvmdash.traces import __main__ as traces
+from tvmtraces import __main__ as traces
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 STEERING = ["\x1b[2J", "\x1b]0;owned\x07", "\x9b31m", "\r", "\x08", "\x00", "\x7f"]

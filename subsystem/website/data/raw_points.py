@@ -44,7 +44,7 @@ def read_measured(raw: Path) -> tuple[dict[str, Measured], str]:
     """The points by `identity_of`; why there are none, in words, or an empty text."""
     if not (raw / CATALOGUE).is_file():
         return {}, "The raw measurements of this night were not kept as a sealed run."
-    from tvmdash.traces.connection import open_traces  # reading traces costs imports that most publishes do without
+    from tvmtraces.connection import open_traces  # reading traces costs imports that most publishes do without
 
     try:
         with open_traces([raw]) as traces:
@@ -98,9 +98,9 @@ def write_trace(raw: Path, target: Path) -> str:
     """Write what ui.perfetto.dev opens to `place`; why there is none, in words, or an empty text."""
     if not (raw / CATALOGUE).is_file():
         return "No traces were recorded on this night."
-    from tvmdash.convert import write_perfetto
-    from tvmdash.traces.connection import open_traces
-    from tvmdash.traces.export.events import trace_events
+    from tvmtraces.connection import open_traces
+    from tvmtraces.convert import write_perfetto
+    from tvmtraces.export.events import trace_events
 
     try:
         rows = sum(int(table["rows"]) for table in common.read_json(raw / CATALOGUE)["tables"].values())

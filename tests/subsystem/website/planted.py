@@ -22,8 +22,8 @@ from tests.subsystem.website.sites import Site, job
 from tvmdash import common
 from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, JobResult, Night, StepResult
 from tvmdash.measure.capture import Capture, OperatorSpan, Sample
-from tvmdash.traces import sealing
 from tvmdash.verdict import NightVerdict
+from tvmtraces import sealing
 
 COUNT = 40
 TONIGHT = COUNT - 1

@@ -23,7 +23,7 @@ from tvmdash.experiment.paired import pairs
 from tvmdash.measure.capture import Sample, Trial, read_trials
 from tvmdash.measure.under_load import was_watched
 from tvmdash.records import NightData
-from tvmdash.traces import connect
+from tvmtraces import connect
 
 SHARED = Path(__file__).parents[3] / "shared" / "python"
 SOURCE = """

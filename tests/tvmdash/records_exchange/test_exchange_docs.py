@@ -77,7 +77,7 @@ def test_the_python_of_the_page_runs(block: str, place: Path) -> None:
 def test_the_page_names_every_format_and_no_other() -> None:
     from dashboard.importing.formats import FORMATS as IMPORTED
     from tvmdash.records_exchange import FORMATS
-    from tvmdash.traces.export.converters import CONVERTERS
+    from tvmtraces.export.converters import CONVERTERS
 
     assert not [name for name in (*CONVERTERS, *FORMATS) if f"`{name}`" not in PAGE]
     assert len(IMPORTED) == len(re.findall(r"^\| (?:relay-bench|asv|pyperf|Google)", PAGE, re.MULTILINE))

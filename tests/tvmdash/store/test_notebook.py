@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.tvmdash.store.small_home import NIGHTS, make_small_home
-from tests.tvmdash.traces.traces_for_tests import write_raw
+from tests.tvmtraces.traces_for_tests import write_raw
 
 NOTEBOOK = Path(__file__).parents[3] / "docs" / "how-to" / "history.ipynb"
 

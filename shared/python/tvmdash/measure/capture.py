@@ -2,7 +2,7 @@
 
 Times are integer nanoseconds. A trial is committed when it ends, so a killed process loses the trial it was in.
 Nothing here is called between two clock reads.
-`capture_format` describes the tables; `tvmdash.traces` asks them in SQL.
+`capture_format` describes the tables; `tvmtraces` asks them in SQL.
 """
 
 from __future__ import annotations

@@ -1,46 +1,11 @@
-"""Traces: many databases of measurements read as one, by SQL. See docs/reference/traces.md.
+"""Traces by the name that they have for users: `tvmtraces`, which also reads the JSON that a home keeps.
 
-A module of Python's database API: `import tvmdash.traces as rocpd` is what AMD's examples need to run.
+See docs/reference/traces.md. `import tvmdash.traces as rocpd` is what AMD's examples need to run.
 """
 
-from __future__ import annotations
+from tvmdash.traces import home_files
+from tvmtraces import *  # noqa: F403
+from tvmtraces import __all__  # noqa: F401
+from tvmtraces.sources import add_json_kinds
 
-from tvmdash.traces.database import Connection, Cursor, connect
-from tvmdash.traces.dbapi import (
-    DatabaseError,
-    DataError,
-    Error,
-    IntegrityError,
-    InterfaceError,
-    InternalError,
-    NotSupportedError,
-    OperationalError,
-    ProgrammingError,
-    Warning,  # noqa: A004 - the API names it so
-    apilevel,
-    paramstyle,
-    threadsafety,
-)
-from tvmdash.traces.filters import Filters, Straddle, Window
-
-__all__ = [
-    "Connection",
-    "Cursor",
-    "DataError",
-    "DatabaseError",
-    "Error",
-    "Filters",
-    "IntegrityError",
-    "InterfaceError",
-    "InternalError",
-    "NotSupportedError",
-    "OperationalError",
-    "ProgrammingError",
-    "Straddle",
-    "Warning",
-    "Window",
-    "apilevel",
-    "connect",
-    "paramstyle",
-    "threadsafety",
-]
+add_json_kinds(home_files.find_kind)

@@ -1,79 +1,11 @@
-"""`python3 -m tvmdash.traces VERB ...` (docs/reference/traces.md). Exit codes: 0, 1 a fault, 2 usage, 130 stopped."""
+"""`python3 -m tvmdash.traces VERB ...` is `python3 -m tvmtraces`, which then reads what a home keeps as well."""
 
-from __future__ import annotations
-
-import argparse
-import os
 import sys
-import time
-from collections.abc import Sequence
 
-from tvmdash.errors import DashboardError
-from tvmdash.text import exact_output, plain_output
-from tvmdash.traces.commands import COMMANDS
+import tvmdash.traces  # noqa: F401 - it knows a home's files
+from tvmtraces.__main__ import main
 
-_NEWS_EVERY_S = 0.2
-_FOR_PROGRAMS = ("csv", "json")
-"""What they write to a file or a pipe is what was recorded, to the last character."""
-
-
-class _News:
-    """Progress on a terminal, on one line; silence elsewhere and in short work."""
-
-    def __init__(self) -> None:
-        self._stream = exact_output(sys.stderr)
-        self._shown = self._stream.isatty()
-        self._next = time.monotonic() + _NEWS_EVERY_S
-        self._width = 0
-
-    def __call__(self, what: str, done: int, of: int) -> None:
-        now = time.monotonic()
-        if self._shown and now >= self._next:
-            self._next = now + _NEWS_EVERY_S
-            self._put(f"{what} {done} of {of}")
-
-    def _put(self, line: str) -> None:
-        self._stream.write("\r" + line.ljust(self._width))
-        self._stream.flush()
-        self._width = len(line)
-
-    def end(self) -> None:
-        """Wipe the line."""
-        if self._width:
-            self._put("")
-            self._stream.write("\r")
-
-
-def _make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python3 -m tvmdash.traces", description="Query the traces of nights in SQL.")
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for name, command in COMMANDS.items():
-        command.arguments(verbs.add_parser(name, help=command.about, description=command.about))
-    return parser
-
-
-@plain_output()
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the arguments say; the exit code."""
-    options = _make_parser().parse_args(arguments)
-    news = _News()
-    try:
-        text = COMMANDS[options.verb].work(options, news)
-        news.end()
-        is_for_programs = getattr(options, "format", "") in _FOR_PROGRAMS and not sys.stdout.isatty()
-        (exact_output(sys.stdout) if is_for_programs else sys.stdout).write(text)
-        sys.stdout.flush()
-    except DashboardError as error:
-        news.end()
-        sys.stderr.write(f"{error}\n")
-        return 1
-    except BrokenPipeError:  # the reader, as in `| head`, has enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KeyboardInterrupt:
-        news.end()
-        return 130
-    return 0
-
+__all__ = ["main"]
 
 if __name__ == "__main__":
     sys.exit(main())

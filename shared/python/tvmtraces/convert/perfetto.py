@@ -1,0 +1,183 @@
+"""Perfetto traces (https://ui.perfetto.dev) in protobuf: every slice, counter and flow, to the nanosecond."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from tvmdash.errors import DashboardError
+from tvmtraces.convert.events import Counters, Event, Flow, Names, Slices, batches
+from tvmtraces.convert.lanes import Lanes
+from tvmtraces.convert.parts import Files, Split, Written
+from tvmtraces.convert.wire import packets
+
+if TYPE_CHECKING:
+    from tvmtraces.convert.events import Batch, Ints
+
+MAX_BYTES = 256 << 20
+"""A viewer in a browser opens this; it needs about six times as much memory."""
+
+
+def write_perfetto(
+    destination: Path,
+    events: Iterable[Event],
+    *,
+    flows: Iterable[Flow] = (),
+    split: Split = Split.TIME,
+    max_bytes: int = MAX_BYTES,
+) -> Written:
+    """Write a trace to `place`, which is not there yet; DashboardError leaves nothing behind.
+
+    One batch of events is held at a time, beside the flows and each distinct name. With Split.TIME another file is
+    begun where one has more than `max_bytes`, with Split.PROCESS for each process. A flow between two files is not
+    drawn.
+    """
+    try:
+        split = Split(split)
+    except ValueError:
+        choices = ", ".join(choice.value for choice in Split)
+        raise DashboardError(f"split: {split!r} is none of {choices}.") from None
+    tied = _tie(flows)
+    lanes = Lanes()
+    counted = {Slices: 0, Counters: 0}
+    with Files(destination) as files:
+        parts: dict[str, _Part] = {}
+        for batch in batches(events):
+            counted[type(batch)] += len(batch)
+            for key, some in _split_by_process(batch) if split is Split.PROCESS else [("", batch)]:
+                part = parts.get(key)
+                if part is None or (split is Split.TIME and part.size > max_bytes):
+                    part = parts[key] = _Part(files.new(key), lanes, tied)
+                part.add(some)
+        if not parts:
+            files.new()
+        paths = files.finish()
+    return Written(paths, counted[Slices], counted[Counters])
+
+
+def _tie(flows: Iterable[Flow]) -> dict[int, list[int]]:
+    """For each slice's id the numbers of its flows."""
+    tied: dict[int, list[int]] = {}
+    for number, flow in enumerate(flows, start=1):
+        tied.setdefault(flow.source, []).append(number)
+        tied.setdefault(flow.target, []).append(number)
+    return tied
+
+
+def _split_by_process(batch: Batch) -> Iterator[tuple[str, Batch]]:
+    import numpy
+
+    for code in numpy.unique(batch.process.codes).tolist():
+        yield batch.process.pool[code], batch.taken(numpy.flatnonzero(batch.process.codes == code))
+
+
+class _Part:
+    """One file: a whole trace of its own."""
+
+    def __init__(self, file: IO[bytes], lanes: Lanes, tied: Mapping[int, list[int]]) -> None:
+        self._file, self._lanes, self._tied = file, lanes, tied
+        self._uuids: dict[object, int] = {}
+        self._names: dict[str, int] = {}
+        self._categories: dict[str, int] = {}
+        self.size = 0
+
+    def add(self, batch: Batch) -> None:
+        """Write a batch, and before it whatever it is the first to name."""
+        if not len(batch):
+            return
+        if not self.size:
+            moments = batch.start_ns if isinstance(batch, Slices) else batch.timestamp_ns
+            self._write(packets.opening(int(moments.min())))
+        if isinstance(batch, Slices):
+            self._add_slices(batch)
+        else:
+            self._add_counters(batch)
+
+    def _write(self, content: bytes) -> None:
+        self._file.write(content)
+        self.size += len(content)
+
+    def _add_slices(self, batch: Slices) -> None:
+        batch, placed = self._lanes.place(batch)
+        tracks = self._track_uuids(placed)
+        names = self._number(batch.name, self._names, packets.MAX_NAMES, into_names=True)
+        categories = self._number(batch.category, self._categories, packets.MAX_CATEGORIES, into_names=False)
+        ends = batch.start_ns + batch.duration_ns
+        rows = packets.slices(batch.start_ns, ends, tracks, names, categories).bytes
+        first = 0
+        for row in self._find_rich(batch):
+            self._write(rows[first:row].tobytes())
+            flows = self._tied.get(int(batch.id[row]), []) if batch.id is not None else []
+            span = (int(batch.start_ns[row]), int(ends[row]))
+            numbers = (int(tracks[row]), int(names[row]), int(categories[row]))
+            self._write(packets.rich_slice(span, numbers, flows, batch.details[row] if batch.details else {}))
+            first = row + 1
+        self._write(rows[first:].tobytes())
+
+    def _find_rich(self, batch: Slices) -> list[int]:
+        """The rows with flows or details."""
+        import numpy
+
+        rows = {row for row, details in enumerate(batch.details or ()) if details}
+        if batch.id is not None and self._tied:
+            rows |= {row for row in numpy.flatnonzero(batch.id).tolist() if int(batch.id[row]) in self._tied}
+        return sorted(rows)
+
+    def _add_counters(self, batch: Counters) -> None:
+        import numpy
+
+        keys = numpy.stack([batch.process.codes, batch.name.codes, batch.unit.codes])
+        distinct, inverse = numpy.unique(keys, axis=1, return_inverse=True)
+        uuids = []
+        for process, name, unit in distinct.T.tolist():
+            key = (batch.process.pool[process], batch.name.pool[name], batch.unit.pool[unit])
+            uuids.append(self._counter_uuid(*key))
+        tracks = numpy.array(uuids, dtype=numpy.int64)[inverse.reshape(-1)]
+        self._write(packets.counters(batch.timestamp_ns, tracks, batch.value).bytes.tobytes())
+
+    def _counter_uuid(self, process: str, name: str, unit: str) -> int:
+        key = ("counter", process, name, unit)
+        if key not in self._uuids:
+            parent = self._process_uuid(process)
+            self._write(packets.counter(self._new_uuid(key), parent, name, unit))
+        return self._uuids[key]
+
+    def _track_uuids(self, placed: Ints) -> Ints:
+        import numpy
+
+        distinct, inverse = numpy.unique(placed, return_inverse=True)
+        uuids = []
+        for number in distinct.tolist():
+            if number not in self._uuids:
+                track = self._lanes.tracks[number]
+                parent = self._process_uuid(track.process)
+                self._write(packets.lane(self._new_uuid(number), parent, track.title))
+            uuids.append(self._uuids[number])
+        return numpy.array(uuids, dtype=numpy.int64)[inverse]
+
+    def _process_uuid(self, process: str) -> int:
+        key = ("process", process)
+        if key not in self._uuids:
+            uuid = self._new_uuid(key)
+            self._write(packets.process(uuid, uuid, process))
+        return self._uuids[key]
+
+    def _new_uuid(self, key: object) -> int:
+        self._uuids[key] = len(self._uuids) + 1
+        if len(self._uuids) >= packets.MAX_TRACKS:
+            raise DashboardError(f"More than {packets.MAX_TRACKS} tracks. Write fewer processes at a time.")
+        return self._uuids[key]
+
+    def _number(self, column: Names, known: dict[str, int], limit: int, *, into_names: bool) -> Ints:
+        """The interned number of each row's text, from 1."""
+        import numpy
+
+        distinct, inverse = numpy.unique(column.codes, return_inverse=True)
+        texts = [column.pool[code] for code in distinct.tolist()]
+        new = {text: len(known) + 1 + index for index, text in enumerate(dict.fromkeys(texts).keys() - known.keys())}
+        known.update(new)
+        if len(known) >= limit:
+            raise DashboardError(f"More than {limit} distinct names or categories. Write less at a time.")
+        self._write(packets.interned(new, {}) if into_names else packets.interned({}, new))
+        return numpy.array([known[text] for text in texts], dtype=numpy.int64)[inverse]

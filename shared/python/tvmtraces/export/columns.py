@@ -1,0 +1,172 @@
+"""Rows of a connection as slices and counters in columns, a window of them at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tvmtraces.convert import Counters, Names, Slices, names
+from tvmtraces.export.kinds import Kind, format_counted
+from tvmtraces.export.windows import cut_into_windows
+
+if TYPE_CHECKING:
+    from tvmtraces.connection import Traces
+    from tvmtraces.convert.events import Ints
+
+Key = tuple[str | None, int | None]
+"""What names a process: its guid, and its number among those of that guid; of what is the host's, None."""
+
+
+@dataclass(frozen=True)
+class ExportedRun:
+    """One repetition of a profiled trial: when its first operator began, and the id of the slice that this becomes."""
+
+    process: Key
+    trial: int
+    repetition: int | None
+    start_ns: int
+    id: int
+
+
+class Titles:
+    """The names that processes have in a trace."""
+
+    def __init__(self, named: Mapping[Key, str]) -> None:
+        self._named = named
+
+    def find(self, guid: str | None, process: int | None) -> str:
+        """The process's name; what is of no process is of the host."""
+        return "host" if guid is None else self._named.get((guid, process)) or f"{guid}/{process}"
+
+    def column(self, guids: Iterable[str | None], processes: Iterable[int | None]) -> Names:
+        """The names of processes, as a column."""
+        return names(self.find(guid, process) for guid, process in zip(guids, processes, strict=True))
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """What the rows of a kind are called: row `kind` of each column is for all rows with that number."""
+
+    keys: Sequence[Key]
+    process: Names
+    lane: Names
+    name: Names
+    category: Names
+
+
+def read_slices(
+    traces: Traces, kind: Kind, titles: Titles, runs: Sequence[ExportedRun] = (), only: str = ""
+) -> Iterator[Slices]:
+    """The slices of a kind, by their starts; of the rows of which the condition `only` holds."""
+    source = f"(SELECT * FROM {kind.source} AS rows WHERE {only or 'true'}) AS rows"  # noqa: S608 - our own words
+    texts = _read_texts(traces, kind, source, titles)
+    if not texts.keys:
+        return
+    same = " AND ".join(f"K.{name} IS NOT DISTINCT FROM R.{name}" for name in _list_told(kind))
+    more = ", R.trial, R.repetition" if kind.runs else ""
+    waiting = sorted(runs, key=lambda run: run.start_ns)
+    for window in cut_into_windows(traces, source):
+        query = f"""SELECT K.kind, R."start", R.duration{more}
+            FROM (SELECT * FROM {source} WHERE "start" BETWEEN {window.start} AND {window.stop - 1}) AS R
+            JOIN slice_kinds K ON {same} ORDER BY R."start", R.duration DESC, K.kind"""  # noqa: S608 - our own words
+        columns = traces.execute(query).fetchnumpy()
+        inside = [run for run in waiting if run.start_ns in window] if kind.runs else []
+        yield _make_slices(texts, columns, inside)
+
+
+def _list_told(kind: Kind) -> list[str]:
+    return ["guid", "process", *(name.strip() for name in kind.told.split(","))]
+
+
+def _read_texts(traces: Traces, kind: Kind, source: str, titles: Titles) -> _Texts:
+    told = ", ".join(_list_told(kind))
+    traces.execute(
+        f"""CREATE OR REPLACE TEMP TABLE slice_kinds AS SELECT row_number() OVER (ORDER BY {told}) - 1 AS kind, *
+        FROM (SELECT DISTINCT {told} FROM {source})"""  # noqa: S608 - our own words
+    )
+    named = ", ".join(f"coalesce({text}, '')" for text in (kind.lane, kind.name, kind.category))
+    query = f"SELECT guid, process, {named} FROM slice_kinds ORDER BY kind"  # noqa: S608 - our own words
+    rows = traces.execute(query).fetchall()
+    guids, processes, lanes, called, categories = zip(*rows, strict=True) if rows else [()] * 5
+    keys = list(zip(guids, processes, strict=True))
+    return _Texts(keys, titles.column(guids, processes), names(lanes), names(called), names(categories))
+
+
+def _make_slices(texts: _Texts, columns: Mapping[str, Any], runs: Sequence[ExportedRun]) -> Slices:
+    kinds, starts = columns["kind"], columns["start"]
+    return Slices(
+        texts.process.taken(kinds),
+        texts.lane.taken(kinds),
+        texts.name.taken(kinds),
+        texts.category.taken(kinds),
+        starts,
+        columns["duration"],
+        _find_ids(texts, columns, runs),
+    )
+
+
+def _find_ids(texts: _Texts, columns: Mapping[str, Any], runs: Sequence[ExportedRun]) -> Ints | None:
+    """The id of a run for its first operator, 0 for all others."""
+    import numpy
+
+    if not runs:
+        return None
+    starts = columns["start"]
+    ids = numpy.zeros(len(starts), dtype=numpy.int64)
+    for run in runs:
+        first, end = numpy.searchsorted(starts, [run.start_ns, run.start_ns + 1]).tolist()
+        for row in range(first, end):
+            of_run = (texts.keys[columns["kind"][row]], columns["trial"][row], columns["repetition"][row])
+            if of_run == (run.process, run.trial, run.repetition) and not ids[row]:
+                ids[row] = run.id
+                break
+    return ids
+
+
+def read_sensors(traces: Traces, titles: Titles) -> Iterator[Counters]:
+    """What sensors said."""
+    rows = """(SELECT guid, process, name, unit, "timestamp" AS "start", value FROM telemetry
+        WHERE value IS NOT NULL AND "timestamp" IS NOT NULL)"""
+    for window in cut_into_windows(traces, f"{rows} AS rows"):
+        query = f"""SELECT * FROM {rows} AS rows WHERE "start" BETWEEN {window.start} AND {window.stop - 1}
+            ORDER BY "start", guid, process, name, unit, value"""  # noqa: S608 - our own words
+        yield _make_counters(traces.execute(query).fetchnumpy(), titles)
+
+
+def read_counted(traces: Traces, titles: Titles, only: str, counted: Counted) -> Iterator[Counters]:
+    """The values of performance counters; `counted` adds up the rows that they were made of."""
+    for chosen, events in _cut_counters(traces, only):
+        query = f'SELECT * FROM {format_counted(chosen, events)} AS counted ORDER BY "start", name, value'  # noqa: S608 - our own words
+        columns = traces.execute(query).fetchnumpy()
+        counted.rows += int(columns["count"].sum())
+        yield _make_counters(columns, titles)
+
+
+def _cut_counters(traces: Traces, only: str) -> Iterator[tuple[str, str]]:
+    """Conditions on some rows of counters each, and on their events: those of an event are together."""
+    for of_event, column in (("event_id IS NOT NULL", "event_id"), ("event_id IS NULL", "id")):
+        chosen = f"{of_event} AND {only}"
+        for window in cut_into_windows(traces, f"(SELECT {column} FROM base_counter WHERE {chosen}) AS rows", column):  # noqa: S608
+            inside = f"{column} BETWEEN {window.start} AND {window.stop - 1}"
+            yield f"{chosen} AND {inside}", inside if column == "event_id" else "false"
+
+
+@dataclass
+class Counted:
+    """How many rows of performance counters a trace has."""
+
+    rows: int = 0
+
+
+def _make_counters(columns: Mapping[str, Any], titles: Titles) -> Counters:
+    import numpy
+
+    guids, processes, called, units = (columns[name].tolist() for name in ("guid", "process", "name", "unit"))
+    return Counters(
+        titles.column(guids, processes),
+        names("" if text is None else text for text in called),
+        names("" if text is None else text for text in units),
+        columns["start"],
+        numpy.asarray(columns["value"], dtype=numpy.float64),
+    )

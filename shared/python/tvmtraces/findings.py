@@ -1,0 +1,90 @@
+# ruff: noqa: S608 - these queries are our own words
+"""What stands out inside one trace, each with its figure and where: idle gaps, imbalance, copies, varying operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tvmtraces.connection import Traces
+
+MOST_IDLE = 0.05
+"""A gap between kernels is told where it takes this share of its run, from the first kernel to the last."""
+MOST_BEHIND = 1.25
+"""Processes of one experiment are out of balance where the busiest works so much longer than their median."""
+MOST_ALONE = 0.1
+"""Copies are told where those during which no kernel of their process ran take this share of its kernels' time."""
+MOST_VARYING = 0.2
+"""An operator varies where its 95th percentile lies so far above its median, and it has `_LEAST_CALLS`."""
+_LEAST_CALLS = 20
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found: its kind, the figure with its unit, and where: the process, the name, the moment in ns."""
+
+    kind: str
+    figure: float
+    unit: str
+    guid: str | None
+    process: int | None
+    name: str | None
+    start_ns: int | None
+    text: str
+
+
+_MERGED = """
+    WITH spans AS (SELECT guid, process, coalesce(trial, -1) AS trial, coalesce(repetition, -1) AS repetition,
+        "start" AS a, "start" + duration AS b FROM kernels WHERE duration IS NOT NULL),
+    reached AS (SELECT *, max(b) OVER (PARTITION BY {0} ORDER BY a, b
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS until FROM spans)"""
+_RUN = "guid, process, trial, repetition"
+"""Between two runs of a network nothing is expected to run."""
+_GAPS = f"""{_MERGED.format(_RUN)},
+    whole AS (SELECT {_RUN}, max(b) - min(a) AS wall FROM spans GROUP BY ALL)
+    SELECT guid, process, R.until, R.a - R.until, 1.0 * (R.a - R.until) / W.wall
+    FROM reached R JOIN whole W USING ({_RUN})
+    WHERE R.a > R.until AND R.a - R.until >= {MOST_IDLE} * W.wall ORDER BY 4 DESC, 1, 2, 3"""
+_IMBALANCE = f"""
+    WITH busy AS (SELECT guid, process, sum(duration) AS total FROM kernels GROUP BY ALL),
+    placed AS (SELECT B.*, coalesce(P.experiment, P.command, '') AS name FROM busy B
+        JOIN processes P ON P.guid = B.guid AND P.process = B.process),
+    middles AS (SELECT name, median(total) AS middle, count(*) AS several FROM placed GROUP BY name)
+    SELECT L.guid, L.process, L.name, 1.0 * L.total / M.middle FROM placed L JOIN middles M ON M.name = L.name
+    WHERE M.several > 1 AND L.total > {MOST_BEHIND} * M.middle ORDER BY 4 DESC, 1, 2"""
+_COPIES = f"""{_MERGED.format("guid, process")},
+    islands AS (SELECT guid, process, a, b, sum(CASE WHEN until IS NULL OR a > until THEN 1 ELSE 0 END)
+        OVER (PARTITION BY guid, process ORDER BY a, b ROWS UNBOUNDED PRECEDING) AS island FROM reached),
+    covered AS (SELECT guid, process, min(a) AS a, max(b) AS b FROM islands GROUP BY guid, process, island),
+    copies AS (SELECT row_number() OVER () AS number, guid, process, name, "start" AS a, "start" + duration AS b,
+        duration FROM memory_copies WHERE duration > 0),
+    hidden AS (SELECT C.number, sum(least(C.b, K.b) - greatest(C.a, K.a)) AS under FROM copies C
+        JOIN covered K ON K.guid = C.guid AND K.process = C.process AND K.a < C.b AND C.a < K.b GROUP BY C.number),
+    totals AS (SELECT guid, process, sum(b - a) AS total FROM covered GROUP BY ALL)
+    SELECT C.guid, C.process, min(C.a), sum(C.duration - coalesce(H.under, 0)) AS alone,
+        sum(C.duration - coalesce(H.under, 0)) * 1.0 / any_value(T.total), arg_max(C.name, C.duration)
+    FROM copies C LEFT JOIN hidden H ON H.number = C.number
+    JOIN totals T ON T.guid = C.guid AND T.process = C.process
+    GROUP BY C.guid, C.process HAVING alone >= {MOST_ALONE} * any_value(T.total) ORDER BY 4 DESC, 1, 2"""
+_VARYING = f"""
+    SELECT K.guid, K.process, K.name, quantile_disc(K.duration, 0.95) * 1.0 / median(K.duration) - 1,
+        median(K.duration), arg_max(K."start", K.duration)
+    FROM kernels K GROUP BY K.guid, K.process, K.name, K.trial
+    HAVING count(*) >= {_LEAST_CALLS} AND median(K.duration) > 0
+        AND quantile_disc(K.duration, 0.95) > {1 + MOST_VARYING} * median(K.duration) ORDER BY 4 DESC, 3 LIMIT 1"""
+
+
+def find_findings(traces: Traces) -> Iterator[Finding]:
+    """Everything that stands out, kind by kind, the largest of each first."""
+    for guid, process, start, length, share in traces.execute(_GAPS).fetchall():
+        text = f"no kernel ran for {share:.0%} of the run between its first and its last"
+        yield Finding("idle gap", length, "ns", guid, process, None, start, text)
+    for guid, process, name, ratio in traces.execute(_IMBALANCE).fetchall():
+        text = f"its kernels take {ratio:.2f} times as long as the median of the processes beside it"
+        yield Finding("imbalance", ratio, "times", guid, process, name, None, text)
+    for guid, process, start, alone, share, name in traces.execute(_COPIES).fetchall():
+        text = f"copies ran while no kernel did, {share:.0%} of the kernels' time: they could overlap"
+        yield Finding("copies alone", alone, "ns", guid, process, name, start, text)
+    for guid, process, name, spread, middle, start in traces.execute(_VARYING).fetchall():
+        text = f"its 95th percentile lies {spread:.0%} above its median of {middle:.0f} ns; here is its longest call"
+        yield Finding("varying operator", spread * 100, "%", guid, process, name, start, text)

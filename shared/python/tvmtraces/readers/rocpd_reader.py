@@ -1,0 +1,192 @@
+"""RocPD databases as rocprofv3 writes them, schema version 3, as batches of the tables.
+
+Tables carry their writer's uuid as a suffix; several sets may lie in one file. Only tables are read: the views that lie
+beside them are a stranger's code. Where RocPD's views drop a row because something it refers to is missing (a region's
+name, a thread), the row is kept with NULL in that place, and `missing` says so. https://github.com/ROCm/rocm-systems
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tvmdash.errors import DashboardError
+from tvmtraces.batches import NULL_INT, Batch, Column, WantedRows, WrongValue, shrink
+from tvmtraces.readers.rocpd_queries import DURATION, QUERIES, Query, list_read_columns
+from tvmtraces.readers.rocpd_rows import JoinedRows, Tables, read_joined
+from tvmtraces.readers.rocpd_rows import Path as Column_path
+from tvmtraces.readers.sqlite_input import list_tables, open_database, quote_name, read_rows
+from tvmtraces.tables import INT, TABLES
+
+SCHEMA_VERSION = 3
+_METADATA = re.compile(r"rocpd_metadata(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class _Set:
+    """The tables of one process in a file: their common suffix, its guid."""
+
+    suffix: str
+    guid: str
+
+
+@dataclass(frozen=True)
+class RocpdSource:
+    """One RocPD database."""
+
+    path: Path
+    sets: tuple[_Set, ...]
+    kind: str = "rocpd"
+
+    @property
+    def guids(self) -> tuple[str, ...]:
+        """The processes in it."""
+        return tuple(table_set.guid for table_set in self.sets)
+
+    def read(self, wanted: WantedRows) -> Iterator[Batch]:
+        """The batches of what is wanted."""
+        with open_database(self.path) as database:
+            try:
+                present = list_tables(database)
+                for table_set in self.sets:
+                    tables = Tables(database, present, table_set.suffix)
+                    for table in sorted(wanted.tables.keys() & QUERIES.keys()):
+                        yield from _read(tables, table, table_set.guid, wanted)
+            except WrongValue:
+                raise
+            except (ValueError, IndexError, KeyError) as error:
+                raise DashboardError(f"{self.path}: not a RocPD database: {error}. Leave it out.") from error
+
+    def counts(self) -> dict[str, int]:
+        """How many rows the tables must get from here, counted by SQLite alone."""
+        counts: dict[str, int] = {}
+        with open_database(self.path) as database:
+            present = list_tables(database)
+            for table_set in self.sets:
+                tables = Tables(database, present, table_set.suffix)
+                for table, query in QUERIES.items():
+                    if not TABLES[table].describes:
+                        counts[table] = counts.get(table, 0) + tables.count(query.table)
+        return counts
+
+    def left_out(self) -> dict[str, int]:
+        """How many rows there are in tables that are not read, and how many values in columns that are not."""
+        counts: dict[str, int] = {}
+        known = list_read_columns()
+        with open_database(self.path) as database:
+            present = list_tables(database)
+            for table_set in self.sets:
+                for name, columns in present.items():
+                    if not name.startswith("rocpd_") or not name.endswith(table_set.suffix):
+                        continue
+                    table = name.removeprefix("rocpd_").removesuffix(table_set.suffix)
+                    if table not in known:
+                        _add(database, counts, f"rows of rocpd_{table}", f"count(*) FROM {quote_name(name)}")
+                        continue
+                    for column in sorted(set(columns) - known[table]):
+                        value = quote_name(column)
+                        of_rows = f"count(*) FROM {quote_name(name)} WHERE {value} NOT IN ('', '{{}}', '[]', 0)"
+                        _add(database, counts, f"values of rocpd_{table}.{column}", of_rows)
+        return counts
+
+
+def _add(database: sqlite3.Connection, counts: dict[str, int], words: str, query: str) -> None:
+    count = int(database.execute(f"SELECT {query}").fetchone()[0])
+    if count:
+        counts[words] = counts.get(words, 0) + count
+
+
+def is_rocpd(tables: Mapping[str, Sequence[str]]) -> bool:
+    """Whether a database with these tables is of rocprofv3."""
+    return any(_METADATA.fullmatch(name) for name in tables)
+
+
+def rocpd_source(path: Path, database: sqlite3.Connection, tables: Mapping[str, Sequence[str]]) -> RocpdSource:
+    """The opened RocPD database at `path`; DashboardError where its schema is another or its processes are mixed."""
+    sets = []
+    for name in sorted(tables):
+        match = _METADATA.fullmatch(name)
+        if match:
+            query = f"SELECT tag, value FROM {quote_name(name)}"  # noqa: S608 - quoted
+            facts = {str(row["tag"]): str(row["value"]) for row in read_rows(database, query)}
+            _check_version(path, facts.get("schema_version", ""))
+            sets.append(_Set(match[1], _guid(path, database, match[1], facts)))
+    return RocpdSource(path, tuple(sets))
+
+
+def _check_version(path: Path, version: str) -> None:
+    major = version.partition(".")[0]
+    if not major.isdecimal():
+        raise DashboardError(f"{path}: RocPD schema version {version!r:.40} is unknown. Leave it out.")
+    if int(major) > SCHEMA_VERSION:
+        raise DashboardError(
+            f"{path}: RocPD schema version {version!r:.40} is newer than {SCHEMA_VERSION}, the newest supported "
+            f"version. Have the profiler write version {SCHEMA_VERSION}, or update the dashboard."
+        )
+
+
+def _guid(path: Path, database: sqlite3.Connection, suffix: str, facts: Mapping[str, str]) -> str:
+    query = f"SELECT DISTINCT guid FROM {quote_name('rocpd_info_process' + suffix)}"  # noqa: S608 - quoted
+    guids = [str(row["guid"]) for row in read_rows(database, query)]
+    if len(guids) > 1:
+        raise DashboardError(
+            f"{path}: one set of tables holds {len(guids)} processes. Give the files it was made from."
+        )
+    guid = guids[0] if guids else facts.get("guid", "")
+    if not guid:
+        raise DashboardError(f"{path}: says of no process, in table rocpd_metadata{suffix}. Leave it out.")
+    return guid
+
+
+def _read(tables: Tables, table: str, guid: str, wanted: WantedRows) -> Iterator[Batch]:
+    """The rows of one of our tables, some at a time; nothing where the database lacks theirs."""
+    query, spec = QUERIES[table], TABLES[table]
+    asked = {name: path for name, path in query.paths.items() if name in wanted.tables[table]}
+    kinds = {_split(path): spec.columns[name] for name, path in asked.items() if path != DURATION}
+    timed = [_split(query.paths[name]) for name in (spec.start,) if name]
+    if DURATION in query.paths.values():
+        timed.append(("end",))
+    links = [_split(path) for path in query.joined.values()] if "missing" in wanted.tables[table] else []
+    for rows in read_joined(tables, query.table, {**kinds, **dict.fromkeys(timed, INT)}, links):
+        _cut(rows, timed, wanted)
+        columns: dict[str, Column] = {"guid": guid}
+        for name, path in asked.items():
+            columns[name] = _subtract(rows) if path == DURATION else rows.column(_split(path))
+        if links:
+            columns["missing"] = _find_missing(rows, query)
+        yield Batch(table, rows.count, columns)
+
+
+def _split(path: str) -> Column_path:
+    return tuple(path.split("."))
+
+
+def _subtract(rows: JoinedRows) -> Column:
+    """How long each row took; not known of a call that had not ended, whose end a profiler writes as 0."""
+    import numpy
+
+    start, end = rows.numbers(("start",)), rows.numbers(("end",))
+    return numpy.where((start == NULL_INT) | (end == NULL_INT) | (end < start), NULL_INT, end - start)
+
+
+def _cut(rows: JoinedRows, timed: Sequence[Column_path], wanted: WantedRows) -> None:
+    """Leave the rows that may touch the window asked for."""
+    if not timed or wanted.begin_ns is None or wanted.end_ns is None:
+        return
+    first, last = rows.numbers(timed[0]), rows.numbers(timed[-1])
+    inside = (first < wanted.end_ns) & ((first >= wanted.begin_ns) | (last >= wanted.begin_ns))
+    if not inside.all():
+        rows.keep(inside)
+
+
+def _find_missing(rows: JoinedRows, query: Query) -> Column:
+    """The bits of the references that lead nowhere."""
+    import numpy
+
+    missing = numpy.zeros(rows.count, dtype=numpy.int64)
+    for bit, path in query.joined.items():
+        missing |= numpy.where(rows.leads(_split(path)), 0, int(bit))
+    return shrink(missing)

@@ -1,0 +1,230 @@
+"""RocPD databases, as rocprofv3 writes them: many as one, with RocPD's view and column names."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks import rocpd_like
+from tests.tvmtraces.traces_for_tests import files_below, write_raw
+from tvmdash.errors import DashboardError
+from tvmtraces import Filters, connect
+from tvmtraces.connection import open_traces
+from tvmtraces.export.converters import CONVERTERS
+from tvmtraces.sealing import seal
+
+NAMES = ["void conv(float*)", "gemm", "copy_kernel"]
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> list[Path]:
+    """Three databases of three processes."""
+    made = [tmp_path / f"{pid}_results.db" for pid in (100, 200, 300)]
+    for index, path in enumerate(made):
+        rows = rocpd_like.kernels(50, seed=index, names=len(NAMES))
+        rocpd_like.write(path, rows, NAMES, pid=100 * (index + 1), more=True)
+    return made
+
+
+@pytest.mark.parametrize("kind", ["raw", "sealed"])
+def test_kernels_are_what_rocpds_own_way_shows(tmp_path: Path, paths: list[Path], kind: str) -> None:
+    attached = rocpd_like.attached(paths)
+    cursor = attached.execute("SELECT * FROM kernels")
+    names = ", ".join(f'"{column[0]}"' for column in cursor.description)
+    expected = sorted(cursor.fetchall())
+    before = files_below(tmp_path)
+    place = seal(paths, tmp_path / "sealed").path if kind == "sealed" else paths
+    with connect(place) as traces:
+        assert sorted(traces.execute(f"SELECT {names} FROM kernels").fetchall()) == expected
+        top = traces.execute("SELECT name, total_calls, total_duration FROM top_kernels").fetchall()
+    grouped = "SELECT name, count(*), sum(duration) / 1000.0 FROM kernels GROUP BY name ORDER BY 3 DESC"
+    assert top == attached.execute(grouped).fetchall()
+    attached.close()
+    assert {name: found for name, found in files_below(tmp_path).items() if "/sealed/" not in name} == before
+
+
+def test_regions_copies_samples_and_counters_are_there(paths: list[Path]) -> None:
+    with connect(paths[0]) as traces:
+        one = traces.execute
+        region = "SELECT name, category, pid, tid, duration, corr_id, extdata FROM regions"
+        assert one(region).fetchall() == [("region void conv(float*)", "HIP_API", 100, 101, 100, 9, "{}")]
+        copy = "SELECT name, category, size, dst_device, src_device, dst_agent_type, duration FROM memory_copies"
+        assert one(copy).fetchall() == [("region gemm", "MEMORY_COPY", 4096, "gfx942", "EPYC", "GPU", 30)]
+        assert one("SELECT name, category, pid FROM samples").fetchall() == [
+            ("region void conv(float*)", "HIP_API", 100)
+        ]
+        counter = "SELECT counter_name, value, dispatch_id, kernel_name IS NOT NULL FROM counters_collection"
+        assert [tuple(row[:3]) for row in one(counter)] == [("SQ_WAVES", 6.5, 1)]
+        assert one("SELECT hostname, machine_id, pid, command FROM processes").fetchall() == [
+            ("gpu-node", "machine-100", 100, "python3 model.py")
+        ]
+        assert one("SELECT pid, tid, name FROM threads").fetchall() == [(100, 101, "main")]
+        assert one("SELECT type, name FROM agents ORDER BY id").fetchall() == [("GPU", "gfx942"), ("CPU", "EPYC")]
+        agents = one("SELECT agent_id, type, GpuTime > 0, Busy > 0 AND Busy <= 1 FROM busy").fetchall()
+        assert [tuple(map(bool, row[2:])) for row in agents] == [(True, True)]
+        assert one("SELECT count(*) FROM top").fetchone() == (5,)
+
+
+def test_they_are_mixed_with_our_own(tmp_path: Path, paths: list[Path]) -> None:
+    with connect([*paths, write_raw(tmp_path / "ours")]) as traces:
+        assert traces.execute("SELECT count(*) FROM kernels").fetchone() == (153,)
+        assert traces.execute("SELECT count(DISTINCT guid) FROM processes").fetchone() == (4,)
+    with connect([*paths, tmp_path / "ours"], filters=Filters(processes=[200], categories=["KERNEL*"])) as traces:
+        assert traces.execute("SELECT count(*), min(pid), max(pid) FROM kernels").fetchone() == (50, 200, 200)
+
+
+def test_several_processes_in_one_file_are_several_processes(tmp_path: Path, paths: list[Path]) -> None:
+    place = tmp_path / "both.db"
+    database = sqlite3.connect(place)
+    for path in paths[:2]:
+        other = sqlite3.connect(path)
+        tables = other.execute(
+            "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name LIKE 'rocpd%'"
+        ).fetchall()
+        for name, sql in tables:
+            database.execute(sql)
+            rows = other.execute(f'SELECT * FROM "{name}"').fetchall()
+            if rows:
+                database.executemany(f'INSERT INTO "{name}" VALUES ({", ".join("?" * len(rows[0]))})', rows)
+        other.close()
+    database.commit()
+    database.close()
+    with connect(place) as one, connect(paths[:2]) as other:
+        query = "SELECT guid, pid, name, start, duration FROM kernels ORDER BY guid, start"
+        assert one.execute(query).fetchall() == other.execute(query).fetchall()
+
+
+def test_what_sealing_leaves_out_is_counted(tmp_path: Path, paths: list[Path]) -> None:
+    with sqlite3.connect(paths[0]) as database:
+        query = "SELECT name FROM sqlite_master WHERE name LIKE 'rocpd_info_process_%'"
+        (name,) = database.execute(query).fetchone()
+        suffix = name.removeprefix("rocpd_info_process")
+        database.execute(f'CREATE TABLE "rocpd_event_operation{suffix}" (id INTEGER PRIMARY KEY, start BIGINT)')
+        database.executemany(f'INSERT INTO "rocpd_event_operation{suffix}" (start) VALUES (?)', [(1,), (2,)])
+        database.execute(f"""UPDATE "{name}" SET environment = '{{"A": "b"}}'""")
+    database.close()
+    left_out = {"rows of rocpd_event_operation": 2, "values of rocpd_info_process.environment": 1}
+    assert seal(paths, tmp_path / "sealed").catalogue.left_out == left_out
+    assert seal([tmp_path / "sealed"], tmp_path / "again").catalogue.left_out == left_out
+    assert seal(paths[1:], tmp_path / "all").catalogue.left_out == {}
+    assert "left_out" not in json.loads((tmp_path / "all" / "catalogue.json").read_text())
+    words = CONVERTERS["parquet"].write([str(path) for path in paths], tmp_path / "out", Filters(), None)
+    assert words.endswith("2 rows of rocpd_event_operation, 1 values of rocpd_info_process.environment")
+
+
+def read_own(paths: list[Path], table: str) -> list[tuple[object, ...]]:
+    """The rows of one of RocPD's tables in all files, as SQLite gives them."""
+    found = []
+    for path in paths:
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB ?"
+            (name,) = database.execute(query, (f"{table}_[0-9a-f]*",)).fetchone()
+            found += database.execute(f'SELECT * FROM "{name}"').fetchall()
+    return found
+
+
+@pytest.mark.parametrize("table", ["rocpd_kernel_dispatch", "rocpd_string", "rocpd_info_process", "rocpd_metadata"])
+def test_rocpds_own_tables_have_the_rows_of_all_files(paths: list[Path], table: str) -> None:
+    own = read_own(paths, table)
+    with connect(paths) as traces:  # behind the columns stand those of later schemas
+        found = [row[: len(own[0])] for row in traces.execute(f"SELECT * FROM {table}")]
+    assert found
+    assert sorted(map(repr, found)) == sorted(map(repr, own))
+
+
+def test_rocpds_own_tables_join_as_amds_documents_join_them(paths: list[Path]) -> None:
+    query = """SELECT S.display_name, count(*) FROM ROCPD_KERNEL_DISPATCH K JOIN rocpd_info_kernel_symbol S
+        ON S.guid = K.guid AND S.id = K.kernel_id GROUP BY 1 ORDER BY 1"""
+    with connect(paths) as traces:
+        views = traces.execute("SELECT name, count(*) FROM kernels GROUP BY 1 ORDER BY 1").fetchall()
+        assert traces.execute(query).fetchall() == views
+
+
+def test_a_column_that_one_file_lacks_is_null_in_its_rows(paths: list[Path]) -> None:
+    with sqlite3.connect(paths[0]) as database:
+        query = "SELECT name FROM sqlite_master WHERE name GLOB 'rocpd_string_[0-9a-f]*' AND type = 'table'"
+        (name,) = database.execute(query).fetchone()
+        database.execute(f'ALTER TABLE "{name}" ADD COLUMN "weight" REAL DEFAULT 0.5')
+    database.close()
+    with connect(paths) as traces:
+        counted = traces.execute(
+            "SELECT weight, count(DISTINCT guid) FROM rocpd_string GROUP BY 1 ORDER BY 1"
+        ).fetchall()
+    assert counted == [(None, 2), (0.5, 1)]
+
+
+def test_where_rocpds_own_tables_are_not_it_is_said_what_to_ask(tmp_path: Path, paths: list[Path]) -> None:
+    for place, table in ((write_raw(tmp_path / "raw"), "rocpd_string"), (paths, "rocpd_event_operation")):
+        with (
+            connect(place) as traces,
+            pytest.raises(DashboardError, match=f"no such table: {table}. Query the views"),
+        ):
+            traces.execute(f"SELECT * FROM {table}")
+    with (
+        connect(paths, filters=Filters(operators=["gemm"])) as traces,
+        pytest.raises(DashboardError, match="filters do not apply to RocPD"),
+    ):
+        traces.execute("SELECT * FROM rocpd_string")
+    with connect(paths) as traces:
+        assert traces.execute("SELECT 'rocpd_nothing'").fetchone() == ("rocpd_nothing",)
+
+
+@pytest.mark.parametrize(("version", "words"), [("4.1.0", "is newer than 3"), ("", "is unknown"), ("x", "is unknown")])
+def test_another_schema_is_refused(tmp_path: Path, version: str, words: str) -> None:
+    rocpd_like.write(tmp_path / "x.db", rocpd_like.kernels(3, seed=0, names=1), ["k"], pid=1, version=version)
+    with pytest.raises(DashboardError, match=words):
+        connect(tmp_path / "x.db")
+
+
+def test_later_columns_of_the_same_schema_may_be_missing_or_there(tmp_path: Path, paths: list[Path]) -> None:
+    """graph_exec_id came with 3.0.2, sample_id with 3.0.3."""
+    with sqlite3.connect(paths[0]) as database:
+        tables = [row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        dispatch = next(name for name in tables if name.startswith("rocpd_kernel_dispatch_"))
+        counter = next(name for name in tables if name.startswith("rocpd_pmc_event_"))
+        database.execute(f'ALTER TABLE "{dispatch}" ADD COLUMN graph_exec_id INTEGER NOT NULL DEFAULT 5')
+        database.execute(f'ALTER TABLE "{counter}" ADD COLUMN sample_id INTEGER')
+        database.execute(f'UPDATE "{counter}" SET sample_id = 1 WHERE id = 1')
+    database.close()
+    with connect(paths[:2]) as traces:
+        graphs = "SELECT pid, min(graph_exec_id), max(graph_exec_id) FROM kernels GROUP BY pid ORDER BY pid"
+        assert traces.execute(graphs).fetchall() == [(100, 5, 5), (200, None, None)]
+        values = "SELECT pid, value FROM counters_collection ORDER BY pid"
+        assert traces.execute(values).fetchall() == [(100, 4.0), (200, 6.5)], "streamed counters are not collected ones"
+
+
+def test_a_call_that_has_not_ended_costs_itself_and_no_other(tmp_path: Path, paths: list[Path]) -> None:
+    with sqlite3.connect(paths[0]) as database:
+        query = "SELECT name FROM sqlite_master WHERE name GLOB 'rocpd_kernel_dispatch_[0-9a-f]*' AND type = 'table'"
+        (name,) = database.execute(query).fetchone()
+        database.execute(f'UPDATE "{name}" SET "end" = 0 WHERE id = 5')
+    database.close()
+    with connect(paths[0]) as traces:
+        summed = traces.execute("SELECT count(*) AS calls, sum(duration) AS total FROM kernels").fetchone()
+        assert summed[0] == 50
+        assert summed[1] < 0, "as RocPD's own view has it"
+    with open_traces(paths[0]) as traces:
+        query = "SELECT count(*), count(duration), min(duration) > 0 FROM kernels"
+        assert traces.execute(query).fetchall() == [(50, 49, True)]
+    for kind in ("perfetto", "chrome"):
+        CONVERTERS[kind].write([str(paths[0])], tmp_path / kind, Filters(), None)
+
+
+def test_a_row_that_refers_to_nothing_is_kept_and_counted_where_rocpds_views_leave_it_out(paths: list[Path]) -> None:
+    with sqlite3.connect(paths[0]) as database:
+        name = database.execute("SELECT name FROM sqlite_master WHERE name LIKE 'rocpd_kernel_dispatch_%'").fetchone()[
+            0
+        ]
+        database.execute(f'UPDATE "{name}" SET tid = NULL, region_name_id = 999, event_id = NULL WHERE id = 1')
+    database.close()
+    with connect(paths[0]) as traces:
+        query = "SELECT tid, region, category, name IS NOT NULL FROM base_dispatch WHERE id = 1"
+        assert traces.execute(query).fetchone() == (None, None, None, True)
+        assert traces.execute("SELECT count(*), min(id) FROM kernels").fetchone() == (49, 2)
+        assert traces.execute("SELECT sum(total_calls) FROM top_kernels").fetchone() == (50,), "as in RocPD"
+        query = "SELECT refers_to, rows FROM unresolved WHERE kind = 'dispatch' ORDER BY refers_to"
+        assert traces.execute(query).fetchall() == [("event", 1), ("name of the region", 1), ("thread", 1)]

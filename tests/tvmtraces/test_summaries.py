@@ -1,0 +1,251 @@
+"""Summaries, windows and differences against a straightforward computation in Python."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.thorough import examples
+from tests.tvmtraces.traces_for_tests import BEGIN_NS, write_raw
+from tvmdash.errors import DashboardError
+from tvmtraces import Connection, Filters, Straddle, Window, connect
+from tvmtraces.differences import find_difference
+from tvmtraces.parts import split_by_process, split_by_time
+from tvmtraces.sealing import seal
+from tvmtraces.summaries import summary
+
+Span = tuple[str, int, int]
+Files = list[list[Span]]
+SPANS = st.tuples(st.sampled_from(["conv", "relu", "add", "pool"]), st.integers(0, 1000), st.integers(0, 300))
+FILES = st.lists(st.lists(SPANS, min_size=1, max_size=12), min_size=1, max_size=3)
+FEW = examples(3, 25)
+NANOSECONDS = 1_000_000_000
+KINDS = st.sampled_from(["raw", "sealed"])
+
+
+@contextmanager
+def opened(files: Files, how: str, filters: Filters | None = None) -> Iterator[Connection]:
+    """The files as raw databases on two hosts, or as one sealed run."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for index, spans in enumerate(files):
+            write_raw(folder / "raw" / str(index), spans, host=f"host{index % 2}", workload=f"w{index}")
+        if how == "sealed":
+            with connect(seal([folder / "raw"], folder / "sealed").path, filters=filters) as traces:
+                yield traces
+        else:
+            with connect(folder / "raw", filters=filters) as traces:
+                yield traces
+
+
+def close(one: float | None, other: float | None) -> bool:
+    return one is other if one is None or other is None else math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-6)
+
+
+@FEW
+@given(FILES, KINDS, st.sampled_from([None, "host", "process"]))
+def test_a_summary_is_what_all_calls_of_all_files_say(files: Files, how: str, by: str | None) -> None:
+    durations: dict[tuple[str, object], list[int]] = defaultdict(list)
+    for index, spans in enumerate(files):
+        group = None if by is None else f"host{index % 2}" if by == "host" else f"w{index}"
+        for name, _, duration in spans:
+            durations[name, group].append(duration)
+    with opened(files, how) as traces:
+        rows = [row for row in summary(traces, by=by) if row.domain == "operator"]
+        trials = traces.execute("SELECT pid, guid, process, workload FROM trials").fetchall()
+    shown: dict[str | None, str | None] = {}
+    if by == "process":  # all files come from this process: its number alone does not tell them apart
+        shown = {f"{pid} ({guid}/{process})" if len(files) > 1 else str(pid): w for pid, guid, process, w in trials}
+    found = {(row.name, shown.get(row.group, row.group)): row for row in rows}
+    assert found.keys() == durations.keys()
+    for (name, group), values in durations.items():
+        row = found[name, group]
+        whole = sum(sum(v) for (_, g), v in durations.items() if g == group)
+        assert (row.calls, row.total_ns, row.min_ns, row.max_ns) == (len(values), sum(values), min(values), max(values))
+        assert close(row.mean_ns, statistics.fmean(values))
+        assert close(row.median_ns, statistics.median(values))
+        assert row.p95_ns == sorted(values)[max(0, math.ceil(len(values) * 0.95) - 1)]
+        assert close(row.std_ns, statistics.stdev(values) if len(values) > 1 else None)
+        assert close(row.percent, sum(values) * 100 / whole if whole else None)
+    totals = [row.total_ns for row in rows]
+    assert totals == sorted(totals, reverse=True)
+
+
+def kept(span: Span, low: int, high: int, straddle: Straddle) -> tuple[int, int] | None:
+    """Begin and length of what a window leaves of a span, by the stated rule."""
+    _, start, duration = span
+    end = start + duration
+    if straddle is Straddle.STARTING:
+        return (start, duration) if low <= start < high else None
+    if straddle is Straddle.CONTAINED:
+        return (start, duration) if low <= start < high and end <= high else None
+    if not (start < high and (end > low or start >= low)):
+        return None
+    if straddle is Straddle.OVERLAPPING:
+        return start, duration
+    return max(start, low), min(end, high) - max(start, low)
+
+
+@FEW
+@given(FILES, KINDS, st.integers(-10, 1300), st.integers(0, 600), st.sampled_from(Straddle))
+def test_a_window_leaves_what_its_rule_says(files: Files, how: str, low: int, length: int, straddle: Straddle) -> None:
+    window = Window(str(BEGIN_NS + low), str(BEGIN_NS + low + length), straddle)
+    expected = [found for spans in files for span in spans if (found := kept(span, low, low + length, straddle))]
+    with opened(files, how, Filters(window=window)) as traces:
+        rows = traces.execute("SELECT start - ?, duration FROM kernels", (BEGIN_NS,)).fetchall()
+    assert sorted(rows) == sorted(expected)
+
+
+@FEW
+@given(
+    FILES, KINDS, st.sampled_from(["*o*", "re[lm]u", "conv", "?dd", "none"]), st.sampled_from(["host1", "host?", "x"])
+)
+def test_names_and_hosts_are_chosen_by_patterns(files: Files, how: str, name: str, host: str) -> None:
+    fitting = {"*o*": {"conv", "pool"}, "re[lm]u": {"relu"}, "conv": {"conv"}, "?dd": {"add"}, "none": set()}[name]
+    hosts = {"host1": {1}, "host?": {0, 1}, "x": set()}[host]
+    expected = [
+        span[0] for index, spans in enumerate(files) for span in spans if span[0] in fitting and index % 2 in hosts
+    ]
+    with opened(files, how, Filters(operators=[name], hosts=[host])) as traces:
+        assert sorted(row[0] for row in traces.execute("SELECT name FROM kernels")) == sorted(expected)
+
+
+def test_the_parts_of_a_split_hold_everything_once(tmp_path: Path) -> None:
+    spans = [("conv", 0, 300), ("relu", 401, 0)], [("add", 399, 700)], [("pool", 1000, 200)]
+    in_parts(tmp_path, list(spans), 3)
+    names = []
+    for part in sorted((tmp_path / "time").iterdir()):
+        with connect(part) as traces:
+            names.append([row[0] for row in traces.execute("SELECT name FROM kernels ORDER BY start")])
+    assert names == [["conv", "add"], ["relu"], ["pool"]], "each where it begins"
+
+
+@pytest.mark.slow
+@FEW
+@given(FILES, st.integers(1, 4))
+def test_the_parts_of_any_split_hold_everything_once(files: Files, parts: int) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        in_parts(Path(name), files, parts)
+
+
+def in_parts(folder: Path, files: Files, parts: int) -> None:
+    """Split by time and by process, and compare with the whole; spans are in seconds from now, when trials begin."""
+    begun_ns = time.time_ns()
+    for index, spans in enumerate(files):
+        seconds = [(name, start * NANOSECONDS, duration * NANOSECONDS) for name, start, duration in spans]
+        write_raw(folder / "raw" / str(index), seconds, workload=f"w{index}", begun_ns=begun_ns)
+    by_time = split_by_time([str(folder / "raw")], folder / "time", parts)
+    by_process = split_by_process([str(folder / "raw")], folder / "process")
+    assert (len(by_time), len(by_process)) == (parts, len(files))
+    views = ("kernels", "samples", "passes", "regions", "trials", "telemetry", "processes", "threads", "top")
+    with connect(folder / "raw") as whole, connect(folder / "time") as one, connect(folder / "process") as other:
+        for view in views:
+            expected = sorted(map(repr, whole.execute(f"SELECT * FROM {view}")))
+            assert sorted(map(repr, one.execute(f"SELECT * FROM {view}"))) == expected, view
+            assert sorted(map(repr, other.execute(f"SELECT * FROM {view}"))) == expected, view
+
+
+def test_moments_are_written_in_many_ways(tmp_path: Path) -> None:
+    write_raw(tmp_path, [("a", 0, 100), ("b", 400, 100), ("c", 900, 100)], sample_ns=())
+    run = seal([tmp_path], tmp_path / "sealed").path
+    with connect(run) as traces:
+        first, last = traces.traces.bounds_ns()
+    assert first == BEGIN_NS - 1000, "the region compile is the first thing in it"
+
+    def names(begin: str, end: str) -> str:
+        with connect(run, filters=Filters(window=Window(begin, end))) as traces:
+            return "".join(str(row[0]) for row in traces.execute("SELECT name FROM kernels ORDER BY start"))
+
+    assert names("", "") == "abc"
+    assert names("+1000ns", "+1.5us") == "ab"
+    assert names(str(BEGIN_NS + 1), "") == "bc"
+    assert names("2026-11-18T11:06:40Z", "2026-11-18T11:06:40.0000005Z") == "ab"
+    assert names("2026-11-18T12:06:40+01:00", "") == "abc"
+    assert names("@compile", "@compile") == ""
+    assert names(f"-{last - BEGIN_NS - 400}ns", "100%") == "bc"
+    assert names("0%", "100%") == "abc"
+    for begin, words in (
+        ("soon", "is not a time"),
+        ("@nothing", "no region or trial with that name"),
+        ("%", "not a time"),
+    ):
+        with pytest.raises(DashboardError, match=words):
+            names(begin, "")
+    with pytest.raises(DashboardError, match=r"ends .* before it begins"):
+        names("+20us", "+10us")
+
+
+def test_workloads_leave_only_what_belongs_to_their_trials(tmp_path: Path) -> None:
+    write_raw(tmp_path / "a", workload="network.mlp")
+    write_raw(tmp_path / "b", [("conv", 0, 5)], workload="network.dqn")
+    with connect(tmp_path, filters=Filters(workloads=["*.dqn"])) as traces:
+        assert traces.execute("SELECT name FROM kernels").fetchall() == [("conv",)]
+        assert traces.execute("SELECT count(*) FROM samples").fetchone() == (2,)
+        assert traces.execute("SELECT DISTINCT workload FROM trials").fetchall() == [("network.dqn",)]
+        assert traces.execute("SELECT count(*) FROM telemetry").fetchone() == (0,)
+
+
+@FEW
+@given(FILES, FILES)
+def test_a_difference_adds_up(before: Files, after: Files) -> None:
+    with opened(before, "raw") as one, opened(after, "raw") as other:
+        found = find_difference(one, other)
+    common = min(len(before), len(after))
+    assert len(found.points) == common
+    assert [point[1] for point in found.only_before] == [f"w{index}" for index in range(common, len(before))]
+    assert [point[1] for point in found.only_after] == [f"w{index}" for index in range(common, len(after))]
+    sums: dict[str, float] = defaultdict(float)
+    for files, sign in ((before, -1), (after, 1)):
+        for spans in files[:common]:
+            for name, _, duration in spans:
+                sums[name] += sign * duration
+    assert {change.operator: change.change_ns for change in found.changes} == dict(sums)
+    assert close(found.unexplained_ns, found.change_ns - sum(sums.values()))
+    sizes = [abs(change.change_ns) for change in found.changes]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_a_difference_names_what_got_slower_and_what_it_cannot_explain(tmp_path: Path) -> None:
+    write_raw(tmp_path / "a", [("conv", 0, 100), ("relu", 100, 10)], sample_ns=(400, 400, 1000))
+    write_raw(tmp_path / "b", [("conv", 0, 160), ("gelu", 200, 5)], sample_ns=(600, 600, 600))
+    with connect(tmp_path / "a") as before, connect(tmp_path / "b") as after:
+        found = find_difference(before, after)
+    assert (found.before_ns, found.after_ns, found.change_ns, found.unexplained_ns) == (200, 300, 100, 45)
+    told = [(c.operator, c.before_ns, c.after_ns, c.change_ns, c.percent_of_change) for c in found.changes]
+    assert told == [("conv", 100, 160, 60, 60), ("relu", 10, None, -10, -10), ("gelu", None, 5, 5, 5)]
+
+
+@FEW
+@given(FILES, KINDS)
+def test_the_views_that_sum_up_say_what_all_rows_say(files: Files, how: str) -> None:
+    durations: dict[str, list[int]] = defaultdict(list)
+    for spans in files:
+        for name, _, duration in spans:
+            durations[name].append(duration)
+    whole = sum(map(sum, durations.values()))
+    wall = max(s + d for f in files for _, s, d in f) - min(s for f in files for _, s, _ in f)
+    with opened(files, how) as traces:
+        top = {row[0]: row[1:] for row in traces.execute("SELECT * FROM top_kernels")}
+        busy = traces.execute("SELECT GpuTime, WallTime, Busy FROM busy").fetchall()
+        trials = traces.execute("SELECT samples, ms_mean, ms_min, ms_max FROM trials").fetchall()
+    assert top.keys() == durations.keys()
+    for name, values in durations.items():
+        calls, total_us, average_us, percentage = top[name]
+        assert calls == len(values)
+        assert close(total_us, sum(values) / 1000)
+        assert close(average_us, sum(values) // len(values) / 1000), "whole nanoseconds, as RocPD"
+        assert close(percentage, sum(values) * 100 / whole if whole else None) or not whole
+    assert sorted(row[0] for row in busy) == sorted(sum(span[2] for span in spans) for spans in files)
+    assert {row[1] for row in busy} == {wall}
+    assert all(close(row[2], row[0] / wall) for row in busy if wall)
+    assert trials == [(2, 0.0015, 0.001, 0.002)] * len(files), "samples of 2000 and 4000 ns for 2 calls"
