@@ -24,9 +24,6 @@ from tvmtraces.convert import (
     Slices,
     Written,
     write_chrome,
-    write_csv,
-    write_json_lines,
-    write_parquet,
     write_perfetto,
     write_rocpd,
 )
@@ -67,9 +64,6 @@ def main() -> None:
     measure("perfetto, one by one", write_perfetto, iter(single), count)
     for label, write in (
         ("chrome", write_chrome),
-        ("csv", write_csv),
-        ("json lines", write_json_lines),
-        ("parquet", write_parquet),
         ("rocpd", write_rocpd),
     ):
         measure(label, write, [apart], count)

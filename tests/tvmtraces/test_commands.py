@@ -80,10 +80,10 @@ def test_rows_come_in_five_formats(home: Path) -> None:
 def test_a_fault_is_one_sentence_and_exit_code_1(home: Path) -> None:
     assert "no such file or folder" in run(home, "query", "SELECT 1", "nowhere", code=1)
     assert "nonsense" in run(home, "query", "SELECT nonsense FROM kernels", "raw", code=1)
-    assert "given twice" in run(home, "merge", "new", "raw", "raw/process_0", code=1)
+    assert "given twice" in run(home, "seal", "new", "raw", "raw/process_0", code=1)
     assert not (home / "new").exists()
     assert "invalid choice" in run(home, "nothing", code=2)
-    assert "--parts" in run(home, "split", "new", "raw", code=2)
+    assert "--parts" in run(home, "seal", "new", "raw", "--parts", "2", "--by-process", code=2)
     assert "not a time" in run(home, "summary", "raw", "--from", "soon", code=1)
 
 

@@ -112,8 +112,6 @@ def test_what_sealing_leaves_out_is_counted(tmp_path: Path, paths: list[Path]) -
     assert seal([tmp_path / "sealed"], tmp_path / "again").catalogue.left_out == left_out
     assert seal(paths[1:], tmp_path / "all").catalogue.left_out == {}
     assert "left_out" not in json.loads((tmp_path / "all" / "catalogue.json").read_text())
-    words = CONVERTERS["parquet"].write([str(path) for path in paths], tmp_path / "out", Filters(), None)
-    assert words.endswith("2 rows of rocpd_event_operation, 1 values of rocpd_info_process.environment")
 
 
 def read_own(paths: list[Path], table: str) -> list[tuple[object, ...]]:

@@ -178,11 +178,24 @@ def _add_out_arguments(parser: argparse.ArgumentParser) -> None:
     add_filters(parser)
 
 
+def _seal_arguments(parser: argparse.ArgumentParser) -> None:
+    _add_out_arguments(parser)
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--by-process", action="store_true", help="a sealed run for each process, in the folder")
+    how.add_argument("--parts", type=int, metavar="N", help="sealed runs of N parts of equal duration, in the folder")
+
+
 def _seal(options: argparse.Namespace, progress: Progress) -> str:
-    filters = filters_of(options)
-    return _format_sealed(
-        seal(options.inputs, options.destination, filters=None if filters == Filters() else filters, progress=progress)
-    )
+    chosen = filters_of(options)
+    filters = None if chosen == Filters() else chosen
+    paths, destination = options.inputs, options.destination
+    if options.by_process:
+        runs = split_by_process(paths, destination, filters=filters, progress=progress)
+    elif options.parts is not None:
+        runs = split_by_time(paths, destination, options.parts, filters=filters, progress=progress)
+    else:
+        runs = [seal(paths, destination, filters=filters, progress=progress)]
+    return "".join(map(_format_sealed, runs))
 
 
 def _format_sealed(run: SealedSource) -> str:
@@ -190,23 +203,6 @@ def _format_sealed(run: SealedSource) -> str:
     sizes = f"{format_bytes(run.catalogue.size_bytes)} from {format_bytes(run.catalogue.source_bytes)}"
     left_out = format_left_out(run.catalogue.left_out)
     return f"{run.path}: {rows} rows in {len(run.catalogue.table_names)} tables, {sizes}{left_out}.\n"
-
-
-def _split_arguments(parser: argparse.ArgumentParser) -> None:
-    _add_out_arguments(parser)
-    how = parser.add_mutually_exclusive_group(required=True)
-    how.add_argument("--by-process", action="store_true")
-    how.add_argument("--parts", type=int, metavar="N", help="number of parts of equal duration")
-
-
-def _split(options: argparse.Namespace, progress: Progress) -> str:
-    chosen = filters_of(options)
-    filters = None if chosen == Filters() else chosen
-    if options.by_process:
-        runs = split_by_process(options.inputs, options.destination, filters=filters, progress=progress)
-    else:
-        runs = split_by_time(options.inputs, options.destination, options.parts, filters=filters, progress=progress)
-    return "".join(map(_format_sealed, runs))
 
 
 def _diff_arguments(parser: argparse.ArgumentParser) -> None:
@@ -322,9 +318,9 @@ COMMANDS: Mapping[str, Command] = {
     "summary": Command("summarize durations by domain and name", _add_summary_arguments, _run_summary),
     "diff": Command("show which operators explain the change from A to B", _diff_arguments, _diff),
     "findings": Command("list anomalies in a trace with their size and place", _findings_arguments, _findings),
-    "seal": Command("create a sealed run, verified against its sources", _add_out_arguments, _seal),
-    "merge": Command("merge many traces into one sealed run", _add_out_arguments, _seal),
-    "split": Command("split traces into several sealed runs, by process or by time", _split_arguments, _split),
+    "seal": Command(
+        "create a sealed run of many traces, or several, verified against the sources", _seal_arguments, _seal
+    ),
     "verify": Command("verify every byte of sealed runs against their catalogues", _add_inputs, _verify),
     "convert": Command("convert traces to another format", _convert_arguments, _convert),
 }

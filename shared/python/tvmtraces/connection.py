@@ -186,6 +186,11 @@ class Traces:
         ordered = "" if self._engine.is_ordered(table) or not order else f" ORDER BY {order}"
         self._engine.copy(f"SELECT {chosen} FROM base_{table}{ordered}", path, options)  # noqa: S608 - our own names
 
+    def copy(self, selection: str, path: Path, options: str) -> None:
+        """Write the rows of a query to a file below the `writable` folder."""
+        self._prepare(selection)
+        self._engine.copy(selection, path, options)
+
     def _prepare(self, sql: str, parameters: Parameters = ()) -> None:
         """Load the tables that a query needs, make the views."""
         needed = set(find_tables(sql))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import sqlite3
@@ -16,6 +17,7 @@ from trace_processor import ask
 
 from tests.benchmarks import rocpd_like
 from tvmdash import common
+from tvmdash.errors import DashboardError
 from tvmdash.machine import telemetry
 from tvmdash.measure.capture import Capture, OperatorSpan, Reading, Region, Sample
 from tvmtraces import connect
@@ -53,8 +55,6 @@ def raw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def convert(raw: Path, style: str, place: Path) -> str:
-    if style.startswith("parquet"):
-        pytest.importorskip("duckdb", reason="duckdb is not installed: Parquet cannot be written")
     return CONVERTERS[style].write([str(raw)], place, Filters(), None)
 
 
@@ -97,7 +97,7 @@ def test_rocpd_has_the_operators_and_the_process(raw: Path, tmp_path: Path) -> N
         assert traces.execute("SELECT count(*), sum(duration) FROM kernels").fetchall() == [(4, 1600)]
 
 
-@pytest.mark.parametrize("style", ["chrome", "csv", "jsonl", "parquet-events", "perfetto-by-process"])
+@pytest.mark.parametrize("style", ["chrome", "perfetto-by-process"])
 def test_every_other_format_is_written(style: str, raw: Path, tmp_path: Path) -> None:
     assert convert(raw, style, tmp_path / "x.out").startswith("15 slices and 2 counter values in")
     written = [path for path in tmp_path.iterdir() if path.name.startswith("x.")]
@@ -108,9 +108,9 @@ def test_every_other_format_is_written(style: str, raw: Path, tmp_path: Path) ->
 
 
 def test_filters_hold(raw: Path, tmp_path: Path) -> None:
-    CONVERTERS["csv"].write([str(raw)], tmp_path / "x.csv", Filters(operators=("conv",)), None)
-    names = [line.split(",")[4] for line in (tmp_path / "x.csv").read_text().splitlines() if ",operator," in line]
-    assert names == ["conv", "conv"]
+    CONVERTERS["chrome"].write([str(raw)], tmp_path / "x.json", Filters(operators=("conv",)), None)
+    events = json.loads((tmp_path / "x.json").read_text())["traceEvents"]
+    assert [event["name"] for event in events if event.get("cat") == "operator"] == ["conv", "conv"]
 
 
 @pytest.fixture
@@ -216,11 +216,11 @@ def test_what_refers_to_nothing_is_counted(amd: list[Path], tmp_path: Path) -> N
         (table,) = database.execute(query).fetchone()
         database.execute(f'UPDATE "{table}" SET tid = 999 WHERE id = 7')
         database.commit()
-    words = CONVERTERS["csv"].write([str(amd[0])], tmp_path / "x.csv", Filters(), None)
+    words = CONVERTERS["chrome"].write([str(amd[0])], tmp_path / "x.json", Filters(), None)
     assert "1 rows that refer to what is not there" in words
 
 
-@pytest.mark.parametrize("style", ["perfetto", "csv"])
+@pytest.mark.parametrize("style", ["perfetto", "chrome"])
 def test_large_inputs_that_are_not_sealed_become_the_same_file(
     style: str, raw: Path, amd: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,6 +230,26 @@ def test_large_inputs_that_are_not_sealed_become_the_same_file(
     assert CONVERTERS[style].write(inputs, tmp_path / "x.1", filters, None) == first
     assert (tmp_path / "x.1").read_bytes() == (tmp_path / "x.0").read_bytes()
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_csv_files_are_those_of_rocprofv3(amd: list[Path], tmp_path: Path) -> None:
+    with connect(amd[0]) as database:
+        expected = database.execute(
+            "SELECT guid, 'KERNEL_DISPATCH', 'Agent ' || agent_log_index, queue_id, stream_id, tid, dispatch_id,"
+            " kernel_id, name, stack_id, start, end, lds_size, scratch_size, vgpr_count, accum_vgpr_count, sgpr_count,"
+            " workgroup_x, workgroup_y, workgroup_z, grid_x, grid_y, grid_z FROM kernels ORDER BY start"
+        ).fetchall()
+    words = CONVERTERS["csv"].write([str(amd[0])], tmp_path / "csv", Filters(), None)
+    assert words.startswith("kernel_trace.csv (50 rows), memory_copy_trace.csv (")
+    with (tmp_path / "csv" / "kernel_trace.csv").open(newline="") as file:
+        names, *rows = csv.reader(file)
+    assert names[:12] == ["Guid", "Kind", "Agent_Id", "Queue_Id", "Stream_Id", "Thread_Id", "Dispatch_Id", "Kernel_Id",
+                          "Kernel_Name", "Correlation_Id", "Start_Timestamp", "End_Timestamp"]  # fmt: skip
+    assert names[12:] == ["LDS_Block_Size", "Scratch_Size", "VGPR_Count", "Accum_VGPR_Count", "SGPR_Count",
+                          *(f"{of}_Size_{axis}" for of in ("Workgroup", "Grid") for axis in "XYZ")]  # fmt: skip
+    assert rows == [["" if value is None else str(value) for value in row] for row in expected]
+    with pytest.raises(DashboardError, match="already exists"):
+        CONVERTERS["csv"].write([str(amd[0])], tmp_path / "csv", Filters(), None)
 
 
 @pytest.mark.parametrize("most", [1, 3, 7, 1000])

@@ -1,4 +1,4 @@
-"""Writers of traces for other tools: Perfetto, Chrome JSON, RocPD, Parquet, CSV, JSON lines.
+"""Writers of traces for other tools: Perfetto, Chrome JSON, RocPD.
 
 All of them stream: they take an iterator of events and hold one batch of it, whatever its length. They know nothing of
 where the events come from.
@@ -15,7 +15,6 @@ from tvmtraces.convert.events import Counter, Counters, Event, Flow, Names, Slic
 from tvmtraces.convert.parts import Split, Written
 from tvmtraces.convert.perfetto import write_perfetto
 from tvmtraces.convert.rocpd import RocpdProcess, RocpdRows, write_rocpd
-from tvmtraces.convert.rows import write_csv, write_json_lines, write_parquet
 
 __all__ = [
     "Counter",
@@ -32,9 +31,6 @@ __all__ = [
     "batches",
     "names",
     "write_chrome",
-    "write_csv",
-    "write_json_lines",
-    "write_parquet",
     "write_perfetto",
     "write_rocpd",
 ]

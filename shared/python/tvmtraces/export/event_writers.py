@@ -38,21 +38,11 @@ def _chrome(destination: Path, trace: TraceEvents) -> Written:
     return convert.write_chrome(destination, trace.events, flows=trace.flows)
 
 
-def _with_flows(write: Callable[[Path, TraceEvents], Written]) -> EventWriter:
+def _show(write: Callable[[Path, TraceEvents], Written]) -> EventWriter:
     def work(destination: Path, traces: Traces) -> str:
         trace = trace_events(traces)
         written = write(destination, trace)
         return written.describe() + format_left_out(count_left_out(traces, trace.counted))
-
-    return work
-
-
-def _without_flows(write: Callable[[Path, Iterator[convert.Event]], Written]) -> EventWriter:
-    def work(destination: Path, traces: Traces) -> str:
-        trace = trace_events(traces)
-        written = write(destination, trace.events)
-        left_out = {**count_left_out(traces, trace.counted), "flows": len(trace.flows)}
-        return written.describe() + format_left_out(left_out)
 
     return work
 
@@ -70,13 +60,10 @@ def _rocpd(destination: Path, traces: Traces) -> str:
 
 
 EVENT_WRITERS: Mapping[str, tuple[str, EventWriter]] = {
-    "perfetto": ("a trace for ui.perfetto.dev; further files where one would be too large", _with_flows(_perfetto)),
-    "perfetto-by-process": ("such a trace for each process", _with_flows(_by_process)),
-    "chrome": ("Chrome's trace events in JSON", _with_flows(_chrome)),
+    "perfetto": ("a trace for ui.perfetto.dev; further files where one would be too large", _show(_perfetto)),
+    "perfetto-by-process": ("such a trace for each process", _show(_by_process)),
+    "chrome": ("Chrome's trace events in JSON", _show(_chrome)),
     "rocpd": ("a RocPD database, which AMD's tools open", _rocpd),
-    "csv": ("a row for each slice and counter value", _without_flows(convert.write_csv)),
-    "jsonl": ("such rows as JSON lines", _without_flows(convert.write_json_lines)),
-    "parquet-events": ("such rows as one Parquet file", _without_flows(convert.write_parquet)),
 }
 """For each format what it is, in words, and its writer."""
 
