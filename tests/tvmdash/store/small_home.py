@@ -23,15 +23,23 @@ INCIDENT = "i20261124-00ff"
 _SLOWER = 1.06
 
 
-def make_small_home(root: Path, points: int = 0, nights: Sequence[str] = NIGHTS) -> Home:
-    """mlp and resnet18, which is slower from the fourth night on; or so many `points` that do not move."""
+def make_small_home(root: Path, points: int = 0, nights: Sequence[str] = NIGHTS, *, times_alone: bool = False) -> Home:
+    """mlp and resnet18, which is slower from the fourth night on; or so many `points` that do not move.
+
+    times_alone: of these a time and nothing else.
+    """
     home = Home(root)
     for night in nights:
         common_night = {"stamp": night, "artifact": {"key": f"git-{night[:8]}"}, "fingerprint": "f", "machine": "test"}
-        _write(home.data_file("nets", night), data(_records(night, points), **common_night, reference=_REFERENCE))
+        _write(
+            home.data_file("nets", night),
+            data(_records(night, points, times_alone=times_alone), **common_night, reference=_REFERENCE),
+        )
         _write(home.data_file("other", night), {"tokens": 3.0})
         _write(home.night_file(night), _night(night).to_json())
-        verdict.write_verdict(home, _verdict(night, points))
+        verdict.write_verdict(
+            home, _verdict(night, points, ("run_time",) if times_alone or not points else ("run_time", "code_size"))
+        )
         page = {"sentence": ["good", f"All is well on {night}"], "series": {"steady": 2}, "summaries": []}
         ledger.append(home, night, ledger.PAGE, page)
     if not points:
@@ -57,9 +65,15 @@ def _write(path: Path, value: Mapping[str, Any]) -> None:
     common.write_json(path, value, durable=False)
 
 
-def _records(night: str, points: int) -> list[dict[str, Any]]:
+def _records(night: str, points: int, *, times_alone: bool) -> list[dict[str, Any]]:
     slower = _SLOWER if night >= NIGHTS[3] else 1.0
     own = [_record("mlp", 2.0, 1.0, 300.0, 4096), _record("resnet18", 10.0, slower, 900.0, 9000)]
+    if times_alone:
+        codes = [f"{night} {number}" for number in range(points)]
+        return [
+            record(f"network.net{number}", 1.1**number, module_hash=code, content={"hash": code})
+            for number, code in enumerate(codes)
+        ]
     return [_record(f"net{number}", 1.0 + number, 1.0, 1.0, 4096 + number) for number in range(points)] or own
 
 
@@ -92,9 +106,8 @@ def _night(night: str) -> Night:
     return Night(night, COMPLETE, night, 100.0, 1, {}, (commit,), jobs=(job,))
 
 
-def _verdict(night: str, points: int) -> verdict.NightVerdict:
+def _verdict(night: str, points: int, metrics: Sequence[str]) -> verdict.NightVerdict:
     workloads = [f"net{number}" for number in range(points)] or ["mlp", "resnet18"]
-    metrics = ("run_time", "code_size") if points else ("run_time",)
     series = tuple(
         verdict.JudgedSeries(
             key_of(workload, metric), verdict.Standing.STEADY, verdict.Evidence.PAIRED, effect=0.00123456,

@@ -431,7 +431,17 @@ def test_a_night_of_240_series_adds_little(tmp_path: Path) -> None:
         "times, their ratios, compile times, sizes; one foreign"
     )
     assert ask(home, "SELECT count(*) FROM verdicts") == [(120 * len(NIGHTS),)]
-    assert added < 48_000
+    assert added < 42_000
+
+
+def test_a_night_of_240_series_that_are_judged_adds_little_more(tmp_path: Path) -> None:
+    home = make_small_home(tmp_path / "home", points=240, nights=NIGHTS[:1], times_alone=True)
+    index(home)
+    before = count_bytes(home)
+    make_small_home(tmp_path / "home", points=240, nights=NIGHTS[1:], times_alone=True)
+    index(home)
+    assert ask(home, "SELECT count(*) FROM verdicts") == [(240 * len(NIGHTS),)]
+    assert (count_bytes(home) - before) / len(NIGHTS[1:]) < 60_000
 
 
 def test_what_a_night_adds_are_lines_and_rows_no_files(tmp_path: Path) -> None:

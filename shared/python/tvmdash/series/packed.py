@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
 
-_POINT = struct.Struct("<iddddiqiq")
+_POINT = struct.Struct("<iddddiiii")
 BYTES = _POINT.size
 """Of one point."""
 _FIELDS = [
     ("number", "<i4"),
     *((name, "<f8") for name in ("value", "low", "high", "std")),
     ("samples", "<i4"),
-    ("code", "<i8"),
+    ("code", "<i4"),
     ("alike", "<i4"),
-    ("content", "<i8"),
+    ("content", "<i4"),
 ]
 _NAN = float("nan")
 Columns = tuple[Any, ...]
