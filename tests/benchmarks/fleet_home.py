@@ -269,7 +269,7 @@ def _repeat_job(connection: sqlite3.Connection, machines: Machines, job: str) ->
         rows = zip(stamps, *(_cells(series[name]) for name in _COLUMNS), strict=True)
         connection.executemany(_INSERT, ((int(series["number"][0]), *row) for row in rows))
     versions = [truth.version(night) for night in nights]
-    rest = "fingerprint, reference, reference_version, machine, failures, error"
+    rest = "fingerprint, reference, reference_version, machine, failures, error, facts"
     query = f"INSERT INTO runs SELECT ?, experiment, ?, ?, {rest} FROM runs WHERE experiment = ? AND night = ?"
     connection.executemany(
         query, ((stamp, version, f"git-{version}", job, first) for stamp, version in zip(stamps, versions, strict=True))

@@ -17,7 +17,7 @@ from views.hosts import Machine, list_machines
 from views.matrix import make_matrix
 from views.series import SUSPECT, SeriesView
 
-from pages.machines import Fact, format_facts, read_facts
+from pages.machines import Fact, format_facts
 from tvmdash.dashboard_info import Home, host_of
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.headline import format_headline
@@ -98,7 +98,7 @@ def _write_machine(
     made_of = fingerprint(repr(machine), repr(view), newest, *data, known_as)
     if carrier.carry(machine.page, made_of):
         return
-    facts = read_facts(context.home, names, newest) if newest else None
+    facts = context.read_machine(names).get(newest)
     text = pages.render(
         "host.html",
         frame,

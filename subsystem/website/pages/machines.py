@@ -1,36 +1,24 @@
-"""The machines that measured: what is known of the newest, what changed from night to night, tonight's telemetry.
-
-`machines.json` in the site keeps the facts of each night that was ever read, so that a data file is read once.
-"""
+"""The machines that measured: what is known of the newest, what changed from night to night, tonight's telemetry."""
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from files import graphs
-from files.files import write_data
 from files.graphs import SiteGraph
 from render import page as pages
 from views.context import SiteContext
-from views.strip import machine_changes
 
-from tvmdash import common
-from tvmdash.dashboard_info import Home, host_of
-from tvmdash.errors import DashboardError
+from tvmdash.dashboard_info import host_of
 from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import MACHINE
 from tvmdash.machine.identity import format_change
 from tvmdash.pages import TelemetryRun
 from tvmdash.text import elide, format_bytes, format_list
 
-FACTS_FILE = "machines.json"
-SCHEMA_VERSION = 1
 _BYTES = frozenset({"memory_bytes"})
 _LONG = 160
 _MOST_CHANGES = 50
@@ -83,7 +71,7 @@ def measured_by(machines: Mapping[str, Sequence[str]]) -> list[MeasuredBy]:
 
 
 def write_machines(context: SiteContext, new: Path) -> None:
-    """Write machines.html, and what the next publish need not read again."""
+    """Write machines.html."""
     nights = _nights(context)
     newest = next(iter(reversed(list(nights.items()))), None)
     runs = context.telemetry.runs
@@ -98,7 +86,7 @@ def write_machines(context: SiteContext, new: Path) -> None:
         exchanged=[
             (night.stamp, format_change(change)) for night in context.last_nights for change in night.machine_changes
         ],
-        changes=list(_changes(nights))[::-1],
+        changes=list(_changes(nights))[: -_MOST_CHANGES - 1 : -1],
         measured_by=measured_by(context.machines),
         incidents=[
             (incident, format_headline(incident)) for incident in context.alerts.incidents if incident.kind == MACHINE
@@ -113,59 +101,12 @@ def write_machines(context: SiteContext, new: Path) -> None:
         faults=context.faults["Telemetry"],
     )
     (new / "machines.html").write_text(text, encoding="utf-8")
-    _keep(new / FACTS_FILE, nights)
 
 
 def _nights(context: SiteContext) -> dict[str, Facts]:
-    """The facts by night, oldest first: those known already, and those of the last nights that are not."""
-    known = _read(context.old / FACTS_FILE)
+    """The facts by night, oldest first, as the home's own machine has them where it measures."""
     measured = context.home.experiments_with_data()
-    names = [name for name in measured if not host_of(name)] or measured
-    for stamp in _worth_reading(context):
-        if stamp not in known:
-            facts = read_facts(context.home, names, stamp)
-            if facts:
-                known[stamp] = facts
-    return dict(sorted(known.items()))
-
-
-def _worth_reading(context: SiteContext) -> list[str]:
-    """The last nights, and both sides of each change of machine that the store knows."""
-    nights = list(context.own_machines)
-    changed = sorted(machine_changes(context.own_machines))[-_MOST_CHANGES:]
-    before = [nights[nights.index(stamp) - 1] for stamp in changed]
-    return sorted({*context.shown_stamps, *changed, *before})
-
-
-def read_facts(home: Home, names: Sequence[str], stamp: str) -> Facts | None:
-    """What the first readable data file of that night says of its machine."""
-    for name in names:
-        path = home.data_file(name, stamp)
-        if path.is_file():
-            with contextlib.suppress(DashboardError, KeyError, TypeError):
-                facts = common.read_json(path)["environment"]["machine"]
-                if isinstance(facts, dict):
-                    return facts
-    return None
-
-
-def _read(path: Path) -> dict[str, Facts]:
-    with contextlib.suppress(DashboardError, KeyError, TypeError, AttributeError):
-        value = common.read_json(path)
-        if value["schema_version"] == SCHEMA_VERSION:
-            return {stamp: dict(value["machines"][digest]) for stamp, digest in value["nights"].items()}
-    return {}
-
-
-def _keep(path: Path, nights: Mapping[str, Facts]) -> None:
-    machines: dict[str, Facts] = {}
-    digests = {}
-    for stamp, facts in nights.items():
-        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:12]
-        machines[digest] = facts
-        digests[stamp] = digest
-    value = {"schema_version": SCHEMA_VERSION, "machines": machines, "nights": digests}
-    write_data(str(path), value)
+    return context.read_machine([name for name in measured if not host_of(name)] or measured)
 
 
 def _changes(nights: Mapping[str, Facts]) -> Iterator[Change]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from files import code_changes
 from files.incremental import code_version, fingerprint
@@ -164,6 +165,13 @@ class SiteContext:
     def own_machines(self) -> Mapping[str, tuple[str, ...]]:
         """The same without the other hosts."""
         return self._measured.own_machines
+
+    def read_machine(self, names: Iterable[str]) -> dict[str, Mapping[str, Any]]:
+        """What is known of the machine of these experiments by night, the oldest first; of several, by the first."""
+        known: dict[str, Mapping[str, Any]] = {}
+        for name in names:
+            known = {**self._measured.facts.get(name, {}), **known}
+        return dict(sorted(known.items()))
 
     def new_between(self, after: str, begin: str, version: str) -> tuple[NewCommits, ...]:
         """What was new in the TVM `version` of the night `begin` since the night `after`, by night, newest first.

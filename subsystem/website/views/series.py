@@ -111,12 +111,13 @@ class SeriesView:
 class Measured:
     """What the store says: the series, what needs attention first, and the machines of each night, oldest first.
 
-    own_machines: without the other hosts.
+    own_machines: without the other hosts. facts: what each experiment's data says of its machine, by night.
     """
 
     series: list[SeriesView]
     machines: Mapping[str, tuple[str, ...]]
     own_machines: Mapping[str, tuple[str, ...]]
+    facts: Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 
 def read_measured(home: Home, stamps: Sequence[str], alerts: Alerts) -> Measured:
@@ -129,6 +130,7 @@ def read_measured(home: Home, stamps: Sequence[str], alerts: Alerts) -> Measured
     views: list[SeriesView] = []
     machines: dict[str, set[str]] = {}
     own: dict[str, set[str]] = {}
+    facts = {}
     for name in home.experiments_with_data():
         with store.open_for_reading(home.store_file, home.data(name), name) as opened:
             # a query each: for so few nights that is less work than importing what takes whole nights apart
@@ -136,6 +138,7 @@ def read_measured(home: Home, stamps: Sequence[str], alerts: Alerts) -> Measured
             outlines = [outline for outline in every if outline.metric not in RATIOS]
             series = [opened.points_of(outline, since=nights.stamps[0]) for outline in outlines]
             measured_by, builds, ratios = opened.machines(name), opened.builds(name), match_ratios(every)
+            facts[name] = opened.machine_facts(name)
             levels = {
                 outline.id: read_levels(opened, ratios[outline.number], builds, nights.stamps[0])
                 for outline in outlines
@@ -148,7 +151,7 @@ def read_measured(home: Home, stamps: Sequence[str], alerts: Alerts) -> Measured
         for item, key, short_name in zip(series, naming.keys(series), names, strict=True):
             if item.stamps and item.stamps[0] <= nights.tonight:
                 views.append(nights.view(item, key, short_name, moves.get(key), levels.get(item.id, {})))
-    return Measured(sorted(views, key=_need), _in_order(machines), _in_order(own))
+    return Measured(sorted(views, key=_need), _in_order(machines), _in_order(own), facts)
 
 
 def _in_order(machines: Mapping[str, set[str]]) -> Mapping[str, tuple[str, ...]]:

@@ -88,6 +88,21 @@ def test_five_questions_take_a_statement_each(home: Home) -> None:
         " GROUP BY workload ORDER BY 2 DESC",
     )
     assert costs == [("resnet18", 900.0), ("mlp", 300.0)]
+
+
+def test_since_when_a_machine_is_as_it_is_can_be_asked(home: Home) -> None:
+    for night in NIGHTS[3:]:
+        data = json.loads(home.data_file("nets", night).read_bytes())
+        data["environment"]["machine"]["cpu_microcode"] = "0xb"
+        home.data_file("nets", night).write_text(json.dumps(data))
+    index(home)
+    changes = ask(
+        home,
+        "SELECT json_extract(json, '$.cpu_microcode') AS microcode, min(night) FROM runs JOIN machines USING (facts)"
+        " WHERE experiment = 'nets' GROUP BY microcode ORDER BY 2",
+    )
+    assert changes == [(None, NIGHTS[0]), ("0xb", NIGHTS[3])]
+    assert ask(home, "SELECT count(*) FROM machines") == [(2,)], "what most nights say is there once"
     samples = ask(home, "SELECT night, samples, std FROM measurements WHERE std IS NOT NULL AND night = ?", NIGHTS[0])
     assert samples == [(NIGHTS[0], 30, 0.01)] * 2
 

@@ -217,6 +217,8 @@ class NightData:
     home: MachineIdentity | None = None
     is_imported: bool = False
     build: Build = Build()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What the night said of the machine."""
 
     def values(self) -> Iterator[PointValue]:
         """Every series' value of this night."""
@@ -388,6 +390,7 @@ def night_of(value: Mapping[str, Any], experiment: str, stamp: str, home: Machin
     night = common.object_in(value, "night")
     is_imported = "imported" in night
     home = home.for_imported() if home and is_imported else home
+    facts = common.object_in(common.object_in(value, "environment"), "machine")
     env_name = str(night.get("machine") or (home.name if home else ""))
     return NightData(
         experiment=experiment,
@@ -397,12 +400,13 @@ def night_of(value: Mapping[str, Any], experiment: str, stamp: str, home: Machin
         failures=tuple(Failure(**item) for item in value.get("failures", ())) if ours else (),
         leaves={} if ours else dict(numeric_leaves(value)),
         declarations={} if ours else declared_in(value),
-        machine=_machine(value.get("environment"), env_name),
+        machine=_machine(facts, env_name),
         env_name=env_name,
         ratios={} if ours else dict(_ratios(common.object_in(night, "paired"))),
         home=home,
         is_imported=is_imported,
-        build=_build(common.object_in(value, "night")),
+        build=_build(night),
+        facts=facts,
     )
 
 
@@ -473,12 +477,11 @@ def _compared(ratio: Mapping[str, Any]) -> dict[str, Any]:
     return {"std": std, **bounds, "samples": len(logs), "logs": tuple(logs)}
 
 
-def _machine(environment: common.Json, name: str = "") -> str:
+def _machine(facts: Mapping[str, Any], name: str) -> str:
     """The machine in words, by its home's name for it: a container has another host name each night."""
-    machine = environment.get("machine") if isinstance(environment, dict) else None
-    if not isinstance(machine, dict):
+    if not facts:
         return ""
-    machine = {**machine, "name": name or machine.get("host")}
+    machine = {**facts, "name": name or facts.get("host")}
     return ", ".join(form.format(machine[name]) for name, form in _MACHINE_FACTS.items() if machine.get(name))
 
 

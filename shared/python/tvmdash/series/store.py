@@ -159,7 +159,8 @@ class Store:
             _log.warning("%s", error)
             self._add_run(experiment, stamp, error=str(error))
             return
-        self._add_run(experiment, stamp, night.tvm_hash, len(night.failures), night.machine, night.build)
+        facts = self._number_facts(night.facts)
+        self._add_run(experiment, stamp, night.tvm_hash, len(night.failures), night.machine, night.build, facts=facts)
         self._put(experiment, stamp, [self._point(point) for point in night.values()])
 
     def _add_run(
@@ -171,9 +172,18 @@ class Store:
         machine: str = "",
         build: records.Build = _NO_BUILD,
         error: str | None = None,
+        facts: int | None = None,
     ) -> None:
-        row = (stamp, experiment, tvm, *astuple(build), machine, failures, error)
-        self.connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        row = (stamp, experiment, tvm, *astuple(build), machine, failures, error, facts)
+        self.connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+    def _number_facts(self, facts: Mapping[str, Any]) -> int | None:
+        """The number of what is known of a machine: most nights say the same."""
+        if not facts:
+            return None
+        text = json.dumps(facts, ensure_ascii=False)
+        self.connection.execute("INSERT OR IGNORE INTO machines VALUES (NULL, ?)", (text,))
+        return int(self.connection.execute("SELECT facts FROM machines WHERE json = ?", (text,)).fetchone()[0])
 
     def _put(self, experiment: str, stamp: str, points: Sequence[packed.PackedPoint]) -> None:
         """One night's points, in both forms that they are read in."""
@@ -314,6 +324,11 @@ class Store:
     def machines(self, experiment: str) -> dict[str, str]:
         """The machine of each night on which the experiment has readable data, in words ("" where unknown)."""
         return dict(self._runs(experiment, "machine"))
+
+    def machine_facts(self, experiment: str) -> dict[str, Mapping[str, Any]]:
+        """What the experiment's readable data says of the machine, by night, the oldest first."""
+        known = {facts: json.loads(text) for facts, text in self.connection.execute("SELECT facts, json FROM machines")}
+        return {night: known[facts] for night, facts in self._runs(experiment, "facts") if facts}
 
     def failures(self, experiment: str) -> dict[str, int]:
         """How many points failed on each night on which the experiment has readable data."""

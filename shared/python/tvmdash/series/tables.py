@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-VERSION = 15
+VERSION = 16
 
 SQL = """
 CREATE TABLE _born (name TEXT);
@@ -17,7 +17,9 @@ INSERT INTO _born VALUES (hex(randomblob(8)));
 CREATE TABLE _taken (source TEXT PRIMARY KEY, mark TEXT) WITHOUT ROWID;
 
 CREATE TABLE runs (night TEXT, experiment TEXT, tvm TEXT, artifact TEXT, fingerprint TEXT, reference TEXT,
-    reference_version TEXT, machine TEXT, failures INTEGER, error TEXT, PRIMARY KEY (experiment, night)) WITHOUT ROWID;
+    reference_version TEXT, machine TEXT, failures INTEGER, error TEXT, facts INTEGER, PRIMARY KEY (experiment, night))
+    WITHOUT ROWID;
+CREATE TABLE machines (facts INTEGER PRIMARY KEY, json TEXT UNIQUE);
 CREATE TABLE _series (number INTEGER PRIMARY KEY, id TEXT, experiment TEXT, metric TEXT, unit TEXT,
     direction TEXT, labels TEXT, kind TEXT, title TEXT, tolerance REAL, UNIQUE (id, unit));
 CREATE INDEX _series_of ON _series (experiment, metric);
@@ -99,6 +101,7 @@ PUBLIC: Mapping[str, str] = MappingProxyType(
         "decisions": "what people and the detector said of incidents, line by line",
         "nights": "a night: how it went, the message's headline, the first page's sentence",
         "runs": "an experiment of a night: which TVM beside which reference; `error` where its data cannot be read",
+        "machines": "what runs said of their machine: `json_extract(json, '$.governor')`. `facts` is the key in `runs`",
         "failures": "a stage that did not go well, or left failed points",
         "tvms": "a build of TVM that nights had",
         "trials": "a `try`, `compare`, `bisect`, `reproduce`, `backfill`; `remeasure`: what a night measured again",
