@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,27 +16,24 @@ from tvmdash import common, config_util, records, structured
 from tvmdash.check_prerequisites import needs_experiment, unmet
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.pages import SCHEMA_VERSION, SCORES_FILE, Missing, ScoredNight, ScoreHistory, Scores
+from tvmdash.pages import SCHEMA_VERSION, SCORES_FILE, ScoredNight, ScoreHistory, Scores
 
 _NIGHTS_BETWEEN_WRITES = 100
 
 
 @dataclass(frozen=True)
 class Scored:
-    """A score with its points, oldest first. The last one is tonight's, with its parts and reasons."""
+    """A score tonight, and its nights up to then, oldest first."""
 
     definition: Definition
-    points: tuple[ScorePoint, ...]
+    points: tuple[ScoredNight, ...]
+    tonight: ScorePoint
 
     @property
-    def tonight(self) -> ScorePoint:
-        """The newest point."""
-        return self.points[-1]
-
-    def before(self, point: ScorePoint) -> ScorePoint | None:
-        """The newest point earlier than `point` that it may be compared with."""
-        earlier = (item for item in reversed(self.points) if item.stamp < point.stamp and point.comparable(item))
-        return next(earlier, None)
+    def before(self) -> ScoredNight | None:
+        """The newest night before that tonight may be compared with."""
+        earlier = (item for item in reversed(self.points) if item.stamp < self.tonight.stamp)
+        return next(filter(self.tonight.is_comparable, earlier), None)
 
 
 class ScoreNights:
@@ -104,10 +101,11 @@ def _digest(config: Any) -> str:
 class _Series:
     """One score's points while they are brought up to date."""
 
-    def __init__(self, definition: Definition, known: Sequence[ScorePoint], nights: ScoreNights, tonight: str) -> None:
+    def __init__(self, definition: Definition, known: Sequence[ScoredNight], nights: ScoreNights, tonight: str) -> None:
         self.definition = definition
         self._nights = nights
         self._points = {point.stamp: point for point in known if point.stamp <= tonight}
+        self._tonight = tonight
         self._order = sorted({*self._points, *nights.stamps(definition, tonight)})
         self._place = {stamp: index for index, stamp in enumerate(self._order)}
         self.pending = [stamp for stamp in self._order if stamp == tonight or self._is_open(stamp)]
@@ -123,9 +121,16 @@ class _Series:
         of_night = {name: self._nights.of(name, stamp) for name in self.definition.experiments}
         self._points[stamp] = score(self.definition, of_night, stamp, earlier)
 
+    @property
+    def points(self) -> tuple[ScoredNight, ...]:
+        """What there is so far, oldest first."""
+        return tuple(self._points[stamp] for stamp in self._order if stamp in self._points)
+
     def scored(self) -> Scored:
-        """What there is so far."""
-        return Scored(self.definition, tuple(self._points[stamp] for stamp in self._order if stamp in self._points))
+        """The score, once tonight is scored."""
+        tonight = self._points[self._tonight]
+        assert isinstance(tonight, ScorePoint)
+        return Scored(self.definition, self.points, tonight)
 
 
 def bring_up_to_date(definitions: Sequence[Definition], home: Home, output: Path, tonight: str) -> list[Scored]:
@@ -136,7 +141,7 @@ def bring_up_to_date(definitions: Sequence[Definition], home: Home, output: Path
     """
     known = read(output / SCORES_FILE)
     nights = ScoreNights(home, {name for definition in definitions for name in definition.experiments})
-    series = [_Series(item, known[item.id][1] if item.id in known else (), nights, tonight) for item in definitions]
+    series = [_Series(item, known[item.id].points if item.id in known else (), nights, tonight) for item in definitions]
     pending: dict[str, list[_Series]] = {}
     for scored_series in series:
         for stamp in scored_series.pending:
@@ -145,17 +150,13 @@ def bring_up_to_date(definitions: Sequence[Definition], home: Home, output: Path
         for scored_series in pending[stamp]:
             scored_series.add(stamp)
         if count % _NIGHTS_BETWEEN_WRITES == 0:
-            _write(output / SCORES_FILE, [item.scored() for item in series], known)
-    scored = [item.scored() for item in series]
-    _write(output / SCORES_FILE, scored, known)
-    return scored
+            _write(output / SCORES_FILE, series, known)
+    _write(output / SCORES_FILE, series, known)
+    return [item.scored() for item in series]
 
 
-Known = dict[str, tuple[ScoreHistory, tuple[ScorePoint, ...]]]
-
-
-def read(path: Path) -> Known:
-    """What scores.json holds: each score with its points, by ID; empty where it cannot be read."""
+def read(path: Path) -> dict[str, ScoreHistory]:
+    """What scores.json holds: each score with its nights, by ID; empty where it cannot be read."""
     try:
         value = common.read_json(path)
         if value["schema_version"] != SCHEMA_VERSION:
@@ -163,43 +164,24 @@ def read(path: Path) -> Known:
         stored = structured.from_json(Scores, value, path)
     except (DashboardError, KeyError, TypeError):
         return {}
-    return {item.id: (item, tuple(map(_point, item.points))) for item in stored.scores}
+    return {item.id: item for item in stored.scores}
 
 
-def _point(night: ScoredNight) -> ScorePoint:
-    missing = tuple(Missing(name, "") for name in night.missing)
-    return ScorePoint(**{**vars(night), "missing": missing})
-
-
-def _write(path: Path, scored: Sequence[Scored], known: Known) -> None:
+def _write(path: Path, series: Sequence[_Series], known: Mapping[str, ScoreHistory]) -> None:
     """The scores of now, then those that the config once defined: they are kept."""
-    now = [_history(item.definition, item.points) for item in scored]
+    now = [_history(item.definition, item.points) for item in series]
     ids = {item.id for item in now}
-    kept = [item for name, (item, _) in known.items() if name not in ids]
+    kept = [item for name, item in known.items() if name not in ids]
     value = {"schema_version": SCHEMA_VERSION, **structured.to_json(Scores((*now, *kept)))}
     common.write_text(path, json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n")
 
 
-def _history(definition: Definition, points: Iterable[ScorePoint]) -> ScoreHistory:
+def _history(definition: Definition, points: tuple[ScoredNight, ...]) -> ScoreHistory:
     return ScoreHistory(
         definition.id,
         definition.title,
         definition.unit,
-        tuple(map(_stored, points)),
+        points,
         definition.lower_is_better,
         asdict(definition),
-    )
-
-
-def _stored(point: ScorePoint) -> ScoredNight:
-    return ScoredNight(
-        point.stamp,
-        point.value,
-        point.low,
-        point.high,
-        point.expected,
-        tuple(item.workload for item in point.missing),
-        point.config,
-        point.has_data,
-        point.tvm_hash,
     )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from definitions import GEOMEAN, SHARE, SPEEDUP
+from definitions import GEOMEAN, SHARE, SPEEDUP, Definition
 from history import Scored
 from scoring import ScorePoint
 
@@ -81,18 +81,18 @@ def tell(scored: Scored) -> ToldScore:
     if not tonight.expected and not tonight.missing:
         remedy = "Check its baseline, contender and workloads."
         return ToldScore("no value: no record or failure matches it", sentences=remedy)
-    missing = f"Missing: {_format_missing(tonight.missing)}" if not tonight.complete else ""
+    missing = f"Missing: {_format_missing(tonight.lacks)}" if not tonight.complete else ""
     if missing and tonight.value is None:
         return ToldScore("no value tonight", sentences=missing)
-    text = _format_value(scored, tonight)
+    text = _format_value(scored.definition, tonight)
     if missing:
         clause = f"{text.clause}, incomplete and not comparable with other nights"
         return replace(text, clause=clause, sentences=missing)
     return replace(text, sentences=_format_change(scored, tonight))
 
 
-def _format_value(scored: Scored, point: ScorePoint) -> ToldScore:
-    kind = scored.definition.kind
+def _format_value(definition: Definition, point: ScorePoint) -> ToldScore:
+    kind = definition.kind
     value, count = point.value or 0.0, len(point.workloads)
     over = f"{count} workload{'' if count == 1 else 's'}"
     span = (
@@ -100,15 +100,15 @@ def _format_value(scored: Scored, point: ScorePoint) -> ToldScore:
     )
     if kind == SPEEDUP:
         doubt = ", possibly no difference" if point.low is not None and point.low <= 1 <= (point.high or 1) else ""
-        return ToldScore(f"{three_digits(value)} {_times(scored)}", f"{span}{over}{doubt}")
+        return ToldScore(f"{three_digits(value)} {_times(definition)}", f"{span}{over}{doubt}")
     if kind == GEOMEAN:
-        return ToldScore(format_quantity(value, scored.definition.unit), f"{span}geometric mean of {over}")
+        return ToldScore(format_quantity(value, definition.unit), f"{span}geometric mean of {over}")
     if kind == SHARE:
-        limit = scored.definition.threshold
+        limit = definition.threshold
         below = [item for item in point.workloads if item.value < limit]
         close = [item.workload for item in point.workloads if (item.low or limit) < limit <= (item.high or limit)]
         value_text = (
-            f"{count - len(below)} of {over} {'is' if count == 1 else 'are'} {limit:g} {_times(scored)} or better"
+            f"{count - len(below)} of {over} {'is' if count == 1 else 'are'} {limit:g} {_times(definition)} or better"
         )
         slower = format_list([f"{item.workload} ({three_digits(item.value)})" for item in below], 4)
         clause = f", not {slower}" if below else ""
@@ -122,9 +122,9 @@ def _format_value(scored: Scored, point: ScorePoint) -> ToldScore:
     return ToldScore(value_text, clause=clause + (f"; failures in {format_list(wrong, 4)}" if wrong else ""))
 
 
-def _times(scored: Scored) -> str:
+def _times(definition: Definition) -> str:
     """What a ratio of baseline to contender says of the contender."""
-    return "times as fast" if scored.definition.metric.kind == "time" else "times as small"
+    return "times as fast" if definition.metric.kind == "time" else "times as small"
 
 
 def _format_missing(missing: Sequence[Missing]) -> str:
@@ -140,7 +140,7 @@ def _format_missing(missing: Sequence[Missing]) -> str:
 
 
 def _format_change(scored: Scored, tonight: ScorePoint) -> str:
-    before = scored.before(tonight)
+    before = scored.before
     earlier = [point for point in scored.points if point.stamp < tonight.stamp]
     if before is None or before.value is None or tonight.value is None:
         if not earlier:
@@ -148,7 +148,16 @@ def _format_change(scored: Scored, tonight: ScorePoint) -> str:
         count = len(tonight.expected)
         return f"No earlier night is complete for the same {'workload' if count == 1 else f'{count} workloads'}."
     since = "the night before" if before is earlier[-1] else f"night {before.stamp}, the last comparable one"
-    return f"{_format_value(scored, before).value} on {since}."
+    return f"{_format_before(scored.definition, before.value, len(before.expected))} on {since}."
+
+
+def _format_before(definition: Definition, value: float, workloads: int) -> str:
+    """A value of which no more is kept than over how many workloads it is."""
+    if definition.kind == SPEEDUP:
+        return f"{three_digits(value)} {_times(definition)}"
+    if definition.kind == SHARE:
+        return f"{value * workloads / 100:.0f} of {workloads}"
+    return format_quantity(value, definition.unit) if definition.kind == GEOMEAN else f"{value:.0f} correct"
 
 
 def name_of(scored: Scored) -> str:
@@ -168,7 +177,7 @@ def plots(scored: Sequence[Scored]) -> dict[str, Plot]:
 def _bars(scored: Scored) -> Bar:
     definition, tonight = scored.definition, scored.tonight
     bars = [BarValue(item.workload, item.value, item.low, item.high) for item in tonight.workloads]
-    bars += [BarValue(item.workload, None) for item in tonight.missing]
+    bars += [BarValue(item.workload, None) for item in tonight.lacks]
     if definition.kind in (SPEEDUP, GEOMEAN):
         label = "geometric mean" if tonight.complete else "geometric mean (incomplete)"
         bars.append(BarValue(label, tonight.value, tonight.low, tonight.high))
@@ -204,7 +213,7 @@ def page(stamp: str, scored: Sequence[Scored], left_out: Sequence[LeftOut], faul
 
 def _on_page(scored: Scored, pictures: dict[str, Plot]) -> ScoreTonight:
     definition, tonight = scored.definition, scored.tonight
-    before, text = scored.before(tonight), tell(scored)
+    before, text = scored.before, tell(scored)
     names = (f"{name_of(scored)}_tonight", f"{name_of(scored)}_nights")
     return ScoreTonight(
         id=definition.id,
@@ -219,7 +228,7 @@ def _on_page(scored: Scored, pictures: dict[str, Plot]) -> ScoreTonight:
         words=text.words,
         before=None if before is None else Before(before.stamp, before.value),
         workloads=tonight.workloads,
-        missing=tonight.missing,
+        missing=tonight.lacks,
         graphs=tuple(Graph(f"graphs/{name}.svg", alt_text(pictures[name])) for name in names),
         headline=text.value,
         details=text.details,

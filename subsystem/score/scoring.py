@@ -16,7 +16,7 @@ from definitions import CORRECT, SHARE, SPEEDUP, Definition, Selector, differing
 
 from tvmdash.errors import DashboardError
 from tvmdash.judge.means import combine_ratios
-from tvmdash.pages import Lack, Missing, WorkloadValue
+from tvmdash.pages import Lack, Missing, ScoredNight, WorkloadValue
 from tvmdash.records import Failure, Record
 from tvmdash.text import elide, format_list
 
@@ -49,28 +49,11 @@ class ExperimentNight:
 
 
 @dataclass(frozen=True)
-class ScorePoint:
-    """A score on one night. `config` names the experiments' own fields; without `has_data` they left nothing."""
+class ScorePoint(ScoredNight):
+    """A night that is scored now: with its parts, and with why workloads have none."""
 
-    stamp: str
-    value: float | None
-    low: float | None
-    high: float | None
-    expected: tuple[str, ...]
-    missing: tuple[Missing, ...]
-    config: str
-    has_data: bool
-    tvm_hash: str
     workloads: tuple[WorkloadValue, ...] = ()
-
-    @property
-    def complete(self) -> bool:
-        """Whether every expected workload is in the value."""
-        return bool(self.expected) and not self.missing
-
-    def comparable(self, other: ScorePoint) -> bool:
-        """Whether both are complete, over the same workloads."""
-        return self.complete and other.complete and set(self.expected) == set(other.expected)
+    lacks: tuple[Missing, ...] = ()
 
 
 def short(workload: str) -> str:
@@ -82,20 +65,20 @@ def score(
     definition: Definition,
     nights: Mapping[str, ExperimentNight],
     stamp: str,
-    earlier: ScorePoint | None,
+    earlier: ScoredNight | None,
 ) -> ScorePoint:
     """The score of the night `stamp`; `nights` by experiment, `earlier` is its point of the night before."""
     used = [nights[name] for name in definition.experiments]
     expected = _expected(definition, used, earlier)
     there: list[WorkloadValue] = []
-    missing: list[Missing] = []
+    lacks: list[Missing] = []
     for workload in expected:
         try:
             there.append(_of_workload(definition, nights, workload))
         except NoValueError as error:
-            missing.append(error.missing(workload))
+            lacks.append(error.missing(workload))
     if not expected:  # nothing says which workloads there should be: why, where the experiments left nothing
-        missing = [_lacking(night).missing(ALL_WORKLOADS) for night in used if night.lacking]
+        lacks = [_lacking(night).missing(ALL_WORKLOADS) for night in used if night.lacking]
     value, low, high = _whole(definition, there)
     return ScorePoint(
         stamp,
@@ -103,15 +86,16 @@ def score(
         low,
         high,
         expected,
-        tuple(missing),
+        tuple(lack.workload for lack in lacks),
         config=_config(used, earlier),
         has_data=any(not night.lacking for night in used),
         tvm_hash=" ".join(dict.fromkeys(night.tvm_hash for night in used if night.tvm_hash)),
         workloads=tuple(there),
+        lacks=tuple(lacks),
     )
 
 
-def _expected(definition: Definition, used: Sequence[ExperimentNight], earlier: ScorePoint | None) -> tuple[str, ...]:
+def _expected(definition: Definition, used: Sequence[ExperimentNight], earlier: ScoredNight | None) -> tuple[str, ...]:
     if definition.workloads is not None:
         return definition.workloads
     selectors = [definition.contender, *([definition.baseline] if definition.baseline else [])]
@@ -124,7 +108,7 @@ def _expected(definition: Definition, used: Sequence[ExperimentNight], earlier: 
     return tuple(sorted({*map(short, tonight), *before}))
 
 
-def _config(used: Sequence[ExperimentNight], earlier: ScorePoint | None) -> str:
+def _config(used: Sequence[ExperimentNight], earlier: ScoredNight | None) -> str:
     """The experiments' own fields; those of the night before where one left nothing that tells."""
     if any(night.lacking for night in used):
         return earlier.config if earlier else ""

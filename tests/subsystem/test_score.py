@@ -142,14 +142,16 @@ THREE = pairs(a=(2.0, 1.0), b=(8.0, 1.0), c=(4.0, 1.0))
 def scored(kind: str, *points: Any, **changes: Any) -> Any:
     """A score of that kind with its points; what it is made of plays no part in its words."""
     made = SCORE.definitions.parse_all([{**SPEEDUP, "kind": "speedup"}])[0][0]
-    return SCORE.history.Scored(replace(made, kind=kind, threshold=4.0, **changes), points)
+    return SCORE.history.Scored(replace(made, kind=kind, threshold=4.0, **changes), points, points[-1])
 
 
 def point(
     at: int, value: float | None, *workloads: WorkloadValue, missing: tuple[Missing, ...] = (), **changes: Any
 ) -> Any:
     names = tuple(each.workload for each in (*workloads, *missing))
-    made = SCORE.score_report.ScorePoint(NIGHTS[at], value, None, None, names, missing, "c", True, "abc", workloads)
+    lacking = tuple(each.workload for each in missing)
+    parts = (workloads, missing)
+    made = SCORE.score_report.ScorePoint(NIGHTS[at], value, None, None, names, lacking, "c", True, "abc", *parts)
     return replace(made, **changes)
 
 
@@ -173,6 +175,9 @@ SCORES = {
     "nothing matches": scored("speedup", point(0, None)),
     "a mean time": scored("geomean_time", WHOLE, replace(WHOLE, stamp=NIGHTS[1], value=3.0)),
     "a share": scored("share_reaching", point(0, 200 / 3, A, B, C)),
+    "a share after another": scored(
+        "share_reaching", point(0, 200 / 3, A, B, C), replace(WHOLE, stamp=NIGHTS[1], value=100.0)
+    ),
     "a share of one": scored("share_reaching", point(0, 100.0, B)),
     "correct answers": scored(
         "correct_count",
@@ -219,6 +224,20 @@ def score_messages() -> Iterator[tuple[str, str]]:
 
 def test_messages(golden: Golden) -> None:
     golden.messages("score", score_messages())
+
+
+def test_the_night_before_is_told_as_it_was_though_its_parts_are_not_kept(tmp_path: Path) -> None:
+    share = {**SPEEDUP, "title": "share", "kind": "share_reaching", "threshold": 1.5}
+    contender = {"build_config.variant": "zero"}
+    correct = {"title": "right", "experiment": "opt", "kind": "correct_count", "contender": contender}
+    home = Home(tmp_path, share, correct)
+    for stamp in NIGHTS[:2]:
+        home.night(stamp, THREE)
+        home.after(stamp)
+    assert home.report().splitlines() == [
+        "share: 3 of 3 workloads are 1.5 times as fast or better. 3 of 3 on the night before.",
+        "right: 3 of 3 points correct. 3 correct on the night before.",
+    ]
 
 
 def test_a_speedup_is_the_geometric_mean_over_workloads_with_an_interval(tmp_path: Path) -> None:

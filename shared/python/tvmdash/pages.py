@@ -146,6 +146,10 @@ class ScoredNight:
         """Whether no workload is missing; an incomplete score is compared with nothing."""
         return self.value is not None and bool(self.expected) and not self.missing
 
+    def is_comparable(self, other: ScoredNight) -> bool:
+        """Whether both are complete, over the same workloads."""
+        return self.complete and other.complete and set(self.expected) == set(other.expected)
+
 
 @dataclass(frozen=True)
 class ScoreHistory:
