@@ -57,7 +57,7 @@ _MODULES = [
     "packaging.utils",
     "pynvml",
     *COMMANDS,
-    "tests.dashboard.read_once",
+    "tests.dashboard.rehearsed",
 ]
 _PATH = [REPO, REPO / "shared" / "python"]
 _WARM = Warm(_MODULES, _PATH)
