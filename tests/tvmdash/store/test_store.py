@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.tvmdash.store.small_home import NIGHTS, key_of, make_small_home, send_in_slack, tell_incident
+from tests.tvmtraces.traces_for_tests import write_raw
 from tvmdash import ledger, verdict
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
@@ -88,6 +89,18 @@ def test_five_questions_take_a_statement_each(home: Home) -> None:
         " GROUP BY workload ORDER BY 2 DESC",
     )
     assert costs == [("resnet18", 900.0), ("mlp", 300.0)]
+
+
+def test_passes_and_samples_are_asked_beside_the_index(home: Home) -> None:
+    assert ask(home, "SELECT name FROM passes") == [], "none is kept"
+    write_raw(home.root / "tmp" / "raw" / "nets" / f"raw_{NIGHTS[-1]}", sample_ns=(2_000_000, 4_000_000))
+    passes = "SELECT name, sum(duration) AS ns FROM passes WHERE duration > ? GROUP BY name ORDER BY ns DESC"
+    with connect(home.root) as opened:
+        assert opened.execute(passes, (1,)).fetchall() == [("FoldConstant", 500), ("FuseOps", 300)]
+        assert opened.execute("SELECT count(*) FROM samples JOIN trials ON trials.id = trial").fetchall() == [(2,)]
+        assert opened.execute("SELECT kind FROM trials WHERE kind = 'try'").fetchall() == [("try",)]
+        with pytest.raises(DashboardError, match=r"no such table: odd.*measurements.*passes"):
+            opened.execute("SELECT * FROM odd")
 
 
 def test_since_when_a_machine_is_as_it_is_can_be_asked(home: Home) -> None:

@@ -1,10 +1,12 @@
 """What a home knows of all its nights, in SQL: `connect("HOME").execute("SELECT * FROM incidents").df()`.
 
-results/store.sqlite is an index of the home's files: it can be deleted at any time, and is made again of them.
+results/store.sqlite is an index of the home's files: it can be deleted at any time, and is made again of them. Raw
+measurements are not in it: a statement on them is answered by the traces of the home, as they lie.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import sqlite3
@@ -24,6 +26,8 @@ from tvmdash.store.gather import keep_messages as keep_messages
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from tvmtraces import Connection
 
 TABLES: Mapping[str, str] = tables.PUBLIC
 """The tables that may be asked, and what a row of each is."""
@@ -53,10 +57,11 @@ class Selection:
 
 
 class HomeStore:
-    """A home's index, to be read only."""
+    """A home's index, to be read only, and its raw measurements."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, root: Path) -> None:
         self._connection = connection
+        self._root = root
         connection.execute("PRAGMA query_only = ON")
         connection.set_authorizer(_authorize)
 
@@ -67,16 +72,33 @@ class HomeStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._connection.close()
+        if "_traces" in self.__dict__:
+            self._traces.close()
+
+    @functools.cached_property
+    def _traces(self) -> Connection:
+        from tvmdash import traces  # most statements need none, and importing them takes long
+
+        return traces.connect(self._root)
 
     def execute(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> Selection:
-        """The rows of one statement; DashboardError where it is wrong, or would write."""
+        """The rows of one statement; DashboardError where it is wrong, or would write.
+
+        One that names a view of traces, as `passes` or `samples`, has the tables of traces alone: also of `trials`.
+        """
         try:
             return Selection(self._connection.execute(sql, parameters))
         except (sqlite3.Error, sqlite3.Warning) as error:
-            tables = f"The tables are: {', '.join(TABLES)}. Single runs are asked with `dashboard traces query`."
-            damaged = type(error) is sqlite3.DatabaseError  # what a statement is to blame for has a type of its own
-            remedy = "Make it anew: python3 -m dashboard rebuild HOME." if damaged else ""
-            remedy = tables if "no such table" in str(error) else remedy
+            missing = str(error).removeprefix("no such table: ")
+            remedy = ""
+            if missing != str(error):
+                from tvmtraces.views import VIEWS
+
+                if missing in VIEWS:
+                    return Selection(self._traces.execute(sql, parameters))
+                remedy = f"The tables are: {', '.join(TABLES)}; of raw measurements: {', '.join(VIEWS)}."
+            elif type(error) is sqlite3.DatabaseError:  # what a statement is to blame for has a type of its own
+                remedy = "Make it anew: python3 -m dashboard rebuild HOME."
             raise DashboardError(f"{error}.", place="SQL", remedy=remedy) from error
 
     def columns_of(self, table: str) -> list[str]:
@@ -105,7 +127,7 @@ def connect(home: Path | str) -> HomeStore:
         _log.warning("%s: there is no index of this version; the files are read instead.", whole.store_file)
         opened = series_store.in_memory()
         fill(whole, opened)
-    return HomeStore(opened.connection)
+    return HomeStore(opened.connection, root)
 
 
 def _open_index(home: Home) -> series_store.Store | None:
