@@ -108,6 +108,21 @@ def test_a_point_that_cannot_be_compiled_fails_alone_with_its_own_words(tmp_path
     assert toy.compiled("2.0")["good"] == 2
 
 
+def test_groups_of_one_environment_are_compiled_in_one_process_of_each_tvm(tmp_path: Path) -> None:
+    toy = AheadToy(tmp_path, names=["net", "other", "third"])
+    assert toy.run({}, {})["success"]
+    assert len(list(toy.raw.glob("compile_*_tonight"))) == 2, "the first compilation, and that for its time"
+    assert len(list(toy.raw.glob("compile_*_reference"))) == 2
+    assert toy.compiled("2.0") == toy.compiled("1.0") == {"net": 2, "other": 2, "third": 2}
+
+
+def test_a_process_that_dies_compiling_costs_its_own_group_alone(tmp_path: Path) -> None:
+    toy = AheadToy(tmp_path, names=["bad", "net", "other", "third"])
+    assert toy.run({"bad": "dies"}, {})["success"]
+    assert toy.compiled("2.0") == {"bad": 2, "net": 2, "other": 2, "third": 2}, "bad: ahead, and where it is measured"
+    assert len(list(toy.raw.glob("compile_*_tonight"))) <= 3, "only one more of them was needed"
+
+
 def test_a_night_without_a_reference_compiles_ahead_as_well(tmp_path: Path) -> None:
     toy = AheadToy(tmp_path, processes=4, max_processes=4, interval_percent=0)
     assert toy.run({}, None)["message"].endswith(" in 4 processes")

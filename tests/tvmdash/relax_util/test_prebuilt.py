@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tvmdash import relax_util
+from tvmdash import common, relax_util
 from tvmdash.errors import DashboardError
 from tvmdash.measure import prebuilt
 from tvmdash.measure.prebuilt import Prebuilt
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("tvm_artifact")
 LOADING = """
 import json, sys
 from pathlib import Path
-from tvmdash import relax_util
+from tvmdash import common, relax_util
 from tvmdash.measure import prebuilt
 from tvmdash.measure.prebuilt import Prebuilt
 from tvmdash.relax_util import CompileOptions, compile_module
@@ -178,3 +178,19 @@ def test_a_module_that_points_share_is_compiled_once_and_loaded_once(tmp_path: P
     assert found[0] is found[1]
     assert found[0].module_hash == compiled.module_hash
     assert relax_util.load(found[0], 1).run(make_input(graph, 0)).shape == (1, 10)
+
+
+def test_what_is_compiled_again_for_its_time_is_not_linked_again_unless_it_differs(tmp_path: Path) -> None:
+    make, inputs = make_mlp()
+    first = build(tmp_path, make, inputs)
+    assert first.library is not None, "the process that compiled it goes on with the library, too"
+    linked, file = first.library.stat().st_mtime_ns, first.library.with_suffix(".json")
+    again = build(tmp_path, make, inputs)
+    assert again.library == first.library
+    assert first.library.stat().st_mtime_ns == linked
+    assert common.read_json(file)["compile_ms"] == again.compile_ms != first.compile_ms
+    other, inputs = make_mlp("float16")
+    differs = build(tmp_path, other, inputs)
+    assert differs.module_hash != first.module_hash
+    assert first.library.stat().st_mtime_ns != linked
+    assert load(tmp_path)["module_hash"] == differs.module_hash

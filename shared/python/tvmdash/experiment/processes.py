@@ -8,7 +8,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +26,7 @@ MEASURE = "measure"
 """The verb of the experiment's script that `experiment.measure` stands behind."""
 MOST_PADDING = 4096
 """The environment's size moves the stack, so it is another one in every process (Mytkowicz et al. 2009)."""
+Jobs = tuple[MeasuringJob, ...]
 _log = logging.getLogger("experiment")
 
 
@@ -33,8 +34,9 @@ _log = logging.getLogger("experiment")
 class Processes:
     """How they are started: with the experiment's file `script`, in folders of `raw`.
 
-    numbers: by point, how many calls a sample has in turns. built: the points that are compiled already, on both sides
-    where they are measured on both; unbuilt: why others could not be.
+    count: of processes that measure, a pair as one; compilations: of those that compile. numbers: by point, how many
+    calls a sample has in turns. built: the points that are compiled already, on both sides where they are measured on
+    both; unbuilt: why others could not be.
     """
 
     setup: Path
@@ -45,31 +47,51 @@ class Processes:
     timing: Timing
     reference: Reference | None = None
     count: int = 0
+    compilations: int = 0
     numbers: dict[str, int] = field(default_factory=dict)
     built: set[str] = field(default_factory=set)
     unbuilt: dict[str, str] = field(default_factory=dict)
 
-    def compile(self, group: PointGroup, jobs: tuple[MeasuringJob, ...], beside: frozenset[str], number: int) -> None:
+    def compile(self, parts: Sequence[tuple[PointGroup, Jobs]], beside: frozenset[str], number: int) -> None:
         """Have tonight's TVM compile the points of the jobs, the reference those `beside`, each while the other waits.
 
-        What both could compile is `built`; why the rest was not, `unbuilt` says. That is compiled where it is measured.
+        The groups are of one engine and environment. One process a side does it, and where one is lost, others what
+        the groups after it have. What both could compile is `built`; why the rest was not, `unbuilt` says. That is
+        compiled where it is measured.
         """
-        folders = [self._make_folder(f"compile_{number}_{self.count}_{side}") for side in self._sides(beside)]
-        parts = [jobs, tuple(job for job in jobs if key(job.point) in beside)]
-        self.built -= {key(job.point) for job in jobs}
+        self.built -= {key(job.point) for _, jobs in parts for job in jobs}
+        while parts:
+            parts = self._compile(parts, beside, number)
+
+    def _compile(
+        self, parts: Sequence[tuple[PointGroup, Jobs]], beside: frozenset[str], number: int
+    ) -> Sequence[tuple[PointGroup, Jobs]]:
+        """The groups that no process came to, as one was lost."""
+        group, every = parts[0][0], tuple(job for _, jobs in parts for job in jobs)
+        sides_of = self._sides(beside & {key(job.point) for job in every})
+        shares, self.compilations = (
+            (every, tuple(job for job in every if key(job.point) in beside)),
+            self.compilations + 1,
+        )
         with contextlib.ExitStack() as stack:
             sides = []
-            for side, folder, part in zip(self._sides(beside), folders, parts, strict=False):
-                MeasuringTask(group.engine.name, group.environment, part, side, compiles=True).write(folder)
-                environment = self._environment(group, side)
-                sides.append(stack.enter_context(started(self._argv(folder), environment, folder, part, self.minutes)))
-            failed = Conductor(self.timing, random.Random(number)).compile(sides, jobs)
-            reasons = [reason for side in sides if (reason := side.close())]
-        failed |= {key(job.point): reasons[0] for job in jobs if reasons}
-        self.unbuilt |= failed
-        self.built |= {key(job.point) for job in jobs} - failed.keys()
+            for side, share in zip(sides_of, shares, strict=False):
+                folder = self._make_folder(f"compile_{self.compilations}_{side}")
+                MeasuringTask(group.engine.name, group.environment, share, side, compiles=True).write(folder)
+                own, minutes = self._environment(group, side), self.minutes * len(parts)
+                sides.append(stack.enter_context(started(self._argv(folder), own, folder, share, minutes)))
+            conductor = Conductor(self.timing, random.Random(number))
+            for at, (_, jobs) in enumerate(parts):
+                failed = conductor.compile(sides, jobs)
+                self.unbuilt |= failed
+                self.built |= {key(job.point) for job in jobs} - failed.keys()
+                if any(side.lost for side in sides):
+                    return parts[at + 1 :]
+            for partner in sides:
+                partner.close()
+        return ()
 
-    def measure(self, group: PointGroup, jobs: tuple[MeasuringJob, ...]) -> tuple[Path, str | None]:
+    def measure(self, group: PointGroup, jobs: Jobs) -> tuple[Path, str | None]:
         """One process of tonight's alone: the folder that it left, and words where it did not come to its end."""
         folder = self._make_folder(f"process_{self.count}")
         self.count += 1
@@ -83,7 +105,7 @@ class Processes:
         return folder, describe_end(code, folder)
 
     def measure_pair(
-        self, group: PointGroup, jobs: tuple[MeasuringJob, ...], beside: frozenset[str], pair: int, order: random.Random
+        self, group: PointGroup, jobs: Jobs, beside: frozenset[str], pair: int, order: random.Random
     ) -> tuple[Path, str | None, Path]:
         """Two processes in turn, the reference's with the points `beside`: as `measure`, and the reference's folder."""
         tonight, folder = self._make_folder(f"process_{self.count}"), self._make_folder(f"reference_{self.count}")

@@ -30,7 +30,7 @@ from tvmdash.experiment.paired.pairs import CPU, Pair, combine, match_pairs
 from tvmdash.experiment.paired.reference import read_reference
 from tvmdash.experiment.per_operator import is_asked
 from tvmdash.experiment.points import PointGroup, group_points, key, name_values, plan_points
-from tvmdash.experiment.processes import Processes
+from tvmdash.experiment.processes import Jobs, Processes
 from tvmdash.experiment.rounds import (
     count_samples_of_next,
     count_turns_of_next,
@@ -43,7 +43,6 @@ from tvmdash.measure.capture import Trial, read_trials
 from tvmdash.measure.turns import PairedRatio
 
 PLAN_FILE, ENDED_FILE = "plan.json", "ended.json"
-Jobs = tuple[MeasuringJob, ...]
 
 
 @dataclass
@@ -52,6 +51,7 @@ class _Run(Generic[Config]):
 
     lone: the points that the reference could not measure. took_s, times: of each group's processes, the seconds
     that the next one is expected to take and how many there were; compile_s: the seconds of those that only compiled.
+    compiled_now: the points that were compiled ahead in this round.
     """
 
     experiment: Measurable[Config]
@@ -65,6 +65,7 @@ class _Run(Generic[Config]):
     took_s: dict[str, float] = field(default_factory=dict)
     times: Counter[str] = field(default_factory=Counter)
     compile_s: dict[str, float] = field(default_factory=dict)
+    compiled_now: set[str] = field(default_factory=set)
     begun: float = field(default_factory=time.monotonic)
 
     @property
@@ -106,24 +107,38 @@ class _Run(Generic[Config]):
         precision = self.measuring.precision
         return {0, (precision.pairs if self.processes.reference else precision.processes) - 1}
 
-    def compile(self, group: PointGroup, jobs: Jobs, beside: frozenset[str], number: int) -> Jobs:
-        """Have what the jobs measure compiled ahead, where that is possible; the jobs, which say what is."""
-        processes, now = self.processes, set[str]()
-        if number in self.compiling_rounds:
-            ahead = {key(name_values(self.experiment.axes, point)) for point in filter(self._can_compile, group.points)}
-            names = {
-                name for job in jobs if (name := key(job.point)) in ahead and (not number or name in processes.built)
+    def compile(self, groups: Sequence[PointGroup], number: int) -> None:
+        """Have what this round measures compiled ahead, where that is possible and this is a round for it.
+
+        Groups of one engine and environment share a process of each TVM, which imports it once.
+        """
+        self.compiled_now.clear()
+        if number not in self.compiling_rounds:
+            return
+        shares: dict[str, list[PointGroup]] = {}
+        for group in filter(lambda group: group.engine.pairable, groups):
+            shares.setdefault(key({**group.environment, "": group.engine.name}), []).append(group)
+        for name, share in shares.items():
+            parts = [(group, jobs) for group in share if (jobs := self._jobs_ahead(group, number))]
+            left_s = self._left_s() - sum(self.took_s.get(group.name, 0.0) for group in share)
+            if not parts or (number and left_s < self.compile_s.get(name, 0.0)):
+                continue
+            begun, asked = time.monotonic(), {key(job.point) for _, jobs in parts for job in jobs}
+            beside = {
+                key(name_values(self.experiment.axes, point))
+                for group in share
+                for point in group.points
+                if self.is_paired(group, point)
             }
-            left_s = self._left_s() - self.took_s.get(group.name, 0.0) - self.compile_s.get(group.name, 0.0)
-            if names and group.engine.pairable and (not number or left_s >= 0):
-                begun = time.monotonic()
-                asked = tuple(job for job in jobs if key(job.point) in names)
-                processes.compile(group, asked, beside & names, number)
-                self.compile_s[group.name], now = time.monotonic() - begun, names
-        built = {name for job in jobs if (name := key(job.point)) in processes.built}
-        return tuple(
-            replace(job, built=True, alone=key(job.point) in now) if key(job.point) in built else job for job in jobs
-        )
+            self.processes.compile(parts, frozenset(beside & asked), number)
+            self.compile_s[name] = time.monotonic() - begun
+            self.compiled_now |= asked
+
+    def _jobs_ahead(self, group: PointGroup, number: int) -> Jobs:
+        """What is compiled for the group in this round: in a later one only what was compiled before."""
+        ahead = {key(name_values(self.experiment.axes, point)) for point in filter(self._can_compile, group.points)}
+        ahead &= self.processes.built if number else ahead
+        return tuple(job for job in self.jobs(group, number) if key(job.point) in ahead)
 
     def _can_compile(self, point: Point) -> bool:
         """Not what belongs to tonight's TVM alone, as a tuned point; nor what is linked for a device elsewhere."""
@@ -166,7 +181,12 @@ class _Run(Generic[Config]):
         """One process, or a pair of them; how many trials of tonight's it began."""
         points = {key(name_values(self.experiment.axes, point)): point for point in group.points}
         beside = frozenset(key(job.point) for job in jobs if self.is_paired(group, points[key(job.point)]))
-        jobs = self.compile(group, jobs, beside, number)
+        jobs = tuple(
+            replace(job, built=True, alone=key(job.point) in self.compiled_now)
+            if key(job.point) in self.processes.built
+            else job
+            for job in jobs
+        )
         begun, of_reference = time.monotonic(), list[Trial]()
         if beside:
             order = _draw(group.name, number, "turns")
@@ -237,6 +257,7 @@ def _run_rounds(going: _Run[Config], groups: Sequence[PointGroup]) -> None:
     left = [group for group in groups if _is_there(going, group)]
     for number in range(going.rounds):
         random.Random(f"{_read_seed()} {number}").shuffle(left)
+        going.compile(left, number)
         for group in tuple(left):
             jobs = going.jobs(group, number)
             if not jobs or not going.affordable(group, left, number):

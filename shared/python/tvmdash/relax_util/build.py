@@ -168,15 +168,17 @@ def _make_or_find(module: Any, options: CompileOptions, kept: Prebuilt | None, s
     if kept is None or stem is None:
         return _compile(module() if callable(module) else module, options)
     library, facts_file = stem.with_suffix(".so"), stem.with_suffix(".json")
-    if not kept.builds:
-        return Compiled(options=options, library=library, **common.read_json(facts_file))
-    compiled = _compile(module(), options)
-    with phase("link"):
-        link(compiled.executable, stem, device="", cc="", is_here=True)
-    facts = {name: getattr(compiled, name) for name in CompileFacts.__dataclass_fields__}
-    facts |= {"content_hash": _hash_content(compiled.executable), "runtime": _library_path()}
-    common.write_json(facts_file, facts, durable=False)
-    return compiled
+    facts = before = common.read_json(facts_file) if facts_file.exists() else {}
+    if kept.builds:
+        compiled = _compile(module(), options)
+        facts = {**before, **{name: getattr(compiled, name) for name in CompileFacts.__dataclass_fields__}}
+        if before.get("module_hash") != compiled.module_hash:  # else it was compiled again to see how long that takes
+            with phase("link"):
+                link(compiled.executable, stem, device="", cc="", is_here=True)
+            facts |= {"content_hash": _hash_content(compiled.executable), "runtime": _library_path()}
+        common.write_json(facts_file, facts, durable=False)
+    # A process that compiles goes on with the library, too: of the module in memory TVM would make machine code again.
+    return Compiled(options=options, library=library, **facts)
 
 
 def hash_program(compiled: Compiled, inputs: Sequence[Array]) -> str:
