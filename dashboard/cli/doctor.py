@@ -140,7 +140,7 @@ def _find_in_history(home: Home, now: datetime.datetime, *, is_clock_right: bool
         nights = len(home.night_stamps())
         yield make_good("history", f"{nights} night{'s' * (nights != 1)}, all files match their names.")
     if last := next((night for night in home.last_nights(1) if night.pairs), None):
-        yield make_good("pairs", f"the last night measured {last.pairs} in turn, {last.pairs_a_minute:.3g} a minute.")
+        yield make_good("pairs", f"the last night measured {last.pairs} in turn, {last.speed_of_pairs}.")
 
 
 def _make_fix(home: Home, stray: Stray, now: datetime.datetime, *, is_clock_right: bool) -> Callable[[], str]:

@@ -42,7 +42,7 @@ def summarize_night(home: Home, night: Night) -> str:
     if night.artifacts:
         lines.append(f"Measured TVM: {format_list([_format_artifact(item, night) for item in night.artifacts], 5)}.")
     if night.pairs:
-        lines.append(f"Measured in turn: {night.pairs} pairs of processes, {night.pairs_a_minute:.3g} a minute.")
+        lines.append(f"Measured in turn: {night.pairs} pairs of processes, {night.speed_of_pairs}.")
     if night.hosts:
         lines.append(f"Hosts: {', '.join(_format_host_night(host, night) for host in night.hosts)}.")
     if night.state == COMPLETE and (longest := [job for job in _sort_by_time(night)[:3] if job.elapsed_s]):

@@ -188,11 +188,15 @@ class Phases:
             self._side_by_side(jobs, self._tail)
 
     def _count_pairs(self, job: Job) -> None:
-        night, pairs = self._journal.night, publish.count_pairs(self._context, job)
+        night, (pairs, timed_s) = self._journal.night, publish.count_pairs(self._context, job)
         steps = [step for done in night.jobs if done.name == job.name for step in done.steps if step.stage == _RUN]
         if pairs and steps:
-            took_s = round(night.paired_s + steps[0].elapsed_s, 3)
-            self._journal.change(pairs=night.pairs + pairs, paired_s=took_s)
+            took_s = steps[0].elapsed_s
+            self._journal.change(
+                pairs=night.pairs + pairs,
+                paired_s=round(night.paired_s + took_s, 3),
+                timed_s=round(night.timed_s + (timed_s or took_s), 3),
+            )
 
     def _side_by_side(self, jobs: Sequence[Job], work: Callable[[Job], bool]) -> list[Job]:
         """Jobs at once, because nothing is timed any more; those that went well."""

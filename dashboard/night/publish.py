@@ -105,17 +105,22 @@ def describe_unmeasured(context: Context, job: Job) -> str:
     return own_metrics.describe_unmeasured(records.read_data(path, job.name))
 
 
-def count_pairs(context: Context, job: Job) -> int:
-    """How many pairs of processes its points have beside the reference; of all that a pair measures it counts once."""
+def count_pairs(context: Context, job: Job) -> tuple[int, float]:
+    """How many pairs of processes its points have beside the reference, and what their samples took where it says so.
+
+    Of all that a pair measures it counts once.
+    """
     path = context.home.data_file(job.name, context.stamp)
     if not path.is_file():
-        return 0
+        return 0, 0.0
     points: dict[str, int] = {}
-    for value in records.read_data(path, job.name).values():
+    data = records.read_data(path, job.name)
+    for value in data.values():
         if value.key.metric in metrics.RATIOS:
             point = json.dumps(value.key.labels, sort_keys=True)
             points[point] = max(points.get(point, 0), value.samples or 0)
-    return sum(points.values())
+    timed_s = sum(record.additional_info.get("paired", {}).get("timed_s", 0.0) for record in data.records)
+    return sum(points.values()), timed_s
 
 
 def _identity(context: Context, job: Job) -> dict[str, Any]:

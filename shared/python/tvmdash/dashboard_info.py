@@ -270,11 +270,24 @@ class Night:
     """How many pairs of fresh processes its points had beside their reference, all together."""
     paired_s: float = 0.0
     """What the experiments took that have them."""
+    timed_s: float = 0.0
+    """What the samples of these pairs took alone; of a whole run in turn, all of it."""
 
     @property
     def pairs_a_minute(self) -> float:
         """How many pairs of processes of a point a minute gave; 0 where there were none."""
         return 60 * self.pairs / self.paired_s if self.paired_s else 0.0
+
+    @property
+    def most_pairs_a_minute(self) -> float:
+        """How many it would give if nothing but their samples took time; 0 where that is not known."""
+        return 60 * self.pairs / self.timed_s if self.timed_s else 0.0
+
+    @property
+    def speed_of_pairs(self) -> str:
+        """Both in words."""
+        most = f", at most {self.most_pairs_a_minute:.3g} by what was timed" if self.timed_s else ""
+        return f"{self.pairs_a_minute:.3g} a minute{most}"
 
     @property
     def untold_notes(self) -> tuple[str, ...]:

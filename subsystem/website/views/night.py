@@ -52,6 +52,7 @@ class NightVerdictView:
     elapsed: str
     versions: tuple[str, ...]
     pairs_a_minute: float = 0.0
+    most_pairs_a_minute: float = 0.0
 
 
 def job_state(job: JobResult) -> str:
@@ -105,6 +106,7 @@ def judge(night: Night, *, is_tonight: bool = False) -> NightVerdictView:
         elapsed=format_duration(elapsed_s) if elapsed_s > 0 else "unknown",
         versions=tuple(format_measured(item, night) for item in night.artifacts),
         pairs_a_minute=night.pairs_a_minute,
+        most_pairs_a_minute=night.most_pairs_a_minute,
     )
 
 

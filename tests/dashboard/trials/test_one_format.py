@@ -85,7 +85,8 @@ def test_a_night_says_how_many_pairs_it_measured_a_minute(measured: Lab) -> None
     (night,) = measured.home.home.last_nights(1)
     assert (night.pairs, night.paired_s > 0) == (6, True), "three pairs of each of two points"
     assert night.pairs_a_minute == pytest.approx(60 * 6 / night.paired_s)
-    said = f"6 pairs of processes, {night.pairs_a_minute:.3g} a minute"
+    assert night.timed_s == night.paired_s, "a run in turn is timed as a whole"
+    said = f"6 pairs of processes, {night.speed_of_pairs}"
     assert said in measured.home.run(verb="status").output
     doctor = measured.home.run("--no-rebuild-tvm", "--no-drill", verb="doctor").output
-    assert f"measured 6 in turn, {night.pairs_a_minute:.3g} a minute" in doctor
+    assert f"measured 6 in turn, {night.speed_of_pairs}" in doctor

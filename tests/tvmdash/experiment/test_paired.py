@@ -222,6 +222,10 @@ def test_both_are_measured_in_turn_and_the_record_says_the_ratio_to_the_referenc
     assert len(ratio["log_ratios"]) == len(ratio["wall_log_ratios"]) == 2
     assert 1.5 < ratio["ratio"] < 2.7
     assert ratio["low"] <= ratio["ratio"] <= ratio["high"]
+    samples = [
+        sample.elapsed_ns for trial in read_trials(toy.raw) for sample in trial.samples if trial.process.get("side")
+    ]
+    assert paired["timed_s"] == pytest.approx(sum(samples) / 1e9)
     assert paired["reference"]["code_size"] == 20000
     assert paired["reference"]["module_hash"] == "20000"
     own = next(r for r in night.records if r.engine == "tvm").additional_info

@@ -76,7 +76,11 @@ def describe(pairs: Sequence[Pair], clock: Clock) -> dict[str, Any] | None:
     wall = combine(pairs, WALL) if clock == CPU else None
     others = {name: _describe_ratio(*found) for name in IN_TURN if (found := _combine_facts(pairs, name))}
     ratios = {RUN_TIME: _describe_ratio(ratio, clock, wall), **others}
-    return {"ratios": ratios, "reference": _describe_reference([pair.reference for pair in pairs])}
+    timed_ns = sum(
+        sample.elapsed_ns for pair in pairs for half in (pair.tonight, pair.reference) for sample in half.samples
+    )
+    reference = _describe_reference([pair.reference for pair in pairs])
+    return {"ratios": ratios, "reference": reference, "timed_s": timed_ns / 1e9}
 
 
 def _describe_ratio(ratio: PairedRatio, clock: Clock, wall: PairedRatio | None = None) -> dict[str, Any]:
