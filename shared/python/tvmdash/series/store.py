@@ -182,8 +182,8 @@ class Store:
         if not facts:
             return None
         text = json.dumps(facts, ensure_ascii=False)
-        self.connection.execute("INSERT OR IGNORE INTO machines VALUES (NULL, ?)", (text,))
-        return int(self.connection.execute("SELECT facts FROM machines WHERE json = ?", (text,)).fetchone()[0])
+        self.connection.execute("INSERT OR IGNORE INTO machines VALUES (?, ?)", (code_number(text), text))
+        return code_number(text)
 
     def _put(self, experiment: str, stamp: str, points: Sequence[packed.PackedPoint]) -> None:
         """One night's points, in both forms that they are read in."""
@@ -360,7 +360,7 @@ def _mark_of(path: Path) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def code_number(text: str) -> int:
-    """The number, above 0 and below 2^31, that stands for a hash of code or a version.
+    """The number, above 0 and below 2^31, that stands for a hash of code or another text.
 
     It is compared with those of its own series alone, where two that differ are taken for equal once in 2,000 million.
     Of 60 bits two would never be, and a night of 240 series would add 7 kB more.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-VERSION = 16
+VERSION = 17
 
 SQL = """
 CREATE TABLE _born (name TEXT);
@@ -19,7 +19,7 @@ CREATE TABLE _taken (source TEXT PRIMARY KEY, mark TEXT) WITHOUT ROWID;
 CREATE TABLE runs (night TEXT, experiment TEXT, tvm TEXT, artifact TEXT, fingerprint TEXT, reference TEXT,
     reference_version TEXT, machine TEXT, failures INTEGER, error TEXT, facts INTEGER, PRIMARY KEY (experiment, night))
     WITHOUT ROWID;
-CREATE TABLE machines (facts INTEGER PRIMARY KEY, json TEXT UNIQUE);
+CREATE TABLE machines (facts INTEGER PRIMARY KEY, json TEXT);
 CREATE TABLE _series (number INTEGER PRIMARY KEY, id TEXT, experiment TEXT, metric TEXT, unit TEXT,
     direction TEXT, labels TEXT, kind TEXT, title TEXT, tolerance REAL, UNIQUE (id, unit));
 CREATE INDEX _series_of ON _series (experiment, metric);
