@@ -171,7 +171,7 @@ def test_where_rocpds_own_tables_are_not_it_is_said_what_to_ask(tmp_path: Path, 
         assert traces.execute("SELECT 'rocpd_nothing'").fetchone() == ("rocpd_nothing",)
 
 
-@pytest.mark.parametrize(("version", "words"), [("4.1.0", "is newer than 3"), ("", "is unknown"), ("x", "is unknown")])
+@pytest.mark.parametrize(("version", "words"), [("5.0.0", "is newer than 4"), ("", "is unknown"), ("x", "is unknown")])
 def test_another_schema_is_refused(tmp_path: Path, version: str, words: str) -> None:
     rocpd_like.write(tmp_path / "x.db", rocpd_like.kernels(3, seed=0, names=1), ["k"], pid=1, version=version)
     with pytest.raises(DashboardError, match=words):
@@ -226,3 +226,97 @@ def test_a_row_that_refers_to_nothing_is_kept_and_counted_where_rocpds_views_lea
         assert traces.execute("SELECT sum(total_calls) FROM top_kernels").fetchone() == (50,), "as in RocPD"
         query = "SELECT refers_to, rows FROM unresolved WHERE kind = 'dispatch' ORDER BY refers_to"
         assert traces.execute(query).fetchall() == [("event", 1), ("name of the region", 1), ("thread", 1)]
+
+
+def find_tables(database: sqlite3.Connection) -> dict[str, str]:
+    """RocPD's tables in a database of one writer, by their names without its suffix."""
+    named = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'rocpd_*'").fetchall()
+    suffix = next(name.removeprefix("rocpd_string") for (name,) in named if name.startswith("rocpd_string"))
+    return {name.removesuffix(suffix): name for (name,) in named}
+
+
+def test_a_view_that_only_the_files_know_is_answered_over_all_of_them(paths: list[Path]) -> None:
+    """As `hip_events` of schema 3.0.4: a table and a view that none of ours is made of."""
+    for path in paths:
+        with contextlib.closing(sqlite3.connect(path)) as database, database:
+            suffix = find_tables(database)["rocpd_string"].removeprefix("rocpd_string")
+            database.execute(f'CREATE TABLE "rocpd_hip_event{suffix}" (id INTEGER PRIMARY KEY, name_id INTEGER)')
+            database.executemany(f'INSERT INTO "rocpd_hip_event{suffix}" VALUES (?, ?)', [(1, 1), (2, 2)])
+            database.execute(f'CREATE VIEW rocpd_hip_event AS SELECT * FROM "rocpd_hip_event{suffix}"')
+            database.execute(
+                "CREATE VIEW `hip_events` AS SELECT H.id, S.string AS name FROM `rocpd_hip_event` H"
+                " INNER JOIN rocpd_string S ON S.id = H.name_id AND S.guid = (SELECT min(guid) FROM rocpd_string)"
+            )
+            database.execute("CREATE VIEW kernels AS SELECT 'not ours' AS name")
+    with connect(paths) as traces:
+        assert traces.execute("SELECT count(*) FROM hip_events WHERE name LIKE 'kernel%'").fetchone() == (len(paths),)
+        assert traces.execute("SELECT count(*) FROM kernels WHERE name = 'not ours'").fetchone() == (0,)
+    with (
+        connect(paths, filters=Filters(operators=["gemm"])) as traces,
+        pytest.raises(DashboardError, match="hip_events"),
+    ):
+        traces.execute("SELECT * FROM hip_events")
+
+
+@pytest.mark.parametrize("how", ["as it is", "sealed"])
+def test_the_passes_of_a_replayed_kernel_are_counted_apart(how: str, tmp_path: Path, paths: list[Path]) -> None:
+    """Two passes have one `dispatch_id` and events of their own; summed up, each counter would count twice."""
+    with contextlib.closing(sqlite3.connect(paths[0])) as database, database:
+        names = find_tables(database)
+        dispatch, counter = names["rocpd_kernel_dispatch"], names["rocpd_pmc_event"]
+        database.execute(f'ALTER TABLE "{dispatch}" ADD COLUMN replay_pass INTEGER')
+        database.execute(f'UPDATE "{dispatch}" SET replay_pass = id, dispatch_id = 1 WHERE id < 3')
+        database.execute(f'INSERT INTO "{counter}" (event_id, pmc_id, value) VALUES (2, 1, 3.0)')
+    place = seal(paths[:1], tmp_path / "sealed").path if how == "sealed" else paths[0]
+    with connect(place) as traces:
+        query = "SELECT dispatch_id, event_id, value FROM counters_collection ORDER BY event_id"
+        assert traces.execute(query).fetchall() == [(1, 1, 6.5), (1, 2, 3.0)]
+        if how != "sealed":
+            query = "SELECT replay_pass FROM rocpd_kernel_dispatch WHERE replay_pass IS NOT NULL ORDER BY 1"
+            assert traces.execute(query).fetchall() == [(1,), (2,)]
+
+
+def make_schema_4(path: Path) -> None:
+    """Rewrite a database as schema 4.1 has it: places stand in tracks, categories in a table of their own."""
+    on_track = {"rocpd_kernel_dispatch": "agent_id queue_id stream_id", "rocpd_memory_copy": "queue_id stream_id"}
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        names = find_tables(database)
+        for (view,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'view'").fetchall():
+            database.execute(f'DROP VIEW "{view}"')
+        suffix, track = names["rocpd_string"].removeprefix("rocpd_string"), names["rocpd_track"]
+        database.execute(f'ALTER TABLE "{names["rocpd_sample"]}" ADD COLUMN name_id INTEGER')
+        database.execute(f'UPDATE "{names["rocpd_sample"]}" SET name_id = (SELECT max(name_id) FROM "{track}")')
+        database.execute(f'UPDATE "{track}" SET name_id = 1')
+        for column in ("ppid", "agent_id", "queue_id", "stream_id"):
+            database.execute(f'ALTER TABLE "{track}" ADD COLUMN {column} INTEGER')
+        for table in ("rocpd_kernel_dispatch", "rocpd_memory_copy", "rocpd_region"):
+            own, columns = names[table], ["nid", "pid", "tid", *on_track.get(table, "").split()]
+            listed, same = ", ".join(columns), " AND ".join(f"T.{name} IS R.{name}" for name in columns)
+            database.execute(f'INSERT INTO "{track}" ({listed}) SELECT DISTINCT {listed} FROM "{own}"')
+            database.execute(f'ALTER TABLE "{own}" ADD COLUMN track_id INTEGER')
+            database.execute(f'UPDATE "{own}" AS R SET track_id = (SELECT max(T.id) FROM "{track}" T WHERE {same})')
+            for column in columns:
+                database.execute(f'ALTER TABLE "{own}" DROP COLUMN {column}')
+        database.execute(f'CREATE TABLE "rocpd_info_category{suffix}" (id INTEGER PRIMARY KEY, guid TEXT, name TEXT)')
+        database.execute(
+            f'INSERT INTO "rocpd_info_category{suffix}" SELECT DISTINCT S.id + 100, S.guid, S.string FROM'
+            f' "{names["rocpd_event"]}" E JOIN "{names["rocpd_string"]}" S ON S.id = E.category_id'
+        )
+        database.execute(f'UPDATE "{names["rocpd_event"]}" SET category_id = category_id + 100')
+        database.execute(f"""UPDATE "{names["rocpd_metadata"]}" SET value = '4.1.0' WHERE tag = 'schema_version'""")
+
+
+def test_schema_4_says_the_same_in_its_own_tables(tmp_path: Path, paths: list[Path]) -> None:
+    views = ("kernels", "regions", "samples", "memory_copies", "counters_collection", "threads", "top")
+    with connect(seal(paths[:2], tmp_path / "before").path) as traces:
+        expected = {view: sorted(map(repr, traces.execute(f"SELECT * FROM {view}").fetchall())) for view in views}
+    for path in paths[:2]:
+        make_schema_4(path)
+    for place in (paths[:2], seal(paths[:2], tmp_path / "sealed").path):
+        with connect(place) as traces:
+            found = {view: sorted(map(repr, traces.execute(f"SELECT * FROM {view}").fetchall())) for view in views}
+            assert found == expected
+    assert seal(paths[:2], tmp_path / "all").catalogue.left_out == {}
+    CONVERTERS["rocpd"].write([str(path) for path in paths[:2]], tmp_path / "three.db", Filters(), None)
+    with connect(tmp_path / "three.db") as traces:
+        assert traces.execute("SELECT count(*), count(DISTINCT name) FROM kernels").fetchone()[0] == 100

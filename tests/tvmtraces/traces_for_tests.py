@@ -7,7 +7,6 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
-import tvmdash.traces  # noqa: F401 - the inputs may be files of a home
 from tvmdash.measure.capture import Capture, OperatorSpan, Reading, Region, Sample
 
 BEGIN_NS = 1_795_000_000_000_000_000

@@ -33,6 +33,9 @@ from tvmtraces.views import VIEWS
 
 Description = tuple[tuple[str, None, None, None, None, None, None], ...]
 _WORD = re.compile(r"\w+")
+_VIEW = re.compile(
+    r"CREATE VIEW (?:IF NOT EXISTS )?(?:`[^`]*`|\"[^\"]*\"|\[[^\]]*\]|\w+)\s+AS\s+(.*)", re.DOTALL | re.IGNORECASE
+)
 _LISTS = frozenset({"sqlite_master", "sqlite_schema", "sqlite_temp_master", "sqlite_temp_schema"})
 """Who names these asks what there is."""
 _COUNTS = frozenset({"count", "sum", "min", "max", "avg", "top", "top_kernels", "busy"})
@@ -201,7 +204,7 @@ class Connection(sqlite3.Connection):
             assert self.traces  # a filter that is wrong is told at once
         for pragma in ("trusted_schema = OFF", "cell_size_check = ON"):
             self._do(f"PRAGMA {pragma}")
-        native = [source for source in sources if isinstance(source, RocpdSource)]
+        native = [source for source in sources if isinstance(source, RocpdSource) and source.is_version_3]
         if not self._is_filtered and len(native) == len(sources) <= self.getlimit(sqlite3.SQLITE_LIMIT_ATTACHED):
             self._attach(native)
         super().set_authorizer(_authorize)
@@ -431,6 +434,21 @@ class Connection(sqlite3.Connection):
         for name, sql in rocpd_schema.VIEWS.items():
             self._do(f"CREATE TEMPORARY VIEW {name} AS {sql}")
             self._native.add(name)
+        for number in range(len(sources)):
+            self._show_own_views(f"db{number}")
+
+    def _show_own_views(self, database: str) -> None:
+        """The views of a file that we do not know (`hip_events` of schema 3.0.4), over the tables of all files.
+
+        A view is one SELECT, and reaches these traces alone; it runs when somebody asks for it by name.
+        """
+        query = f"SELECT name, sql FROM {database}.sqlite_master WHERE type = 'view' AND name NOT GLOB 'rocpd_*'"  # noqa: S608
+        for name, sql in self._do(query).fetchall():
+            body = _VIEW.fullmatch(sql)
+            if name.lower() not in self._native | VIEWS.keys() and body is not None:
+                with contextlib.suppress(sqlite3.OperationalError):  # SQLite says so itself when it is asked for
+                    self._do(f"CREATE TEMPORARY VIEW {quote_name(name)} AS {body[1]}")
+                    self._native.add(name.lower())
 
 
 @functools.cache

@@ -232,6 +232,22 @@ def test_large_inputs_that_are_not_sealed_become_the_same_file(
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
+def test_an_arrow_leads_from_the_call_to_the_kernel_that_it_launched(amd: list[Path], tmp_path: Path) -> None:
+    """In the data the call has the ninth kernel's correlation."""
+    for style, name in (("perfetto", "x.pftrace"), ("chrome", "x.json")):
+        CONVERTERS[style].write([str(path) for path in amd], tmp_path / name, Filters(), None)
+        arrows, faults = ask(
+            tmp_path / name,
+            "SELECT a.category, b.category, b.name FROM flow f JOIN slice a ON a.id = f.slice_out"
+            " JOIN slice b ON b.id = f.slice_in ORDER BY b.ts",
+            "SELECT name FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0",
+        )
+        with connect(amd) as traces:
+            expected = traces.execute("SELECT name FROM kernels WHERE stack_id = 9 ORDER BY start").fetchall()
+        assert (arrows, faults) == ([["HIP_API", "KERNEL_DISPATCH", called] for (called,) in expected], [])
+        assert len(expected) == 2
+
+
 def test_csv_files_are_those_of_rocprofv3(amd: list[Path], tmp_path: Path) -> None:
     with connect(amd[0]) as database:
         expected = database.execute(

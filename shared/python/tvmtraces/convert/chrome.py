@@ -94,13 +94,15 @@ class _Trace:
             yield f'{heads[kind]}{tracks[track]}{start},"dur":{duration}{more}}}'
             if batch.id is not None:
                 yield from self._write_flow_ends(int(batch.id[row]), f"{tracks[track]}{start}")
+            if batch.arrow is not None and batch.arrow[row]:
+                yield _format_arrow(int(batch.arrow[row]), f"{tracks[track]}{start}")
 
     def _find_rich(self, batch: Slices) -> set[int]:
-        """The rows with flows or details."""
+        """The rows with flows, arrows or details."""
         import numpy
 
         rows = {row for row, details in enumerate(batch.details or ()) if details}
-        return rows if batch.id is None else rows | set(numpy.flatnonzero(batch.id).tolist())
+        return rows.union(*(numpy.flatnonzero(kind).tolist() for kind in (batch.id, batch.arrow) if kind is not None))
 
     def _write_flow_ends(self, number: int, position: str) -> Iterator[str]:
         for flow in self._starting.get(number, ()):
@@ -131,6 +133,12 @@ class _Trace:
         if process not in self._pids:
             self._pids[process] = len(self._pids) + 1
             yield _format_metadata("process_name", self._pids[process], 0, process)
+
+
+def _format_arrow(number: int, position: str) -> str:
+    """The begin of an arrow, or the end of one whose number is negative."""
+    kind = '"s"' if number > 0 else '"f","bp":"e"'
+    return f'{{"ph":{kind},"name":"launch","cat":"launch","id":"0x{abs(number):x}",{position}}}'
 
 
 def _format_metadata(kind: str, pid: int, tid: int, name: str) -> str:

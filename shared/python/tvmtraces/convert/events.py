@@ -80,7 +80,10 @@ class Names:
 
 @dataclass(frozen=True)
 class Slices:
-    """Slices in columns of one length; `id` 0 and no details where left out."""
+    """Slices in columns of one length; `id` 0, no details and no arrow where left out.
+
+    An arrow leads from the slice that has its number in `arrow` to those that have the number's negative.
+    """
 
     process: Names
     lane: Names
@@ -90,6 +93,7 @@ class Slices:
     duration_ns: Ints
     id: Ints | None = None
     details: Sequence[Mapping[str, Any]] | None = None
+    arrow: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -105,6 +109,7 @@ class Slices:
             self.duration_ns[rows],
             None if self.id is None else self.id[rows],
             None if self.details is None else [self.details[row] for row in rows.tolist()],
+            None if self.arrow is None else self.arrow[rows],
         )
 
     def cleaned(self) -> Slices:

@@ -13,10 +13,15 @@ from tvmtraces.convert.parts import Files, Split, Written
 from tvmtraces.convert.wire import packets
 
 if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
     from tvmtraces.convert.events import Batch, Ints
 
 MAX_BYTES = 256 << 20
 """A viewer in a browser opens this; it needs about six times as much memory."""
+_ARROWS, _ALONE = 1 << 62, 1 << 63
+"""Where the numbers of arrows begin among those of flows, and those that stand for none."""
 
 
 def write_perfetto(
@@ -80,6 +85,7 @@ class _Part:
         self._uuids: dict[object, int] = {}
         self._names: dict[str, int] = {}
         self._categories: dict[str, int] = {}
+        self._alone = 0
         self.size = 0
 
     def add(self, batch: Batch) -> None:
@@ -104,16 +110,26 @@ class _Part:
         names = self._number(batch.name, self._names, packets.MAX_NAMES, into_names=True)
         categories = self._number(batch.category, self._categories, packets.MAX_CATEGORIES, into_names=False)
         ends = batch.start_ns + batch.duration_ns
-        rows = packets.slices(batch.start_ns, ends, tracks, names, categories).bytes
+        arrows = None if batch.arrow is None else self._number_arrows(batch.arrow)
+        rows = packets.slices(batch.start_ns, ends, tracks, names, categories, arrows).bytes
         first = 0
         for row in self._find_rich(batch):
             self._write(rows[first:row].tobytes())
-            flows = self._tied.get(int(batch.id[row]), []) if batch.id is not None else []
+            flows = list(self._tied.get(int(batch.id[row]), [])) if batch.id is not None else []
+            flows += [] if arrows is None else [int(arrows[row])]
             span = (int(batch.start_ns[row]), int(ends[row]))
             numbers = (int(tracks[row]), int(names[row]), int(categories[row]))
             self._write(packets.rich_slice(span, numbers, flows, batch.details[row] if batch.details else {}))
             first = row + 1
         self._write(rows[first:].tobytes())
+
+    def _number_arrows(self, arrow: Ints) -> NDArray[numpy.uint64]:
+        """The number of each row's flow; of a row without an arrow one that no other row has, so that none is drawn."""
+        import numpy
+
+        alone = numpy.arange(self._alone, self._alone + len(arrow), dtype=numpy.uint64) + numpy.uint64(_ALONE)
+        self._alone += len(arrow)
+        return numpy.where(arrow == 0, alone, numpy.abs(arrow).astype(numpy.uint64) + numpy.uint64(_ARROWS))
 
     def _find_rich(self, batch: Slices) -> list[int]:
         """The rows with flows or details."""

@@ -60,7 +60,8 @@ TABLES: Mapping[str, str] = {
     "event": ("category_id:I>string stack_id:I parent_stack_id:I correlation_id:I call_stack:J line_info:J extdata:J"),
     "arg": "event_id:I!>event position:I! type:T! name:T! value:T extdata:J",
     "pmc_event": (
-        "event_id:I>event sample_id:I>sample pmc_id:I!>info_pmc value:R xcc:I shader_engine:I instance:I extdata:J"
+        "event_id:I>event sample_id:I>sample pmc_id:I!>info_pmc value:R xcc:I shader_engine:I shader_array:I wgp:I "
+        "instance:I extdata:J"
     ),
     "region": f"{_PLACE} tid:I!>info_thread {_SPAN} name_id:I!>string event_id:I>event extdata:J",
     "sample": "track_id:I!>track timestamp:B! event_id:I>event extdata:J",
@@ -244,7 +245,7 @@ VIEWS: Mapping[str, str] = {
         FROM rocpd_memory_allocate M {_ALLOCATED} WHERE M.level = 'SCRATCH' ORDER BY M.start""",
     "counters_collection": f"""SELECT min(C.id) AS id, {_COUNTED}, sum(C.value) AS value, K.start, K."end",
         I.is_constant, I.is_derived, K."end" - K.start AS duration, {_CATEGORY}, K.nid, E.extdata, S.code_object_id
-        FROM {_OF_KERNELS} WHERE C.sample_id IS NULL GROUP BY C.guid, K.dispatch_id, I.name, K.agent_id""",
+        FROM {_OF_KERNELS} WHERE C.sample_id IS NULL GROUP BY C.guid, E.id, I.name, K.agent_id""",
     "pmc_info": f"""SELECT I.id, I.guid, I.nid, P.pid, A.absolute_index AS agent_abs_index, I.is_constant, I.is_derived,
         I.name, I.description, I.block, I.expression, I.symbol, I.units, I.component, I.value_type
         FROM rocpd_info_pmc I {_join("I", ("info_agent", "A", "I.agent_id"), ("info_process", "P", "I.pid"))}""",

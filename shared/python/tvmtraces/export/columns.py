@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tvmtraces.convert import Counters, Names, Slices, names
@@ -29,11 +29,27 @@ class ExportedRun:
     id: int
 
 
+_STACK = {
+    0: "",
+    1: ", coalesce(R.stack_id, 0) AS stack",
+    -1: """, CASE WHEN (R.guid, R.process, R.stack_id) IN (SELECT guid, process, stack_id FROM regions)
+        THEN R.stack_id ELSE 0 END AS stack""",
+}
+"""What says which call launched a row, by the `arrow` of its kind; 0 where no such call is shown."""
+_STACK_BITS = 40
+_MOST_STACKS = (1 << _STACK_BITS) - 1
+
+
 class Titles:
     """The names that processes have in a trace."""
 
     def __init__(self, named: Mapping[Key, str]) -> None:
         self._named = named
+        self._places = {key: number for number, key in enumerate(named)}
+
+    def place(self, guid: str | None, process: int | None) -> int:
+        """The process's number in the trace."""
+        return self._places.setdefault((guid, process), len(self._places))
 
     def find(self, guid: str | None, process: int | None) -> str:
         """The process's name; what is of no process is of the host."""
@@ -64,7 +80,7 @@ def read_slices(
     if not texts.keys:
         return
     same = " AND ".join(f"K.{name} IS NOT DISTINCT FROM R.{name}" for name in _list_told(kind))
-    more = ", R.trial, R.repetition" if kind.runs else ""
+    more = (", R.trial, R.repetition" if kind.runs else "") + _STACK[kind.arrow]
     waiting = sorted(runs, key=lambda run: run.start_ns)
     for window in cut_into_windows(traces, source):
         query = f"""SELECT K.kind, R."start", R.duration{more}
@@ -72,7 +88,17 @@ def read_slices(
             JOIN slice_kinds K ON {same} ORDER BY R."start", R.duration DESC, K.kind"""  # noqa: S608 - our own words
         columns = traces.execute(query).fetchnumpy()
         inside = [run for run in waiting if run.start_ns in window] if kind.runs else []
-        yield _make_slices(texts, columns, inside)
+        arrow = _number_arrows(texts, columns, titles) * kind.arrow if kind.arrow else None
+        yield replace(_make_slices(texts, columns, inside), arrow=arrow)
+
+
+def _number_arrows(texts: _Texts, columns: Mapping[str, Any], titles: Titles) -> Ints:
+    """A number for each row that what was launched has in common with the call; 0 where there is no such call."""
+    import numpy
+
+    places = numpy.array([titles.place(*key) for key in texts.keys], dtype=numpy.int64)
+    stacks = columns["stack"] & _MOST_STACKS
+    return numpy.where(stacks == 0, 0, (places[columns["kind"]] << _STACK_BITS) + stacks)
 
 
 def _list_told(kind: Kind) -> list[str]:

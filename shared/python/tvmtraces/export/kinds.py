@@ -20,6 +20,8 @@ class Kind:
     lane: str
     runs: bool = False
     """Whether a row may be the first of a trial's profiled run, to which a flow leads."""
+    arrow: int = 0
+    """1 where arrows begin at rows (the call that launched something), -1 where they end; `stack_id` joins the two."""
 
 
 def _timed(columns: str, view: str, *, start: str = '"start"', duration: str = "coalesce(duration, 0)") -> str:
@@ -44,11 +46,12 @@ SLICES = (
     Kind(_LAID_END_TO_END, "name", "name", "'pass'", "'passes, laid end to end'"),
     Kind(_TIMED, "name", "name", "'sample'", "'samples'"),
     Kind(
-        _timed("name, category, tid", "regions"),
+        _timed("name, category, tid, stack_id", "regions"),
         "name, category, tid",
         "name",
         "coalesce(category, 'region')",
         f"'regions' || {_ON_THREAD}",
+        arrow=1,
     ),
     Kind(
         _timed("name, category, tid", "samples", start='"timestamp"', duration="CAST(0 AS BIGINT)").replace(
@@ -59,7 +62,7 @@ SLICES = (
         "coalesce(category, 'instant')",
         f"'instants' || {_ON_THREAD}",
     ),
-    Kind(_timed("name", "memory_copies"), "name", "name", "'memory copy'", "'memory copies'"),
+    Kind(_timed("name, stack_id", "memory_copies"), "name", "name", "'memory copy'", "'memory copies'", arrow=-1),
     Kind(
         _timed("type, level", "memory_allocations"),
         "type, level",
@@ -69,13 +72,14 @@ SLICES = (
     ),
     Kind(_timed("name", "graph_launches"), "name", "name", "'graph launch'", "'graph launches'"),
     Kind(
-        _timed("name, category, queue, stream, agent_type, agent_abs_index, trial, repetition", "kernels"),
+        _timed("name, category, queue, stream, agent_type, agent_abs_index, trial, repetition, stack_id", "kernels"),
         "name, category, queue, stream, agent_type, agent_abs_index",
         "name",
         "category",
         f"CASE WHEN queue IS NULL AND stream IS NULL THEN 'operators' WHEN agent_type IS NULL THEN {_QUEUE} "
         f"ELSE agent_type || ' ' || coalesce(agent_abs_index, 0) || ' ' || {_QUEUE} END",
         runs=True,
+        arrow=-1,
     ),
 )
 

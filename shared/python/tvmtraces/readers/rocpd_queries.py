@@ -1,4 +1,4 @@
-"""Where each column of our tables stands in a RocPD database, as data. The words of RocPD's schema 3.0.x.
+"""Where each column of our tables stands in a RocPD database, as data, in the words of RocPD's schema 3.0.x.
 
 A place is a path of references: `event_id.category_id.string` is the column `string` of the row that the `category_id`
 of the row's event numbers. A path of one word is a column of the table itself.
@@ -6,7 +6,7 @@ of the row's event numbers. A path of one word is a column of the table itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tvmtraces.views.missing import Missing
@@ -26,6 +26,8 @@ REFERENCES: Mapping[str, str] = {
     **dict.fromkeys(("name_id", "region_name_id", "category_id"), "string"),
 }
 """The table that a column's numbers are of."""
+ON_TRACK = frozenset({"nid", "pid", "tid", "agent_id", "queue_id", "stream_id"})
+"""What schema 4 says of a row by its track."""
 DURATION = "end - start"
 """Stands for a path: how long the row took."""
 
@@ -238,13 +240,13 @@ QUERIES: Mapping[str, Query] = {
 """What each of our tables is read from."""
 
 
-def list_read_columns() -> dict[str, set[str]]:
-    """The columns of each of RocPD's tables that are read."""
+def list_read_columns(adapt: Callable[[Query], Query], find_referred: Callable[[str], str]) -> dict[str, set[str]]:
+    """The columns of each of RocPD's tables that are read, in the words of a database."""
     found: dict[str, set[str]] = {"metadata": {"id", "tag", "value"}}
-    for query in QUERIES.values():
+    for query in map(adapt, QUERIES.values()):
         for path in query.paths.values():
             table = query.table
             for column in ("start", "end") if path == DURATION else path.split("."):
                 found.setdefault(table, {"id", "guid"}).add(column)
-                table = REFERENCES.get(column, table)
+                table = find_referred(column) if column in REFERENCES else table
     return found

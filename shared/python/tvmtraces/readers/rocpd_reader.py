@@ -1,4 +1,4 @@
-"""RocPD databases as rocprofv3 writes them, schema version 3, as batches of the tables.
+"""RocPD databases as rocprofv3 writes them, schema versions 3 and 4, as batches of the tables.
 
 Tables carry their writer's uuid as a suffix; several sets may lie in one file. Only tables are read: the views that lie
 beside them are a stranger's code. Where RocPD's views drop a row because something it refers to is missing (a region's
@@ -21,7 +21,7 @@ from tvmtraces.readers.rocpd_rows import Path as Column_path
 from tvmtraces.readers.sqlite_input import list_tables, open_database, quote_name, read_rows
 from tvmtraces.tables import INT, TABLES
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 _METADATA = re.compile(r"rocpd_metadata(.*)", re.DOTALL)
 
 
@@ -31,6 +31,7 @@ class _Set:
 
     suffix: str
     guid: str
+    version: int
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,11 @@ class RocpdSource:
     path: Path
     sets: tuple[_Set, ...]
     kind: str = "rocpd"
+
+    @property
+    def is_version_3(self) -> bool:
+        """Whether its tables are those that AMD's views of schema 3 are over."""
+        return all(table_set.version == 3 for table_set in self.sets)
 
     @property
     def guids(self) -> tuple[str, ...]:
@@ -75,10 +81,11 @@ class RocpdSource:
     def left_out(self) -> dict[str, int]:
         """How many rows there are in tables that are not read, and how many values in columns that are not."""
         counts: dict[str, int] = {}
-        known = list_read_columns()
         with open_database(self.path) as database:
             present = list_tables(database)
             for table_set in self.sets:
+                tables = Tables(database, present, table_set.suffix)
+                known = list_read_columns(tables.adapt, tables.find_referred)
                 for name, columns in present.items():
                     if not name.startswith("rocpd_") or not name.endswith(table_set.suffix):
                         continue
@@ -112,12 +119,12 @@ def rocpd_source(path: Path, database: sqlite3.Connection, tables: Mapping[str, 
         if match:
             query = f"SELECT tag, value FROM {quote_name(name)}"  # noqa: S608 - quoted
             facts = {str(row["tag"]): str(row["value"]) for row in read_rows(database, query)}
-            _check_version(path, facts.get("schema_version", ""))
-            sets.append(_Set(match[1], _guid(path, database, match[1], facts)))
+            version = _check_version(path, facts.get("schema_version", ""))
+            sets.append(_Set(match[1], _guid(path, database, match[1], facts), version))
     return RocpdSource(path, tuple(sets))
 
 
-def _check_version(path: Path, version: str) -> None:
+def _check_version(path: Path, version: str) -> int:
     major = version.partition(".")[0]
     if not major.isdecimal():
         raise DashboardError(f"{path}: RocPD schema version {version!r:.40} is unknown. Leave it out.")
@@ -126,6 +133,7 @@ def _check_version(path: Path, version: str) -> None:
             f"{path}: RocPD schema version {version!r:.40} is newer than {SCHEMA_VERSION}, the newest supported "
             f"version. Have the profiler write version {SCHEMA_VERSION}, or update the dashboard."
         )
+    return int(major)
 
 
 def _guid(path: Path, database: sqlite3.Connection, suffix: str, facts: Mapping[str, str]) -> str:
@@ -143,7 +151,7 @@ def _guid(path: Path, database: sqlite3.Connection, suffix: str, facts: Mapping[
 
 def _read(tables: Tables, table: str, guid: str, wanted: WantedRows) -> Iterator[Batch]:
     """The rows of one of our tables, some at a time; nothing where the database lacks theirs."""
-    query, spec = QUERIES[table], TABLES[table]
+    query, spec = tables.adapt(QUERIES[table]), TABLES[table]
     asked = {name: path for name, path in query.paths.items() if name in wanted.tables[table]}
     kinds = {_split(path): spec.columns[name] for name, path in asked.items() if path != DURATION}
     timed = [_split(query.paths[name]) for name in (spec.start,) if name]

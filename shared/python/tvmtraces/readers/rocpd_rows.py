@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tvmtraces.batches import NULL_INT, Column, Texts, concatenate, shrink
-from tvmtraces.readers.rocpd_queries import REFERENCES
+from tvmtraces.readers.rocpd_queries import ON_TRACK, REFERENCES, Query
 from tvmtraces.readers.sqlite_input import quote_name
 from tvmtraces.readers.table_rows import HIGHEST, LOWEST, read_rows_of
 from tvmtraces.tables import INT, REAL, TEXT
@@ -47,6 +47,26 @@ class Tables:
         there = {name: kind for name, kind in wanted.items() if self.has(table, name)}
         for rows in read_rows_of(self._database, self.name(table), there, low, high):
             yield rows.ids, {name: rows.columns.get(name) for name in wanted}
+
+    def adapt(self, query: Query) -> Query:
+        """The query in the words of this database: schema 4 has places in tracks, and categories in a table."""
+
+        def find(path: str) -> str:
+            first, _, rest = path.partition(".")
+            by_track = self.has(query.table, "track_id") and not self.has(query.table, first) and first in ON_TRACK
+            if path.startswith("track_id.name_id") and self.has(query.table, "name_id"):
+                path = path.removeprefix("track_id.")
+            if rest == "category_id.string" and self.has("info_category"):
+                path = f"{first}.category_id.name"
+            return f"track_id.{path}" if by_track else path
+
+        paths = {name: find(path) for name, path in query.paths.items()}
+        return Query(query.table, paths, {bit: find(path) for bit, path in query.joined.items()})
+
+    def find_referred(self, column: str) -> str:
+        """The table that a column's numbers are of."""
+        by_itself = column == "category_id" and self.has("info_category")
+        return "info_category" if by_itself else REFERENCES[column]
 
     def count(self, table: str) -> int:
         """How many rows a table has, counted by SQLite."""
@@ -210,7 +230,7 @@ class JoinedRows:
             keys, wanted = self.column(link), {n: k for n, k in self._wanted[link].items() if n != "id"}
             one = keys is None or isinstance(keys, int)
             numbers = numpy.array([NULL_INT if keys is None else keys], dtype=numpy.int64) if one else keys
-            found = self._tables.look_up(REFERENCES[link[-1]], wanted, numbers)
+            found = self._tables.look_up(self._tables.find_referred(link[-1]), wanted, numbers)
             columns = {name: shrink(column) for name, column in found.columns.items()}
             self._found[link] = FoundRows(found.there[0] if one else found.there, columns)
         return self._found[link]

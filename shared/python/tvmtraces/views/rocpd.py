@@ -162,8 +162,8 @@ ROCPD_VIEWS: Mapping[str, View] = {
     SELECT C.id, {_COUNTED}, sum(C.value) OVER same AS value, D."start", D."start" + D.duration AS "end",
         C.is_constant, C.is_derived, D.duration, C.category, D.nid, C.extdata, D.code_object_id, D.process
     FROM {_OF_DISPATCHES} AND C.sample_id IS NULL
-    WINDOW same AS (PARTITION BY C.guid, D.dispatch_id, C.counter_name, D.agent_id)
-    QUALIFY row_number() OVER (PARTITION BY C.guid, D.dispatch_id, C.counter_name, D.agent_id ORDER BY C.id) = 1""",  # noqa: S608
+    WINDOW same AS (PARTITION BY C.guid, D.event_id, C.counter_name, D.agent_id)
+    QUALIFY row_number() OVER (PARTITION BY C.guid, D.event_id, C.counter_name, D.agent_id ORDER BY C.id) = 1""",  # noqa: S608
     ),
     "spm_counters": View(
         "a value of a counter that was streamed while a kernel ran",

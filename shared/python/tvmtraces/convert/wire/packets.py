@@ -89,11 +89,11 @@ class Rows:
             self.bytes[:, column + offset] = (rest & numpy.uint64(127)).astype(numpy.uint8) | numpy.uint8(mark)
             rest >>= numpy.uint64(7)
 
-    def copy(self, column: int, values: NDArray[numpy.float64]) -> None:
-        """Write a column of doubles at `place`."""
+    def copy(self, column: int, values: NDArray[Any]) -> None:
+        """Write a column of doubles, or of integers of 64 bits, at `place`."""
         import numpy
 
-        wide = numpy.ascontiguousarray(values, dtype="<f8").view(numpy.uint8).reshape(-1, 8)
+        wide = numpy.ascontiguousarray(values, dtype=f"<{values.dtype.kind}8").view(numpy.uint8).reshape(-1, 8)
         self.bytes[:, column : column + 8] = wide
 
 
@@ -152,8 +152,10 @@ def _event_row(event: bytes) -> tuple[bytes, int, int]:
 _TRACK_FIELD, _NAME_FIELD, _CATEGORY_FIELD = tag(11, 0), tag(10, 0), tag(3, 0)
 
 
-def slices(starts: Ints, ends: Ints, tracks: Ints, names: Ints, categories: Ints) -> Rows:
-    """Begin and end of each slice, in one row."""
+def slices(
+    starts: Ints, ends: Ints, tracks: Ints, names: Ints, categories: Ints, flows: NDArray[numpy.uint64] | None = None
+) -> Rows:
+    """Begin and end of each slice, in one row; each with a flow, or none."""
     begin_event = (
         whole(9, _BEGIN)
         + _TRACK_FIELD
@@ -162,6 +164,7 @@ def slices(starts: Ints, ends: Ints, tracks: Ints, names: Ints, categories: Ints
         + bytes(NAME_WIDTH)
         + _CATEGORY_FIELD
         + bytes(CATEGORY_WIDTH)
+        + (b"" if flows is None else fixed(47, 0))
     )
     begin, begin_time, begin_event_at = _event_row(begin_event)
     end, end_time, end_event_at = _event_row(whole(9, _END) + _TRACK_FIELD + bytes(TRACK_WIDTH))
@@ -172,6 +175,8 @@ def slices(starts: Ints, ends: Ints, tracks: Ints, names: Ints, categories: Ints
     rows.fill(track_at, TRACK_WIDTH, tracks)
     rows.fill(name_at, NAME_WIDTH, names)
     rows.fill(name_at + NAME_WIDTH + 1, CATEGORY_WIDTH, categories)
+    if flows is not None:
+        rows.copy(len(begin) - 8, flows)
     rows.fill(len(begin) + end_time, TIME_WIDTH, ends)
     rows.fill(len(begin) + end_event_at + 2 + 1, TRACK_WIDTH, tracks)
     return rows
