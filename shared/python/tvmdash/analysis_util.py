@@ -11,6 +11,7 @@ from typing import Any
 from tvmdash import devices
 from tvmdash.measure import content, under_load
 from tvmdash.measure.capture import Trial
+from tvmdash.measure.capture_format import KNOWN_OPERATORS
 from tvmdash.measure.quality import find_doubts
 from tvmdash.measure.reduction import Reduced, reduce_processes
 from tvmdash.records import SCHEMA_VERSION, Failure, Record, description
@@ -32,6 +33,7 @@ _OWN_PLACE = frozenset(
         content.FACT,
         description.FACT,
         OPERATORS,
+        KNOWN_OPERATORS,
     )
 )
 """Facts of a trial that do not go into additional_info as they are."""

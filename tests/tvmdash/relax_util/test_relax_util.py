@@ -223,7 +223,21 @@ def test_pass_times_are_own_times_longest_first():
     times = [ms for _, ms in module.pass_times_ms]
     assert {"LegalizeOps", "FuseOps", "FuseTIR", "StaticPlanBlockMemory"} <= dict(module.pass_times_ms).keys()
     assert times == sorted(times, reverse=True)
-    assert 0 < sum(times) < module.compile_ms
+    assert 0.8 * module.compile_ms < sum(times) < module.compile_ms, "what makes machine code is among them"
+    assert dict(module.pass_times_ms)["LLVM"] > 0
+
+
+def test_every_operator_of_a_profile_is_known_by_what_it_computes():
+    first, second = compiled(small()), compiled(small(), added_passes=("FoldBatchnormToConv2D",))
+    spans = relax_util.load(first, THREADS).profile(make_input(small(), SEED), 1)
+    called = {span.name for span in spans} - {span.name for span in spans if span.name.startswith("vm.")}
+    assert called
+    assert called <= first.operators.keys()
+    convolution = next(known for name, known in first.operators.items() if "conv2d" in name)
+    assert min(convolution["flop"], convolution["bytes"]) > 0
+    assert convolution["shapes"].startswith("float32[1,")
+    hashes = [{known["hash"] for known in each.operators.values()} for each in (first, compiled(small()), second)]
+    assert hashes[0] == hashes[1] != hashes[2]
 
 
 def test_an_added_pass_is_applied_before_the_pipeline():

@@ -67,7 +67,8 @@ class Prepared:
     `passes_ms` are compiler passes with their times. The record describes `inputs`, the arrays that it is called with,
     and `build`, how it was compiled. `layout` (as in NCHW) and `transfer_timed` (whether copying inputs and outputs
     lies between the clock reads) tell whether two engines did the same. `details` go into the record as they are.
-    `profile` is asked in a point's first process only. `after` gives facts in every process, found out once the point
+    `profile` is asked in every process, once the point is timed; `operators` says what the operators in it are, by
+    name: `hash`, `shapes`, `flop`, `bytes`. `after` gives facts in every process, found out once the point
     is timed, which they might disturb. `program` hashes what is timed: code, weights and inputs; where it is there, a
     night on which nothing of it changed measures the point once. `metrics` declares numbers of the experiment's own,
     which come under these names in `details`, from `check` or `after`, or from the experiment's `derive`.
@@ -80,6 +81,7 @@ class Prepared:
     code_size_bytes: int | None = None
     memory_bytes: int | None = None
     passes_ms: Sequence[tuple[str, float]] = ()
+    operators: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     inputs: Sequence[Any] = ()
     build: Mapping[str, Any] = field(default_factory=dict)
     layout: str | None = None

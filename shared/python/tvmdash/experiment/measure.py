@@ -26,6 +26,7 @@ from tvmdash.machine import hardware
 from tvmdash.machine.libraries import describe_libraries
 from tvmdash.measure import content, phases
 from tvmdash.measure.capture import Capture, Region, Sample
+from tvmdash.measure.capture_format import KNOWN_OPERATORS
 from tvmdash.measure.content import Code, FileHashes
 from tvmdash.measure.phases import TIMING, phase
 from tvmdash.measure.prebuilt import Prebuilt
@@ -237,7 +238,7 @@ def _measure_trial(
             if sides and sides.contents:
                 ran = sides.contents.find(prepared, job, taken.ran)
         with phase("profile"):
-            operators = prepared.profile() if prepared.profile and profile else ()
+            operators = prepared.profile() if prepared.profile else ()
         found: dict[str, Any] = {}
         if prepared.after:
             with phase("after"), watching(is_wanted=profile):
@@ -258,6 +259,7 @@ def _measure_trial(
         **ran,
         **_declare(experiment, prepared),
         **({OPERATORS: sum_up(operators)} if operators and is_asked(config) else {}),
+        **({KNOWN_OPERATORS: prepared.operators} if operators and prepared.operators else {}),
         description.FACT: {**prepared.describe(), "runtime_config": libraries},
         "conditions": _describe_conditions(prepared, task, timing, samples),
         "load_before": before,

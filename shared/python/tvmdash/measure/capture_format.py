@@ -29,6 +29,8 @@ CREATE TABLE passes (trial INTEGER, position INTEGER, name INTEGER, duration_ns 
 CREATE TABLE regions (trial INTEGER, name INTEGER, category INTEGER, start_ns INTEGER, duration_ns INTEGER);
 CREATE TABLE telemetry (timestamp_ns INTEGER, name INTEGER, unit INTEGER, value REAL);
 """
+KNOWN_OPERATORS = "known_operators"
+"""Of a trial's facts: by the name of an operator its `hash`, `shapes`, `flop` and `bytes`."""
 NAME_TYPE, TIME_TYPE = "i", "q"
 """Type codes of `array.array` for numbers of names, and for times."""
 Row = tuple[int | float | bytes | None, ...]

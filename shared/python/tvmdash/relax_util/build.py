@@ -24,7 +24,7 @@ from tvmdash.measure.prebuilt import Prebuilt
 from tvmdash.networks.ops import Array
 from tvmdash.relax_util.linking import link
 from tvmdash.relax_util.on_device import code_of_device
-from tvmdash.relax_util.passes import PassWatch, pipeline_steps, unknown_name
+from tvmdash.relax_util.passes import CODE_GENERATION, PassWatch, describe_operators, pipeline_steps, unknown_name
 from tvmdash.relax_util.targets import make_target
 
 BUILD_VARIABLE = "TVMDASH_BUILD"
@@ -63,7 +63,7 @@ class CompileFacts:
     `code_size_bytes`: machine code with its tables, as loaded, without symbols; None where the target is not LLVM; that
     of a device is not counted. `planned_memory_bytes`: all storage that a call asks for, the output's included; None
     where shapes are not static. `module_hash`: equal for two compilations exactly when code, also that of a device, and
-    bytecode are the same (the weights are not in it).
+    bytecode are the same (the weights are not in it). `operators`: what passes.describe_operators says.
     """
 
     compile_ms: float
@@ -72,6 +72,7 @@ class CompileFacts:
     code_size_bytes: int | None
     planned_memory_bytes: int | None
     module_hash: str
+    operators: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -222,9 +223,12 @@ def _compile(module: Any, options: CompileOptions) -> Compiled:
     begun, begun_cpu = time.perf_counter_ns(), time.process_time_ns()
     try:
         with phase(COMPILE), _imports_timed() as imports_ns:
-            executable = _build(module, target, steps, options.exec_mode, watch)
+            with _code_generation_timed(str(target.kind.name), watch):
+                executable = _build(module, target, steps, options.exec_mode, watch)
+            made = time.perf_counter_ns()
             with phase("compile: machine code"):
                 code = _machine_code(executable.mod)
+            watch.add(CODE_GENERATION, time.perf_counter_ns() - made)
     except Exception as error:  # TVM's passes raise anything; who chose the options needs them beside TVM's words
         raise DashboardError(f"TVM cannot compile with {options}: {error}"[:1500]) from error
     compile_ms = (time.perf_counter_ns() - begun - imports_ns[0]) / 1e6
@@ -240,7 +244,32 @@ def _compile(module: Any, options: CompileOptions) -> Compiled:
         code_size_bytes=sum(loaded_bytes(part) for part in code) if code and not of_device else None,
         planned_memory_bytes=watch.planned_memory_bytes,
         module_hash=hashlib.sha256(b"\0".join([*code, *of_device, executable.as_text().encode()])).hexdigest(),
+        operators=describe_operators(watch.operators_of),
     )
+
+
+@contextlib.contextmanager
+def _code_generation_timed(kind: str, watch: PassWatch) -> Iterator[None]:
+    """Let the watch know what making code of lowered functions takes, which TVM asks a function of the target for."""
+    import tvm
+
+    name = f"target.build.{kind}"
+    plain = tvm.get_global_func(name, allow_missing=True)
+    if plain is None:
+        yield
+        return
+
+    def timed(*arguments: Any) -> Any:
+        begun = time.perf_counter_ns()
+        made = plain(*arguments)
+        watch.add(CODE_GENERATION, time.perf_counter_ns() - begun)
+        return made
+
+    tvm.register_global_func(name, timed, override=True)
+    try:
+        yield
+    finally:
+        tvm.register_global_func(name, plain, override=True)
 
 
 @contextlib.contextmanager

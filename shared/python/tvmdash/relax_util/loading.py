@@ -121,10 +121,11 @@ class Loaded:
             return {**self._opened.facts(), **found}
 
     def profile(self, x: Array, repeats: int) -> list[OperatorSpan]:
-        """Every call the virtual machine makes, kernels and builtins alike, in `repeats` runs after one unwatched.
+        """Every call the virtual machine makes, kernels and builtins alike, in `repeats` runs after two unwatched.
 
-        A watched run is slower by some microseconds a call; use `timer` for the whole. A device has done each call
-        before the next one begins.
+        Fewer runs where they take longer than `_MOST_PROFILING_S`, but no fewer than `_FEWEST_PROFILED`. A watched run
+        is slower by some microseconds a call; use `timer` for the whole. A device has done each call before the next
+        one begins.
         """
         if self._opened and not self._opened.waits_here:
             return []  # the calls are made elsewhere, where nobody watches them
@@ -132,8 +133,12 @@ class Loaded:
             raise DashboardError("only exec_mode 'bytecode' can be profiled: compiled code does not name its calls.")
         machine, tensor, spans = self.make_machine(), self.tensor(x), []
         sync = self._opened.handle.sync if self._opened else None
-        machine["main"](tensor)
+        for _ in range(_WARM_RUNS):
+            machine["main"](tensor)
+        begun = time.monotonic()
         for repetition in range(repeats):
+            if repetition >= _FEWEST_PROFILED and time.monotonic() - begun > _MOST_PROFILING_S:
+                break
             spans += _profiled_run(machine, tensor, repetition, sync)
         return spans
 
@@ -145,6 +150,12 @@ class Loaded:
     def tensor(self, x: Array) -> Any:
         """A tensor with the array's values where the module runs."""
         return make_tensor(x) if self._is_bare else _import_tvm().runtime.tensor(x, device=self._device)
+
+
+_WARM_RUNS = 2
+_FEWEST_PROFILED = 3
+_MOST_PROFILING_S = 10.0
+"""A network of seconds would otherwise take minutes of a night in each of its processes."""
 
 
 def _runs_bare(compiled: Compiled) -> bool:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import importlib
+import importlib.util
+import logging
+import math
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -10,6 +14,9 @@ from typing import Any
 
 from tvmdash.errors import DashboardError
 
+_log = logging.getLogger(__name__)
+CODE_GENERATION = "LLVM"
+"""The name under which the times of passes tell what makes machine code, which is no pass."""
 PIPELINES: Mapping[str, tuple[str, ...]] = {
     "default": (),
     "zero": ("zero",),
@@ -21,6 +28,8 @@ PIPELINES: Mapping[str, tuple[str, ...]] = {
 A step in lower case is a pipeline of relax.get_pipeline, any other a pass of relax.transform.
 """
 
+_MAKE_OPERATORS = ("LegalizeOps", "FuseTIR")
+"""After the last of these every operator is a function of its own, which no schedule has changed yet."""
 _LAST_ON_MEMORY = "LowerAllocTensor"
 """After this pass every byte the program asks for stands in an alloc_storage."""
 
@@ -66,11 +75,18 @@ class PassWatch:
         self._running: list[tuple[int, int]] = []
         self._skipped: set[str] = set()
         self.planned_memory_bytes: int | None = None
+        self.operators_of: Any = None
+        """The module after `_MAKE_OPERATORS`; what it says is read when the compilation has been timed."""
 
     @property
     def times_ms(self) -> tuple[tuple[str, float], ...]:
         """Each pass with its own time in ms, longest first: all its runs together, without the passes in it."""
         return tuple((name, own_ns / 1e6) for name, own_ns in self._own_ns.most_common())
+
+    def add(self, name: str, own_ns: int) -> None:
+        """Add the time of what is no pass, which is then not the time of the pass that it happened in."""
+        self._own_ns[name] += own_ns
+        self._count_inside(own_ns)
 
     def check_disabled(self) -> None:
         """Raise for a disabled pass that this compilation has never come to."""
@@ -105,11 +121,16 @@ class PassWatch:
         begun, inside = self._running.pop()
         elapsed = time.perf_counter_ns() - begun
         self._own_ns[name] += elapsed - inside
-        if self._running:
-            outer, so_far = self._running[-1]
-            self._running[-1] = (outer, so_far + elapsed)
+        self._count_inside(elapsed)
+        if name in _MAKE_OPERATORS:
+            self.operators_of = module
         if name == _LAST_ON_MEMORY:
             self.planned_memory_bytes = _storage_bytes(module)
+
+    def _count_inside(self, elapsed_ns: int) -> None:
+        if self._running:
+            begun, so_far = self._running[-1]
+            self._running[-1] = (begun, so_far + elapsed_ns)
 
 
 def _storage_bytes(module: Any) -> int | None:
@@ -128,3 +149,51 @@ def _storage_bytes(module: Any) -> int | None:
         if isinstance(function, relax.Function):
             relax.analysis.post_order_visit(function, visit)
     return None if None in sizes else sum(size for size in sizes if size is not None)
+
+
+def describe_operators(module: Any) -> dict[str, dict[str, Any]]:
+    """For each operator of a module its structural hash, its buffers, and its arithmetic and bytes once through.
+
+    The hash leaves the name aside, which the compiler numbers. Nothing where the running TVM's words for it are others:
+    that is no fault of what is compiled.
+    """
+    from tvm import relax
+
+    found: dict[str, dict[str, Any]] = {}
+    for name, function in module.functions.items() if module is not None else ():
+        if isinstance(function, relax.Function) or not hasattr(function, "params"):
+            continue
+        try:
+            buffers = [getattr(function, "buffer_map", {}).get(each, each) for each in function.params]
+            tensors = [each for each in buffers if hasattr(each, "shape")]
+            shapes = [(str(each.dtype), [int(size) for size in each.shape]) for each in tensors]
+            found[str(name.name_hint)] = {
+                "hash": f"{_hash(function.without_attr('global_symbol')) & (1 << 64) - 1:016x}",
+                "shapes": " ".join(f"{dtype}[{','.join(map(str, shape))}]" for dtype, shape in shapes),
+                "flop": _count_arithmetic(function),
+                "bytes": sum(math.prod(shape) * _count_bits(dtype) // 8 for dtype, shape in shapes),
+            }
+        # TVM raises anything, and what it calls these things changes from version to version.
+        except Exception:  # noqa: BLE001
+            _log.debug("%s is not described", name, exc_info=True)
+    return found
+
+
+def _hash(function: Any) -> int:
+    home = importlib.import_module("tvm.ir")
+    if not hasattr(home, "structural_hash"):  # since 0.26
+        home = importlib.import_module("tvm_ffi")
+    return int(home.structural_hash(function))
+
+
+def _count_arithmetic(function: Any) -> float:
+    from tvm import ir
+
+    homes = ("tvm.s_tir.analysis", "tvm.tir.analysis")  # since 0.26, before
+    home = next(home for home in homes if importlib.util.find_spec(home.rpartition(".")[0]) is not None)
+    return float(importlib.import_module(home).estimate_tir_flops(ir.IRModule({"f": function})))
+
+
+def _count_bits(dtype: str) -> int:
+    digits = "".join(character for character in dtype.partition("x")[0] if character.isdecimal())
+    return int(digits or 8)

@@ -80,6 +80,7 @@ def make_prepared(
         code_size_bytes=compiled.code_size_bytes,
         memory_bytes=compiled.planned_memory_bytes,
         passes_ms=compiled.pass_times_ms,
+        operators=compiled.operators,
         inputs=tuple(inputs or ()),
         build=compiled.options.describe(),
         layout=layout,
