@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 
+import tvmdash.traces.__main__  # noqa: F401 - adds a verb
 from dashboard.cli import main as cli
 from dashboard.cli.arguments import (
     BUG,

@@ -173,6 +173,24 @@ def test_two_nights_are_compared_by_their_stamps(tmp_path: Path, monkeypatch: py
         write_raw(tmp_path / "kept" / night, [("matmul", 0, 100 + 50 * number)])
     monkeypatch.delenv("TVMDASH_NIGHT")
     stamps = ("diff", "20261120T031500Z", "20261121T031500Z")
-    table = run(tmp_path, *stamps, "--in", "kept", "--format", "csv").splitlines()
-    assert table[1].split(",")[:5] == ["matmul", "1", "100.0", "150.0", "50.0"]
+    (first, *_, rest) = csv.DictReader(io.StringIO(run(tmp_path, *stamps, "--in", "kept", "--format", "csv")))
+    assert [first[name] for name in ("operator", "before_ns", "after_ns", "change_ns", "processes", "verdict")] == [
+        "matmul", "100.0", "150.0", "50.0", "1, 1", "blind",
+    ]  # fmt: skip
+    assert (rest["operator"], rest["change_ns"]) == ("(unexplained)", "-50.0")
     assert "no process of this night" in run(tmp_path, *stamps[:2], "20261122T031500Z", "--in", "kept", code=1)
+
+
+def test_a_night_is_compared_with_the_reference_that_it_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for process in range(5):
+        for job, slower in (("cnn@reference", 0), ("cnn", 30)):
+            monkeypatch.setenv("TVMDASH_JOB", job)
+            write_raw(tmp_path / "raw" / f"{job}{process}", [("matmul", 0, 100 + slower + process % 3)])
+    monkeypatch.delenv("TVMDASH_JOB")
+    first = next(csv.DictReader(io.StringIO(run(tmp_path, "diff", "raw", "--format", "csv"))))
+    assert (first["point"], first["operator"], first["verdict"]) == ('cnn network.mlp {"batch": 1}', "matmul", "worse")
+    assert float(first["low_ns"]) < 30 < float(first["high_ns"])
+    write_raw(tmp_path / "other")
+    assert "no reference" in run(tmp_path, "diff", "other", code=1)

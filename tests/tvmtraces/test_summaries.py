@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from tests.thorough import examples
 from tests.tvmtraces.traces_for_tests import BEGIN_NS, write_raw
 from tvmdash.errors import DashboardError
+from tvmdash.operators import OperatorSide, compare_operators
 from tvmtraces import Connection, Filters, Straddle, Window, connect
-from tvmtraces.differences import find_difference
+from tvmtraces.operators import read_point_times
 from tvmtraces.parts import split_by_process, split_by_time
 from tvmtraces.sealing import seal
 from tvmtraces.summaries import summary
@@ -196,33 +197,38 @@ def test_workloads_leave_only_what_belongs_to_their_trials(tmp_path: Path) -> No
 
 
 @FEW
-@given(FILES, FILES)
-def test_a_difference_adds_up(before: Files, after: Files) -> None:
-    with opened(before, "raw") as one, opened(after, "raw") as other:
-        found = find_difference(one, other)
-    common = min(len(before), len(after))
-    assert len(found.points) == common
-    assert [point[1] for point in found.only_before] == [f"w{index}" for index in range(common, len(before))]
-    assert [point[1] for point in found.only_after] == [f"w{index}" for index in range(common, len(after))]
-    sums: dict[str, float] = defaultdict(float)
-    for files, sign in ((before, -1), (after, 1)):
-        for spans in files[:common]:
-            for name, _, duration in spans:
-                sums[name] += sign * duration
-    assert {change.operator: change.change_ns for change in found.changes} == dict(sums)
-    assert close(found.unexplained_ns, found.change_ns - sum(sums.values()))
-    sizes = [abs(change.change_ns) for change in found.changes]
-    assert sizes == sorted(sizes, reverse=True)
+@given(FILES)
+def test_the_operators_of_a_point_are_those_of_its_process(files: Files) -> None:
+    with opened(files, "raw") as traces:
+        points = read_point_times(traces.traces)
+    assert sorted(point[1] for point in points) == [f"w{index}" for index in range(len(files))]
+    for (_, workload, _), times in points.items():
+        sums: dict[str, float] = defaultdict(float)
+        for name, _, duration in files[int(workload[1:])]:
+            sums[name] += duration / 1e6
+        assert times.operators.keys() == sums.keys()
+        assert all(close(times.operators[name][0], total) for name, total in sums.items())
+        assert times.whole == [0.0015]
 
 
-def test_a_difference_names_what_got_slower_and_what_it_cannot_explain(tmp_path: Path) -> None:
-    write_raw(tmp_path / "a", [("conv", 0, 100), ("relu", 100, 10)], sample_ns=(400, 400, 1000))
-    write_raw(tmp_path / "b", [("conv", 0, 160), ("gelu", 200, 5)], sample_ns=(600, 600, 600))
+def test_what_got_slower_is_told_with_its_interval_and_the_rest(tmp_path: Path) -> None:
+    """Six processes of each side, of which one was disturbed; timed without a profile the run took 100 ns more."""
+    for side, conv, sample in (("a", 100, 400), ("b", 160, 600)):
+        for process in range(6):
+            late = 900 if process == 2 else process % 3
+            other = ("relu", 1200, 10 + process % 2) if side == "a" else ("gelu", 1200, 5)
+            write_raw(tmp_path / side / str(process), [("conv", 0, conv + late), other], sample_ns=(sample, sample))
     with connect(tmp_path / "a") as before, connect(tmp_path / "b") as after:
-        found = find_difference(before, after)
-    assert (found.before_ns, found.after_ns, found.change_ns, found.unexplained_ns) == (200, 300, 100, 45)
-    told = [(c.operator, c.before_ns, c.after_ns, c.change_ns, c.percent_of_change) for c in found.changes]
-    assert told == [("conv", 100, 160, 60, 60), ("relu", 10, None, -10, -10), ("gelu", None, 5, 5, 5)]
+        sides = [read_point_times(each.traces) for each in (before, after)]
+    ((point, first),) = sides[0].items()
+    last = sides[1][point]
+    found = compare_operators(OperatorSide(first.operators, first.whole), OperatorSide(last.operators, last.whole))
+    assert [(each.name, each.words, each.processes) for each in found.changes] == [
+        ("conv", "worse", (6, 6)), ("relu", "gone", (6, 0)), ("gelu", "new", (0, 6)),
+    ]  # fmt: skip
+    assert found.changes[0].low_ms is not None
+    assert found.changes[0].low_ms < 60e-6
+    assert close(found.unexplained_ms, 100e-6 - (60 - 10.5 + 5) * 1e-6)
 
 
 @FEW

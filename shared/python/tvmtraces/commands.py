@@ -7,18 +7,17 @@ import contextlib
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from tvmdash.errors import DashboardError
 from tvmdash.text import format_bytes, format_quantity
-from tvmtraces.connection import Traces, open_traces
+from tvmtraces.connection import open_traces
 from tvmtraces.database import Connection, connect
-from tvmtraces.differences import TraceDifference, find_difference
 from tvmtraces.export.converters import CONVERTERS
-from tvmtraces.filters import CHOICES, Filters, Straddle, Window, escape
+from tvmtraces.filters import CHOICES, Filters, Straddle, Window
 from tvmtraces.findings import Finding, find_findings
 from tvmtraces.output import FORMATS, format_left_out
 from tvmtraces.parts import split_by_process, split_by_time
@@ -65,11 +64,11 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
         group.add_argument(f"--{option}", dest=name, action="append", default=[], metavar="PATTERN")
 
 
-def _add_inputs(parser: argparse.ArgumentParser) -> None:
+def add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help="databases, sealed runs, folders, patterns")
 
 
-def _format(parser: argparse.ArgumentParser) -> None:
+def add_format(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=list(FORMATS), default="console")
 
 
@@ -79,8 +78,8 @@ def _query_arguments(parser: argparse.ArgumentParser) -> None:
         "--timeout", type=float, default=QUERY_TIMEOUT_S, metavar="SECONDS",
         help=f"stop the query after so many seconds (default: {QUERY_TIMEOUT_S:g}; 0: never)",
     )  # fmt: skip
-    _add_inputs(parser)
-    _format(parser)
+    add_inputs(parser)
+    add_format(parser)
     add_filters(parser)
 
 
@@ -139,9 +138,9 @@ class _TimeLimit:
 
 
 def _add_summary_arguments(parser: argparse.ArgumentParser) -> None:
-    _add_inputs(parser)
+    add_inputs(parser)
     parser.add_argument("--by", choices=list(GROUPS))
-    _format(parser)
+    add_format(parser)
     add_filters(parser)
 
 
@@ -152,10 +151,10 @@ def _run_summary(options: argparse.Namespace, progress: Progress) -> str:
     with open_traces(options.inputs, filters=filters_of(options), progress=progress) as traces:
         rows = list(summary(traces, by=options.by))
     names = [field.name for field in fields(SummaryRow) if field.name != "group" or options.by]
-    return _format_table(names, [[getattr(row, name) for name in names] for row in rows], options.format, options.by)
+    return format_table(names, [[getattr(row, name) for name in names] for row in rows], options.format, options.by)
 
 
-def _format_table(names: Sequence[str], rows: list[list[Any]], style: str, by: str | None) -> str:
+def format_table(names: Sequence[str], rows: list[list[Any]], style: str, by: str | None) -> str:
     """Programs get nanoseconds, people the unit that suits each."""
     shown = [by if name == "group" and by else name for name in names]
     if style != "console":
@@ -174,7 +173,7 @@ def _format_signed(elapsed_ns: float) -> str:
 
 def _add_out_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("destination", type=Path, metavar="DESTINATION", help="folder to create; must not exist yet")
-    _add_inputs(parser)
+    add_inputs(parser)
     add_filters(parser)
 
 
@@ -205,46 +204,11 @@ def _format_sealed(run: SealedSource) -> str:
     return f"{run.path}: {rows} rows in {len(run.catalogue.table_names)} tables, {sizes}{left_out}.\n"
 
 
-def _diff_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("before", metavar="A", help="traces, or with --in a night stamp")
-    parser.add_argument("after", metavar="B", help="likewise")
-    parser.add_argument(
-        "--in", dest="inside", action="append", metavar="INPUT", help="folder that contains the nights A and B"
-    )
-    _format(parser)
-    add_filters(parser)
-
-
-def _diff(options: argparse.Namespace, progress: Progress) -> str:
-    with _open_side(options, options.before) as before, _open_side(options, options.after) as after:
-        compared = find_difference(before, after)
-    names = ["operator", "points", "before_ns", "after_ns", "change_ns", "percent_of_change"]
-    rows = [[getattr(change, name) for name in names] for change in compared.changes]
-    rows.append(["(unexplained)", len(compared.points), None, None, compared.unexplained_ns, _find_share(compared)])
-    table = _format_table(names, rows, options.format, None)
-    return table + ("\n" + "\n".join(_format_sentences(compared)) + "\n" if options.format == "console" else "")
-
-
-def _open_side(options: argparse.Namespace, named: str) -> Traces:
-    """The traces of a side: those named, or of the night of that stamp."""
-    filters = filters_of(options)
-    if options.inside is None:
-        return open_traces([named], filters=filters)
-    opened = open_traces(options.inside, filters=replace(filters, nights=(escape(named),)))
-    if not opened.execute("SELECT count(*) FROM processes").fetchall()[0][0]:
-        opened.close()
-        places = ", ".join(options.inside)
-        raise DashboardError(
-            f"{named}: no process of this night in {places}. Query the view `nights` for the nights there are."
-        )
-    return opened
-
-
 def _views_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "view", nargs="?", metavar="VIEW", help="view whose columns are listed (default: list all views)"
     )
-    _format(parser)
+    add_format(parser)
 
 
 def _views(options: argparse.Namespace, progress: Progress) -> str:
@@ -267,27 +231,9 @@ def _findings(options: argparse.Namespace, progress: Progress) -> str:
 
 
 def _findings_arguments(parser: argparse.ArgumentParser) -> None:
-    _add_inputs(parser)
-    _format(parser)
+    add_inputs(parser)
+    add_format(parser)
     add_filters(parser)
-
-
-def _find_share(compared: TraceDifference) -> float | None:
-    return compared.unexplained_ns * 100 / compared.change_ns if compared.change_ns else None
-
-
-def _format_sentences(compared: TraceDifference) -> Iterator[str]:
-    first, last = (format_quantity(value, "ns") for value in (compared.before_ns, compared.after_ns))
-    change = _format_signed(compared.change_ns)
-    yield f"{len(compared.points)} common points take {first} before and {last} after: {change}."
-    yield f"Operators do not explain {_format_signed(compared.unexplained_ns)} of it."
-    for text, points in (
-        ("Not profiled on both sides", compared.not_profiled),
-        ("Only before", compared.only_before),
-        ("Only after", compared.only_after),
-    ):
-        if points:
-            yield f"{text}: " + "; ".join(" ".join(filter(None, point)) for point in points)
 
 
 def _verify(options: argparse.Namespace, progress: Progress) -> str:
@@ -312,15 +258,15 @@ def _convert(options: argparse.Namespace, progress: Progress) -> str:
     return f"{options.destination}: {written}.\n"
 
 
-COMMANDS: Mapping[str, Command] = {
+COMMANDS: dict[str, Command] = {
     "query": Command("run a SQL query", _query_arguments, _query),
     "views": Command("list the views, or the columns of one", _views_arguments, _views),
     "summary": Command("summarize durations by domain and name", _add_summary_arguments, _run_summary),
-    "diff": Command("show which operators explain the change from A to B", _diff_arguments, _diff),
     "findings": Command("list anomalies in a trace with their size and place", _findings_arguments, _findings),
     "seal": Command(
         "create a sealed run of many traces, or several, verified against the sources", _seal_arguments, _seal
     ),
-    "verify": Command("verify every byte of sealed runs against their catalogues", _add_inputs, _verify),
+    "verify": Command("verify every byte of sealed runs against their catalogues", add_inputs, _verify),
     "convert": Command("convert traces to another format", _convert_arguments, _convert),
 }
+"""By their names; `tvmdash.traces` adds what takes a judge."""

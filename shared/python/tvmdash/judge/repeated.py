@@ -1,4 +1,4 @@
-"""A number that was measured once and is measured again later: whether it is another one now."""
+"""What was measured at two times, once and again or by processes of either side: whether it is another now."""
 
 from __future__ import annotations
 
@@ -58,4 +58,29 @@ def compare_repeated(series: Mapping[str, Repeated]) -> dict[str, two.Difference
             own = Variance(statistics.variance(logs) * (1 + 1 / len(logs)), len(logs) - 1)
             shift = Shift(statistics.fmean(logs), measure_error([own], RULES.round_sd**2), RULES.freedom)
             found[name] = replace(two.weigh(shift, len(series), each.direction), pairs=len(logs))
+    return found
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A time as each process of either side has it; less is better."""
+
+    before: Sequence[float]
+    after: Sequence[float]
+
+
+def compare_apart(series: Mapping[str, Apart], *, in_turn: bool) -> dict[str, two.Difference]:
+    """By name, how the sides differ by their own scatter; those with too few or a value not above 0 are left out.
+
+    in_turn: the processes of both sides alternated; else times of two moments differ as those of two rounds.
+    """
+    known, found = (RULES.pair_sd**2 / RULES.fewest_pairs if in_turn else RULES.round_sd**2), {}
+    for name, each in series.items():
+        sides = [each.before, each.after]
+        if min(map(len, sides)) >= LEAST_ROUNDS and min(map(min, sides)) > 0:
+            logs = [two.hold([math.log(value) for value in side]) for side in sides]
+            errors = [Variance(statistics.variance(side) / len(side), len(side) - 1) for side in logs]
+            log = statistics.fmean(logs[1]) - statistics.fmean(logs[0])
+            shift = Shift(log, measure_error(errors, known), RULES.most_freedom)
+            found[name] = replace(two.weigh(shift, len(series), "lower"), pairs=min(map(len, sides)))
     return found

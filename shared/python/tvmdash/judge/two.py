@@ -136,7 +136,7 @@ class RoundSeries:
 def compare_rounds(series: Mapping[str, RoundSeries]) -> dict[str, Difference]:
     """By name, how each series differs going by rounds, as `compare` says."""
     held = {
-        name: dict(zip(each.rounds, _hold(list(each.rounds.values())), strict=True)) for name, each in series.items()
+        name: dict(zip(each.rounds, hold(list(each.rounds.values())), strict=True)) for name, each in series.items()
     }
     evidence = {
         name: make_evidence(each.experiment, [make_pairs(list(held[name].values()))], each.direction)
@@ -152,8 +152,8 @@ def compare_rounds(series: Mapping[str, RoundSeries]) -> dict[str, Difference]:
     return compare(evidence, noise)
 
 
-def _hold(logs: Sequence[float]) -> list[float]:
-    """The same with what lies far out held at the edge: a disturbed round is no evidence of its size."""
+def hold(logs: Sequence[float]) -> list[float]:
+    """These with what lies far out held at the edge: a disturbed round is no evidence of its size."""
     if len(logs) < RULES.fewest_pairs:
         return list(logs)
     middle = statistics.median(logs)

@@ -1,11 +1,14 @@
-"""`python3 -m tvmdash.traces VERB ...` is `python3 -m tvmtraces`, which then reads what a home keeps as well."""
+"""`python3 -m tvmdash.traces VERB ...` is `python3 -m tvmtraces`, which then reads a home's files and has `diff`."""
 
 import sys
 
-import tvmdash.traces  # noqa: F401 - it knows a home's files
+from tvmdash.traces.diff import DIFF
 from tvmtraces.__main__ import main
+from tvmtraces.commands import COMMANDS
 
 __all__ = ["main"]
+
+COMMANDS["diff"] = DIFF
 
 if __name__ == "__main__":
     sys.exit(main())
