@@ -7,7 +7,6 @@ its name, without the compiler's numbers, and its shapes. What only one side has
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
@@ -160,11 +159,3 @@ def _describe(
         return OperatorChange(name, before, after, processes=counted, known=known)
     low, high = (None if bound is None else before * bound for bound in (difference.low, difference.high))
     return OperatorChange(name, before, after, low, high, counted, difference.standing, known)
-
-
-def add_by_stem(times: Mapping[str, float]) -> dict[str, float]:
-    """Times by name without the compiler's numbers, added up."""
-    sums: dict[str, float] = defaultdict(float)
-    for name, elapsed in times.items():
-        sums[_NUMBER.sub("", name)] += elapsed
-    return dict(sums)

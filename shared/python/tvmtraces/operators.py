@@ -59,26 +59,36 @@ def read_point_times(traces: Traces) -> dict[Point, PointTimes]:
     runs: dict[Point, dict[tuple[Any, ...], dict[Any, dict[str, float]]]] = defaultdict(lambda: defaultdict(dict))
     for *named, guid, process, trial, repetition, name, elapsed_ms in traces.execute(_OPERATORS):
         run = runs[_make_point(named)][guid, process, trial].setdefault(repetition, {})
-        called = MACHINE if name.startswith(f"{MACHINE}.") else name
-        run[called] = run.get(called, 0.0) + elapsed_ms
+        run[name_operator(name)] = run.get(name_operator(name), 0.0) + elapsed_ms
     for point, of_process in runs.items():
-        points[point].operators = _sum_up([list(each.values()) for each in of_process.values()])
+        points[point].operators = sum_up([list(each.values()) for each in of_process.values()])
     for *named, elapsed_ms in traces.execute(_TIMES):
         points[_make_point(named)].whole.append(elapsed_ms)
     for *named, facts in traces.execute(_FACTS):
         if (point := _make_point(named)) in points:
-            points[point].known = json.loads(facts).get(KNOWN_OPERATORS, {})
+            points[point].known = read_known(facts)
     loose: dict[Any, dict[str, float]] = defaultdict(dict)
     for guid, process, name, elapsed_ms in traces.execute(_LOOSE):
         loose[guid, process][name] = elapsed_ms
     if loose:
         walls = [float(row[0]) for row in traces.execute(_LOOSE_WALL)]
-        times = _sum_up([[each] for each in loose.values()])
+        times = sum_up([[each] for each in loose.values()])
         points["", "kernels without trials", ""] = PointTimes(times, walls)
     return dict(points)
 
 
-def _sum_up(processes: Sequence[Sequence[Mapping[str, float]]]) -> dict[str, list[float]]:
+def name_operator(called: str) -> str:
+    """The operator that a call is of."""
+    return MACHINE if called.startswith(f"{MACHINE}.") else called
+
+
+def read_known(facts: str | None) -> Mapping[str, Mapping[str, Any]]:
+    """What operators are, by name, from a trial's facts; nothing where these do not say it."""
+    found: Any = json.loads(facts or "{}")
+    return found.get(KNOWN_OPERATORS, {}) if isinstance(found, dict) else {}
+
+
+def sum_up(processes: Sequence[Sequence[Mapping[str, float]]]) -> dict[str, list[float]]:
     """By operator, its median run in each process; an operator that a run lacks took no time in it."""
     names = dict.fromkeys(name for runs in processes for run in runs for name in run)
     if len(processes) == 1:

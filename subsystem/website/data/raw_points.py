@@ -28,10 +28,16 @@ class Measured:
     runs: int = 0
     operators: list[tuple[str, int, int]] = field(default_factory=list)
     passes: list[tuple[str, int]] = field(default_factory=list)
+    profiled: dict[tuple[str, int], dict[int, dict[str, float]]] = field(default_factory=dict)
+    known: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def of_record(self, series: Mapping[str, str | None], record: Mapping[str, Any]) -> ReceiptRecord:
         """The record with what was measured of it."""
-        lists = (tuple(self.operators), tuple(self.passes))
+        from tvmtraces.operators import sum_up
+
+        times = sum_up([list(runs.values()) for runs in self.profiled.values()])
+        operator_ms = {name: tuple(float(f"{ms:.7g}") for ms in of_processes) for name, of_processes in times.items()}
+        lists = (tuple(self.operators), tuple(self.passes), operator_ms, self.known)
         return ReceiptRecord(series, record, tuple(self.samples_ms), self.runs, *lists)
 
 
@@ -54,16 +60,20 @@ def read_measured(raw: Path) -> tuple[dict[str, Measured], str]:
 
 
 def _measured(traces: Any) -> dict[str, Measured]:
+    from tvmtraces.operators import name_operator, read_known
+
     measured_of: dict[str, Measured] = {}
     of_trial: dict[tuple[str, int], Measured] = {}
     reference = f"%{VARIANT_SIGN}{OF_REFERENCE}"  # in the statement: a parameter would make DuckDB import pandas
-    for guid, trial, identity in traces.execute(
-        "SELECT T.guid, T.id, T.identity FROM trials T JOIN processes P ON P.guid = T.guid AND P.process = T.process"  # noqa: S608
+    for guid, trial, identity, facts in traces.execute(
+        "SELECT T.guid, T.id, T.identity, T.facts FROM trials T"  # noqa: S608
+        " JOIN processes P ON P.guid = T.guid AND P.process = T.process"
         f" WHERE T.error IS NULL AND coalesce(P.experiment, '') NOT LIKE '{reference}' ORDER BY T.id"
     ):
         key = _key(identity)
         if key:
             of_trial[guid, trial] = measured_of.setdefault(key, Measured())
+            of_trial[guid, trial].known = read_known(facts)
     nothing = Measured()
     for guid, trial, elapsed_ns, number in traces.execute(
         "SELECT guid, trial, elapsed_ns, number FROM samples WHERE elapsed_ns IS NOT NULL"
@@ -75,6 +85,12 @@ def _measured(traces: Any) -> dict[str, Measured]:
         " ORDER BY 5 DESC, name"
     ):
         of_trial.get((guid, trial), nothing).operators.append((name, int(calls), int(total)))
+    for guid, trial, repetition, name, elapsed_ms in traces.execute(
+        "SELECT guid, trial, repetition, name, sum(duration) / 1e6 FROM kernels WHERE trial IS NOT NULL"
+        " GROUP BY guid, trial, repetition, name ORDER BY ALL"
+    ):
+        run = of_trial.get((guid, trial), nothing).profiled.setdefault((guid, trial), {}).setdefault(repetition, {})
+        run[name_operator(name)] = run.get(name_operator(name), 0.0) + elapsed_ms
     for guid, trial, runs in traces.execute(
         "SELECT guid, trial, count(DISTINCT repetition) FROM kernels GROUP BY guid, trial"
     ):

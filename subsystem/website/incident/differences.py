@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 from data.receipts import FOLDER
 from files.files import safe_name
 
 from tvmdash import common, structured
 from tvmdash.errors import DashboardError
+from tvmdash.operators import OperatorChange, OperatorSide, compare_operators
 from tvmdash.records.metrics import COMPILE_TIME
 from tvmdash.trials.receipt import Receipt, ReceiptRecord
 
-_NUMBER = re.compile(r"_?\d+$")
 _MOST_PARTS = 12
 _ALL = 1.005
 """Beyond it, a share is no part of the whole: others made up for it."""
@@ -26,12 +26,19 @@ _MOST_OFF = math.log(1.5)
 
 @dataclass(frozen=True)
 class DifferencePart:
-    """An operator or a pass: its time on both sides in ms (None: not there), and its share of the whole difference."""
+    """An operator or a pass: its time on both sides in ms (None: not there), and its share of the whole difference.
+
+    low_ms, high_ms: the difference with 95 % confidence, None where few processes were profiled. words: how it stands.
+    """
 
     name: str
     good_ms: float | None
     bad_ms: float | None
     share: float | None
+    low_ms: float | None
+    high_ms: float | None
+    processes: tuple[int, int]
+    words: str
 
     @property
     def difference_ms(self) -> float:
@@ -42,7 +49,7 @@ class DifferencePart:
 class EnvironmentDifference:
     """Of one series; parts: those that differ most first; others: how many more there are. kind: operators or passes.
 
-    renumbered: the compiler numbered its functions otherwise, so parts are what such functions have in common.
+    renumbered: the compiler numbered its functions otherwise; parts go by what these compute.
     """
 
     name: str
@@ -103,50 +110,36 @@ def read_night(site: Path, experiment: str, stamp: str) -> ComparedNight:
 
 def compare_records(name: str, metric: str, good: ReceiptRecord, bad: ReceiptRecord) -> EnvironmentDifference | None:
     """What differs between two measurements of a point; None where either was not taken apart."""
-    if metric == COMPILE_TIME:
-        sides, kind = [dict(_in_ms(record.passes)) for record in (good, bad)], "passes"
-    else:
-        sides, kind = [dict(_operators(record)) for record in (good, bad)], "operators"
-    if not all(sides):
+    kind = "passes" if metric == COMPILE_TIME else "operators"
+    sides = [_list_passes(record) if kind == "passes" else _list_operators(record) for record in (good, bad)]
+    if not all(side.operators for side in sides):
         return None
-    renumbered = kind == "operators" and sides[0].keys() != sides[1].keys()
-    if renumbered:
-        sides = [_by_stem(side) for side in sides]
-    return _difference(name, kind, sides[0], sides[1], renumbered=renumbered)
-
-
-def _operators(record: ReceiptRecord) -> Iterator[tuple[str, float]]:
-    """The time of each in one run."""
-    return ((name, total_ns / max(1, record.runs) / 1e6) for name, _, total_ns in record.operators)
-
-
-def _in_ms(passes: Iterable[tuple[str, int]]) -> Iterator[tuple[str, float]]:
-    return ((name, duration_ns / 1e6) for name, duration_ns in passes)
-
-
-def _by_stem(side: Mapping[str, float]) -> dict[str, float]:
-    sums: dict[str, float] = {}
-    for name, duration_ms in side.items():
-        stem = _NUMBER.sub("", name)
-        sums[stem] = sums.get(stem, 0.0) + duration_ms
-    return sums
-
-
-def _difference(
-    name: str, kind: str, good: Mapping[str, float], bad: Mapping[str, float], *, renumbered: bool
-) -> EnvironmentDifference:
-    good_ms, bad_ms = sum(good.values()), sum(bad.values())
+    compared = compare_operators(*sides)
+    good_ms, bad_ms = (sum(map(median, side.operators.values())) for side in sides)
     whole = bad_ms - good_ms
-    parts = [
-        DifferencePart(
-            part, good.get(part), bad.get(part), (bad.get(part, 0.0) - good.get(part, 0.0)) / whole if whole else None
-        )
-        for part in {**good, **bad}
-    ]
+    parts = [_make_part(change, whole) for change in compared.changes]
     parts.sort(key=lambda part: -part.difference_ms if whole >= 0 else part.difference_ms)
+    renumbered = kind == "operators" and compared.renumbered
     return EnvironmentDifference(
         name, kind, _farthest(parts), max(0, len(parts) - _MOST_PARTS), good_ms, bad_ms, renumbered=renumbered
     )
+
+
+def _list_operators(record: ReceiptRecord) -> OperatorSide:
+    """Receipts of before name the sums over all runs alone."""
+    sums = {name: (total_ns / max(1, record.runs) / 1e6,) for name, _, total_ns in record.operators}
+    return OperatorSide(record.operator_ms or sums, known=record.known_operators)
+
+
+def _list_passes(record: ReceiptRecord) -> OperatorSide:
+    sums: dict[str, tuple[float]] = {name: (duration_ns / 1e6,) for name, duration_ns in record.passes}
+    return OperatorSide(sums)
+
+
+def _make_part(change: OperatorChange, whole_ms: float) -> DifferencePart:
+    share = change.change_ms / whole_ms if whole_ms else None
+    interval = (change.low_ms, change.high_ms, change.processes)
+    return DifferencePart(change.name, change.before_ms, change.after_ms, share, *interval, change.words)
 
 
 def _farthest(parts: Sequence[DifferencePart]) -> tuple[DifferencePart, ...]:

@@ -15,7 +15,8 @@ SCHEMA_VERSION = 1
 class ReceiptRecord:
     """A point: its record as in the data file, or `path` and `value` of a foreign number; its series' ID by metric.
 
-    samples_ms: in their order. operators: name, calls and ns of all calls over `runs` profiled runs, the longest first.
+    samples_ms: in their order. operators: name, calls and ns of all calls over `runs` profiled runs, the longest first;
+    operator_ms: by name the median run of each process, known_operators: what they are.
     passes: name and ns, in the order in which the compiler ran them first.
     """
 
@@ -25,6 +26,8 @@ class ReceiptRecord:
     runs: int = 0
     operators: tuple[tuple[str, int, int], ...] = ()
     passes: tuple[tuple[str, int], ...] = ()
+    operator_ms: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    known_operators: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
