@@ -14,12 +14,11 @@ from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.detect.series import Decision, Measured, SeriesState
 from tvmdash.devices import CPU, device_of
 from tvmdash.incidents.ledger import CHANGE, DETECTOR, Ledger
-from tvmdash.judge import RULES, Evidence, KnownStep, Pairs
-from tvmdash.judge.home import Change, Judgement, interval, judge
+from tvmdash.judge import RULES, Evidence, KnownStep, Pairs, two
+from tvmdash.judge.home import Change, Judgement, Scope, interval, judge
 from tvmdash.judge.home import Decision as Said
 from tvmdash.judge.model import FoundStep, SeriesModel
 from tvmdash.judge.odds import log_factor
-from tvmdash.judge.two import SIGNS
 from tvmdash.verdict.remeasured import RatioRun
 
 
@@ -47,11 +46,11 @@ class ReferenceStanding:
 class Beside:
     """What a paired row's pairs say tonight. said: what is told or suspected, None where nothing is.
 
-    found: its likeliest step. builds: of tonight's side of it. cut, after: the first night of the new builds, the last
-    before. visible: the step that would be shown in nine of ten cases, None where none would. is_young: no
-    other build is known. is_apart: nothing joins the last builds with those before. is_known: tonight's build, or one
-    that ran the same, was measured before. prior: the log odds of a step of one series at one build. start: of what is
-    reopened, the first night of its level.
+    found: its likeliest step. builds: of tonight's side of it. cut, after: the first night of the new builds, the
+    last before. visible: the step that would be shown in nine of ten cases, None where none would. is_young: no
+    other build is known. is_apart: nothing joins the last builds with those before. is_known: tonight's build, or
+    one that ran the same, was measured before. is_shared: many series have the step that is told. prior: the log
+    odds of a step of one series at one build. start: of what is reopened, the first night of its level.
     """
 
     model: SeriesModel
@@ -67,6 +66,7 @@ class Beside:
     is_young: bool = False
     is_apart: bool = False
     is_known: bool = False
+    is_shared: bool = False
     start: int | None = None
 
     @property
@@ -85,7 +85,8 @@ class Beside:
     @property
     def bounds(self) -> tuple[float, float, float] | None:
         """The effect of the likeliest step with its 95 % interval, as fractions; of too few pairs there is none."""
-        if self.found is None or self.model.count_pairs(self.found.begin) < RULES.fewest_pairs:
+        few = not self.is_shared and self.found and self.model.count_pairs(self.found.begin) < RULES.fewest_pairs
+        if self.found is None or few:
             return None
         return (self.found.effect, *interval(self.found))
 
@@ -146,17 +147,21 @@ def judge_rows(
     judgement = judge({name: row.evidence for name, row in known.items()}, asking)
     in_order = sorted(judgement.changes, key=lambda change: change.decision is Said.REOPENED)
     changes = {name: change for change in in_order for name in change.series}
-    return {int(name): _beside(row, judgement, name, changes.get(name)) for name, row in known.items()}
+    stands = _list_stands(known, judgement)
+    return {int(name): _beside(row, judgement, name, changes.get(name), stands[name]) for name, row in known.items()}
 
 
-def _beside(row: _Row, judgement: Judgement, name: str, change: Change | None) -> Beside:
+def _beside(
+    row: _Row, judgement: Judgement, name: str, change: Change | None, reference: ReferenceStanding | None
+) -> Beside:
     model = judgement.models[name]
     found = change.of(name) if change is not None else judgement.found[name]
     visible = model.visible(judgement.prior)
     made = Beside(
-        model, judgement.prior, _stand(row, model), change.decision if change else None, found,
+        model, judgement.prior, reference, change.decision if change else None, found,
         change.incident if change else "",
         visible=visible if math.isfinite(visible) else None, is_young=len(row.first) < 2,
+        is_shared=change is not None and change.scope is not Scope.POINT,
         is_apart=name in judgement.apart, is_known=row.first[row.evidence.tonight] < row.last[row.evidence.tonight],
     )  # fmt: skip
     if found is None:
@@ -237,7 +242,7 @@ def _read_row(
         places,
         tonight,
         code,
-        SIGNS[series.direction],
+        two.SIGNS[series.direction],
         is_of_device=device_of(series.labels) != CPU,
         metric=series.metric,
         has_returned=_has_returned(measured[-1].artifact, own[tonight], measured),
@@ -289,6 +294,24 @@ def _known_steps(
     if key in open_of and still:
         known[still[-1]] = replace(known[still[-1]], incident=open_of[key])
     yield from known
+
+
+def _list_stands(rows: Mapping[str, _Row], judgement: Judgement) -> dict[str, ReferenceStanding | None]:
+    """By row, how it stands to the reference; of rows with few pairs, what all of them show together."""
+    stands = {name: _stand(row, judgement.models[name]) for name, row in rows.items()}
+    few = {name: _compared(row) for name, row in rows.items() if stands[name] is None}
+    for name, found in two.compare(few).items():
+        if found.is_bounded:
+            stands[name] = ReferenceStanding(found.effect, *found.bounds, differs=found.is_told, is_itself=False)
+    return stands
+
+
+def _compared(row: _Row) -> Evidence:
+    """Tonight's TVM and the reference alone, as `compare` sees two TVMs."""
+    each = row.evidence
+    direct = [pairs for pairs in each.pairs if (pairs.build, pairs.base) == (each.tonight, row.reference)]
+    pairs = tuple(replace(one, build=two.B, base=two.A) for one in direct)
+    return replace(each, pairs=pairs, places=two.PLACES, tonight=two.B, code={}, steps=(), window=len(pairs))
 
 
 def _stand(row: _Row, model: SeriesModel) -> ReferenceStanding | None:

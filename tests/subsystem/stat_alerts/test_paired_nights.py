@@ -660,6 +660,17 @@ def test_a_step_of_all_run_times_is_found_beside_as_many_compile_times(tmp_path:
     assert {moved.metric for moved in incident.moved} == {"run_time"}
 
 
+def test_what_few_pairs_of_each_point_show_together_is_told_beside_the_reference_too(tmp_path: Path) -> None:
+    nights = Nights(1, compilations=2)
+    nights.compiling = {(workload, level): np.array([0.7]) for workload in WORKLOADS for level in (0, 3)}
+    (verdict,) = verdicts(nights.fill(tmp_path), 1)
+    assert verdict.beside is not None
+    assert len(verdict.beside.differences) == 8
+    assert all("compile time" in each.name and each.worse is False for each in verdict.beside.differences)
+    assert all(-0.5 < each.low < each.high < -0.1 for each in verdict.beside.differences)
+    assert verdict.level is Level.CHANGED
+
+
 def test_compile_times_that_see_little_are_named_and_do_not_make_a_night_too_noisy(tmp_path: Path) -> None:
     (*_, last) = verdicts(Nights(4, compilations=2).fill(tmp_path), 4)
     assert (last.level, last.blind) == (Level.STEADY, 8)
