@@ -1,34 +1,65 @@
-"""airspeed velocity's result directories (result version 2): MACHINE/COMMIT-ENVIRONMENT.json, one night for each file.
+"""airspeed velocity's result directories: MACHINE/COMMIT-ENVIRONMENT.json; the files of one commit are one night.
 
-The night's moment is the commit's date, as in asv's own graphs. Times become records; what asv tells in other units is
-left out, and said.
+The night's moment is the commit's date, as in asv's own graphs. A benchmark whose version changed is another series,
+as for asv itself.
 """
 
 from __future__ import annotations
 
 import datetime
+import functools
 import itertools
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from dashboard.importing.parsed import (
-    ImportFormat,
-    ImportReading,
-    ParsedNight,
-    check_mapping,
-    describe_stated,
-    make_data,
-    parse_number,
-    parse_numbers,
-    record,
-    reduce_samples,
-)
+from dashboard.importing import parsed
+from dashboard.importing.parsed import Field, ImportFormat, ImportReading, ParsedNight, Role, Table, fields, place
 from dashboard.importing.source import File
 from tvmdash.errors import DashboardError
 
-VERSION = 2
-_SECONDS_TO_MS = 1000.0
-_TIMED = ("time_", "timeraw_", "Time", "TimeRaw")
+FILE: Table = {
+    "commit_hash": Field(Role.VERSION, ("engine_version",), str),
+    "env_name": Field(Role.NOTE, ("additional_info", "asv_environment")),
+    "params": Field(Role.MACHINE, ("additional_info", "machine"), parsed.check_mapping),
+    **fields(Role.IDENTITY, "python requirements", "engine_config"),
+    "env_vars": Field(Role.IDENTITY, ("runtime_config",), parsed.check_mapping),
+    "durations": Field(Role.NOTE, ("additional_info", "asv_durations")),
+    **fields(Role.FORM, "date result_columns results version"),
+}
+MACHINE: Table = {"machine": Field(Role.MACHINE, ("env_name",), str), "cpu": Field(Role.MACHINE, ("hw_model",), str)}
+"""Of `params`: the others are notes."""
+BENCHMARK: Table = {
+    **fields(Role.VALUE, "result"),
+    **fields(Role.IDENTITY, "params"),
+    "version": Field(Role.VERSION, ("workload_args", "benchmark_version"), lambda version: str(version)[:_DIGITS]),
+    "started_at": Field(Role.NOTE, ("additional_info", "asv_started_at")),
+    "duration": Field(Role.NOTE, ("additional_info", "asv_duration_s")),
+    **fields(Role.NOTE, "profile"),
+}
+POINT: Table = {
+    **fields(Role.VALUE, "samples"),
+    **fields(Role.NOTE, "stats_ci_99_a stats_ci_99_b stats_repeat"),
+    "stats_q_25": Field(Role.NOTE, ("additional_info", "execution_elapsed_ms_q_25"), parsed.to_ms),
+    "stats_q_75": Field(Role.NOTE, ("additional_info", "execution_elapsed_ms_q_75"), parsed.to_ms),
+    "stats_number": Field(Role.NOTE, ("execution_config", "number")),
+}
+"""Lists with a value for each combination of parameters."""
+_ROW: Table = {**fields(Role.FORM, " ".join(POINT)), **BENCHMARK}
+_VERSION = 2
+_DIGITS = 12
+_MOST_POINTS = 100_000
+_OWN: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "time": ("", {}),
+    "memory": ("memory", {"unit": "bytes", "direction": "lower"}),
+    "peakmemory": ("peak_memory", {"unit": "bytes", "direction": "lower"}),
+    "track": ("tracked", {}),
+}
+"""By type, the name of a number that is no time. Of a tracked one asv does not say which way is the better."""
+_PREFIX = re.compile(r"(?:timeraw|time|peakmem|mem|track)_|(?:TimeRaw|Time|PeakMem|Mem|Track)(?=[A-Z_])")
+_TYPES = {"time": "time", "timeraw": "time", "mem": "memory", "peakmem": "peakmemory", "track": "track"}
 
 
 def _owns(file: File) -> bool:
@@ -36,34 +67,43 @@ def _owns(file: File) -> bool:
 
 
 def _read(file: File, reading: ImportReading) -> Iterator[ParsedNight]:
-    value = check_mapping(file.json())
-    if value.get("version") != VERSION:
-        raise DashboardError(
-            f"$.version: {value.get('version')!r:.40} is not {VERSION}. Run `asv update` on a copy first."
-        )
-    milliseconds, columns = parse_number(value.get("date")), value.get("result_columns")
-    if milliseconds is None or not isinstance(columns, list):
+    value = parsed.check_mapping(file.json())
+    if value.get("version") != _VERSION:
+        raise DashboardError(f"$.version: {value.get('version')!r:.40} is not 2. Run `asv update` on a copy first.")
+    milliseconds, names = parsed.parse_number(value.get("date")), value.get("result_columns")
+    if milliseconds is None or not isinstance(names, list):
         raise DashboardError("$.date or $.result_columns is missing; this is not an asv result file.")
-    moment = _moment(milliseconds)
-    named = _read_parameter_names(file)
-    parsed: list[dict[str, Any]] = []
-    other, without = [], 0
-    for name, row in sorted(check_mapping(value.get("results")).items()):
-        if not name.rpartition(".")[2].startswith(_TIMED):
-            other.append(name)
-        elif isinstance(row, list):
-            result = dict(zip(map(str, columns), row, strict=False))
-            points = list(_read_points(result, named.get(name, [])))
-            without += sum(measured is None for _, measured in points)
-            parsed += [
-                record(moment, measured, workload=f"asv.{name}", workload_args=args, **_columns(value))
-                for args, measured in points
-                if measured is not None
-            ]
-    left_out = [f"{len(other)} benchmarks that are not times"] if other else []
-    left_out += [f"{without} points without a result (failed or skipped)"] if without else []
-    commit = str(value.get("commit_hash", ""))
-    yield ParsedNight("asv", moment, commit, make_data(parsed), left_out=tuple(left_out))
+    moment, unknown = _moment(milliseconds), set[str]()
+    of_file = place(FILE, value, unknown=unknown, at="$.")
+    of_file = parsed.record(moment, of_file, place(MACHINE, parsed.check_mapping(value.get("params"))))
+    described = _parse_benchmarks(file.near("../benchmarks.json"))
+    left_out: Counter[str] = Counter()
+    found = []
+    for name, row in sorted(parsed.check_mapping(value.get("results")).items()):
+        if not isinstance(row, list):
+            raise DashboardError(f"$.results.{name:.60}: {type(row).__name__} is not a list.")
+        result = dict(zip(map(str, names), row, strict=False))
+        of_benchmark = place(_ROW, result, unknown=unknown, at="$.results[*].")
+        kind = _Kind.of(name, parsed.check_mapping(described.get(name)))
+        if kind is None:
+            left_out["benchmarks of a type that asv has not"] += 1
+            continue
+        whole = parsed.merge(of_file, of_benchmark, {"workload": f"asv.{name}", "engine": "asv"})
+        for args, measured in _read_points(result, kind):
+            if measured is None:
+                left_out["points without a result (failed or skipped)"] += 1
+            else:
+                found.append(parsed.merge(whole, {"workload_args": args}, measured))
+    yield ParsedNight(
+        "asv",
+        moment,
+        str(value.get("commit_hash", "")),
+        parsed.make_data(found),
+        part=of_file["env_name"],
+        left_out=parsed.format_left_out(left_out),
+        unknown=frozenset(unknown),
+        joins="",
+    )
 
 
 def _moment(milliseconds: float) -> datetime.datetime:
@@ -73,68 +113,70 @@ def _moment(milliseconds: float) -> datetime.datetime:
         raise DashboardError(f"$.date: {milliseconds} is not a time in milliseconds since 1970.") from error
 
 
-def _columns(value: Mapping[str, Any]) -> dict[str, Any]:
-    """What a file says of all its results."""
-    machine = check_mapping(value.get("params"))
-    return {
-        "engine": "asv",
-        "engine_version": str(value.get("commit_hash", "")),
-        "engine_config": {"python": value.get("python"), "requirements": check_mapping(value.get("requirements"))},
-        "env_name": str(machine.get("machine", "")),
-        "hw_model": str(machine.get("cpu", "")),
-        "runtime_config": check_mapping(value.get("env_vars")),
-        "info": {"asv_environment": value.get("env_name"), "machine": machine},
-    }
+@dataclass(frozen=True)
+class _Kind:
+    """What a benchmark gives: a time, where `own` is empty, else a number of that name; and its parameters' names."""
+
+    own: str
+    declared: Mapping[str, str]
+    parameters: Sequence[str]
+
+    @classmethod
+    def of(cls, name: str, described: Mapping[str, Any]) -> _Kind | None:
+        """By asv's benchmarks.json, else by the beginning of its name, as asv does; None of a type that asv has not."""
+        match = _PREFIX.match(name.rpartition(".")[2])
+        kind = str(described.get("type") or (_TYPES[match[0].rstrip("_").lower()] if match else ""))
+        if kind not in _OWN:
+            return None
+        own, declared = _OWN[kind]
+        unit, parameters = described.get("unit"), described.get("param_names")
+        stated = {"unit": str(unit)} if own and unit else {}
+        return cls(own, {**stated, **declared}, list(map(str, parameters)) if isinstance(parameters, list) else [])
+
+    def columns(self, value: float, point: Mapping[str, Any]) -> dict[str, Any]:
+        """The columns of a record of this value."""
+        if self.own:
+            return parsed.describe_own(self.own, value, **self.declared)
+        samples = [parsed.to_ms(sample) for sample in parsed.parse_numbers(point.get("samples"))]
+        median = parsed.to_ms(value)
+        measured = parsed.reduce_samples([samples]) if samples else parsed.describe_stated(median, median_ms=median)
+        interval = [parsed.parse_number(point.get(name)) for name in ("stats_ci_99_a", "stats_ci_99_b")]
+        known = [parsed.to_ms(bound) for bound in interval if bound is not None]
+        repeat = parsed.parse_number(point.get("stats_repeat"))
+        count = {"samples": int(repeat)} if repeat and repeat >= 1 and not samples else {}
+        bounds = {"execution_elapsed_ms_ci_99": known} if len(known) == len(interval) else {}
+        return parsed.merge(place(POINT, point), measured, {"additional_info": {**count, **bounds}})
 
 
-def _read_parameter_names(file: File) -> dict[str, list[str]]:
-    """The names of each benchmark's parameters, which asv keeps beside the machines' folders in benchmarks.json."""
-    beside = file.near("../benchmarks.json")
+@functools.lru_cache(maxsize=2)
+def _parse_benchmarks(beside: File | None) -> Mapping[str, Any]:
+    """What asv keeps of each benchmark, beside the machines' folders in benchmarks.json."""
     try:
-        benchmarks = check_mapping(beside.json()) if beside else {}
+        return parsed.check_mapping(beside.json()) if beside else {}
     except DashboardError:
         return {}  # the parameters go by their numbers then
-    lists = ((name, check_mapping(benchmark).get("param_names")) for name, benchmark in benchmarks.items())
-    return {name: [str(parameter) for parameter in known] for name, known in lists if isinstance(known, list)}
 
 
-def _read_points(
-    result: Mapping[str, Any], named: Sequence[str]
-) -> Iterator[tuple[dict[str, str], dict[str, Any] | None]]:
-    """Parameters and measured times of each point; None where asv has none."""
+def _read_points(result: Mapping[str, Any], kind: _Kind) -> Iterator[tuple[dict[str, str], dict[str, Any] | None]]:
+    """Parameters and columns of each point; None where asv has no result."""
     given = result.get("params")
-    params = (
-        [list(map(str, options)) for options in given if isinstance(options, list)] if isinstance(given, list) else []
-    )
+    lists = given if isinstance(given, list) else []
+    params = [list(map(str, options)) for options in lists if isinstance(options, list)]
     values = result.get("result")
-    combinations: Sequence[tuple[str, ...]] = list(itertools.islice(itertools.product(*params), 100_000))
-    for index, combination in enumerate(combinations):
+    if not isinstance(values, list | None):
+        raise DashboardError(f"$.results[*].result: {type(values).__name__} is not a list.")
+    named = kind.parameters
+    columns = {name: item for name, item in result.items() if name in POINT and isinstance(item, list)}
+    for index, combination in enumerate(itertools.islice(itertools.product(*params), _MOST_POINTS)):
         numbered = [f"param{position}" for position in range(1, len(combination) + 1)]
         called = named if len(named) == len(set(named)) == len(combination) else numbered
         args = dict(zip(called, combination, strict=True))
-        yield args, _read_measured(result, values, index)
+        value = parsed.parse_number(values[index]) if isinstance(values, list) and index < len(values) else None
+        if value is None:
+            yield args, None
+        else:
+            point = {name: item[index] for name, item in columns.items() if index < len(item)}
+            yield args, kind.columns(value, point)
 
 
-def _read_measured(result: Mapping[str, Any], values: object, index: int) -> dict[str, Any] | None:
-    def at(name: str) -> Any:
-        column = result.get(name)
-        return column[index] if isinstance(column, list) and index < len(column) else None
-
-    seconds = parse_number(values[index]) if isinstance(values, list) and index < len(values) else None
-    if seconds is None:
-        return None
-    samples = [sample * _SECONDS_TO_MS for sample in parse_numbers(at("samples"))]
-    measured = (
-        reduce_samples(samples)
-        if samples
-        else describe_stated(seconds * _SECONDS_TO_MS, median_ms=seconds * _SECONDS_TO_MS)
-    )
-    interval = [parse_number(at(name)) for name in ("stats_ci_99_a", "stats_ci_99_b")]
-    known = [bound * _SECONDS_TO_MS for bound in interval if bound is not None]
-    repeat = parse_number(at("stats_repeat"))
-    more = {"execution_elapsed_ms_ci_99": known} if len(known) == len(interval) else {}
-    count = {"samples": int(repeat)} if repeat and repeat >= 1 and not samples else {}
-    return {**measured, "info": {**measured["info"], **more, **count}}
-
-
-FORMAT = ImportFormat("asv", "asv result directories", _owns, _read)
+FORMAT = ImportFormat("asv", _owns, _read)

@@ -1,28 +1,96 @@
-"""What an importer finds: nights of an experiment, in records or in nested numbers."""
+"""What an importer finds: nights of an experiment, in records or in nested numbers; and the tables that it goes by."""
 
 from __future__ import annotations
 
 import datetime
+import enum
 import zoneinfo
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from dashboard.importing.source import File
 from tvmdash import records
 from tvmdash.errors import DashboardError
 from tvmdash.measure import reduction
+from tvmdash.records_exchange import NO_MEDIAN
 
-NO_MEDIAN = "the source has no median; the mean is used instead"
-_EMPTY: Mapping[str, Any] = {"docker_tag": None, "docker_hash": None}
+_OBJECTS = ("workload_args", "engine_config", "build_config", "runtime_config", "execution_config")
+
+
+class Role(enum.Enum):
+    """What a field of a format is to a measurement."""
+
+    IDENTITY = "identity"
+    """What was measured: it tells series apart."""
+    MACHINE = "machine"
+    VERSION = "version"
+    """Which version of the measured, or of the measurement itself: another version of that is another series."""
+    VALUE = "value"
+    NOTE = "note"
+    """It is kept with the record, and nothing is judged by it."""
+    FORM = "form"
+    """It says how the file is to be read, and nothing else."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field: its role, and the record's column that it goes to, with the name of its entry there.
+
+    to: empty where the format's own code puts it in its place. convert: makes of the value what the record holds.
+    """
+
+    role: Role
+    to: tuple[str, ...] = ()
+    convert: Callable[[Any], Any] | None = None
+
+
+Table = Mapping[str, Field]
+"""The fields of an object of a format by their names."""
+
+
+def fields(role: Role, names: str, column: str = "") -> Table:
+    """A row for each of the names, which go to `column` under their own names."""
+    return {name: Field(role, (column, name) if column else ()) for name in names.split()}
+
+
+def place(table: Table, value: Mapping[str, Any], *, unknown: set[str] | None = None, at: str = "") -> dict[str, Any]:
+    """The columns of a record that the fields of `value` fill; the names of others, below `at`, go to `unknown`."""
+    columns: dict[str, Any] = {}
+    for name, item in value.items():
+        known = table.get(name)
+        if known is None:
+            if unknown is not None:
+                unknown.add(f"{at}{name}")
+        elif known.to and item is not None:
+            column, *entry = known.to
+            made = known.convert(item) if known.convert else item
+            if entry and made not in (None, {}, []):
+                columns.setdefault(column, {})[entry[0]] = made
+            elif not entry:
+                columns[column] = made
+    return columns
+
+
+def merge(*parts: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of all parts; objects are put together."""
+    whole: dict[str, Any] = {}
+    for part in parts:
+        for name, item in part.items():
+            both = isinstance(item, dict) and isinstance(whole.get(name), dict)
+            whole[name] = merge(whole[name], item) if both else item
+    return whole
 
 
 @dataclass(frozen=True)
 class ParsedNight:
     """One night of one experiment. `content` is a data.json without what the dashboard adds.
 
-    `part` tells the nights of one file apart; `kept` goes along in `night.imported`; `left_out` says in words what of
-    the file was not taken. Nights that `joins` are one where experiment, moment and format are: their records together.
+    `part` tells the nights of one file apart, of `parts` in all; `kept` goes along in `night.imported`, `night` in
+    `night`; `left_out` says in words what of the file was not taken; `unknown` names fields that nobody knows. Nights
+    that `join` are one where experiment, moment, TVM and `joins` are: their records together. formerly: what homes of
+    before December 2026 called the experiment of such a file; who has imported under it goes on.
     """
 
     experiment: str
@@ -30,16 +98,21 @@ class ParsedNight:
     tvm_hash: str
     content: Mapping[str, Any]
     part: str = ""
+    parts: int = 1
     kept: Mapping[str, Any] = field(default_factory=dict)
+    night: Mapping[str, Any] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
-    joins: bool = False
+    unknown: frozenset[str] = frozenset()
+    joins: str | None = None
+    formerly: str = ""
 
 
 @dataclass(frozen=True)
 class ImportReading:
-    """How the user wants a source read: the zone of stamps that name none."""
+    """How the user wants a source read: the zone of stamps that name none, and the experiment where it names none."""
 
     zone: zoneinfo.ZoneInfo = field(default_factory=lambda: zoneinfo.ZoneInfo("UTC"))
+    experiment: str | None = None
 
     def moment(self, naive: datetime.datetime) -> datetime.datetime:
         """The UTC moment of a stamp, which is of `zone` where it names none. Of an hour that comes twice the first."""
@@ -50,62 +123,69 @@ class ImportReading:
             raise DashboardError(f"{naive} is not a supported date and time.") from error
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ImportFormat:
-    """A format: in words, which files are its own, the files of it that hold no results, and how one is read."""
+    """A format: which files are its own, and how one is read. Tables beside it say what its fields are."""
 
     name: str
-    about: str
     owns: Callable[[File], bool]
     read: Callable[[File, ImportReading], Iterator[ParsedNight]]
 
 
-def reduce_samples(samples_ms: Sequence[float]) -> dict[str, Any]:
+def to_ms(time: float, exponent: int = 3) -> float:
+    """Milliseconds of seconds, or of another unit, without the digits that a multiplication would add."""
+    return float(Decimal(repr(time)).scaleb(exponent))
+
+
+def reduce_samples(processes_ms: Sequence[Sequence[float]]) -> dict[str, Any]:
     """Mean and standard deviation (None of one sample) as columns, and what `additional_info` says of these samples."""
-    reduction_of_samples = reduction.reduce_processes([samples_ms])
-    return {
-        "mean": reduction_of_samples.mean,
-        "std": reduction_of_samples.std if reduction_of_samples.count > 1 else None,
-        "info": {
-            "execution_elapsed_ms_median": reduction_of_samples.median,
-            "execution_elapsed_ms_min": reduction_of_samples.min,
-            **({"execution_elapsed_ms_low": reduction_of_samples.low} if reduction_of_samples.low is not None else {}),
-            **(
-                {"execution_elapsed_ms_high": reduction_of_samples.high}
-                if reduction_of_samples.high is not None
-                else {}
-            ),
-            "samples": reduction_of_samples.count,
-        },
+    reduced = reduction.reduce_processes(processes_ms)
+    bounds = {"execution_elapsed_ms_low": reduced.low, "execution_elapsed_ms_high": reduced.high}
+    info = {
+        "execution_elapsed_ms_median": reduced.median,
+        "execution_elapsed_ms_min": reduced.min,
+        **{name: bound for name, bound in bounds.items() if bound is not None},
+        "samples": reduced.count,
+        **({"processes": reduced.processes} if reduced.processes > 1 else {}),
     }
+    return _timed(reduced.mean, reduced.std if reduced.count > 1 else None, info)
 
 
 def describe_stated(mean_ms: float, *, std_ms: float | None = None, median_ms: float | None = None) -> dict[str, Any]:
     """As `reduce_samples`, of a source that gives no samples."""
-    if median_ms is not None:
-        return {"mean": mean_ms, "std": std_ms, "info": {"execution_elapsed_ms_median": median_ms}}
-    return {"mean": mean_ms, "std": std_ms, "info": {"execution_elapsed_ms_median": mean_ms, "doubts": [NO_MEDIAN]}}
+    doubts = {"doubts": [NO_MEDIAN]} if median_ms is None else {}
+    return _timed(
+        mean_ms, std_ms, {"execution_elapsed_ms_median": mean_ms if median_ms is None else median_ms, **doubts}
+    )
 
 
-def record(moment: datetime.datetime, measured: Mapping[str, Any], **columns: Any) -> dict[str, Any]:
-    """A record's JSON with these columns; what is not given is empty."""
-    return {
-        "timestamp": moment.isoformat().replace("+00:00", "Z"),
-        "schema_version": records.SCHEMA_VERSION,
-        "additional_info": {**_EMPTY, **measured["info"], **columns.pop("info", {})},
-        **dict.fromkeys(("engine_version", "target", "env_name", "hw_model"), ""),
-        **{name: {} for name in ("workload_args", "engine_config", "build_config", "runtime_config")},
-        "execution_config": {},
-        **columns,
-        "execution_elapsed_ms_mean": measured["mean"],
-        "execution_elapsed_ms_std": measured["std"],
-    }
+def _timed(mean_ms: float, std_ms: float | None, info: Mapping[str, Any]) -> dict[str, Any]:
+    return {"execution_elapsed_ms_mean": mean_ms, "execution_elapsed_ms_std": std_ms, "additional_info": dict(info)}
+
+
+def describe_own(name: str, value: float, **declared: str) -> dict[str, Any]:
+    """The columns of a number of the source's own that is no time; declared: its unit and direction."""
+    return {"additional_info": {name: value, "metrics": {name: {"kind": "number", **declared}}}}
+
+
+def record(moment: datetime.datetime, *parts: Mapping[str, Any]) -> dict[str, Any]:
+    """A record's JSON with the columns of all parts; what none gives is empty."""
+    return merge(
+        {
+            "timestamp": moment.isoformat().replace("+00:00", "Z"),
+            "schema_version": records.SCHEMA_VERSION,
+            "additional_info": {"docker_tag": None, "docker_hash": None},
+            **dict.fromkeys(("engine_version", "target", "env_name", "hw_model"), ""),
+            **{name: {} for name in _OBJECTS},
+            "execution_elapsed_ms_mean": None,
+            "execution_elapsed_ms_std": None,
+        },
+        *parts,
+    )
 
 
 def make_data(parsed: Sequence[Mapping[str, Any]], failures: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """A night's content of records; DashboardError where there are none."""
-    if not parsed and not failures:
-        raise DashboardError("contains no times that could be imported as records.")
+    """A night's content of records."""
     known = {"schema_version": records.SCHEMA_VERSION, "records": list(parsed)}
     return {**known, **({"failures": list(failures)} if failures else {})}
 
@@ -128,3 +208,8 @@ def check_mapping(value: object) -> dict[str, Any]:
 def check_objects(value: object) -> list[dict[str, Any]]:
     """The objects in a list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def format_left_out(counts: Mapping[str, int]) -> tuple[str, ...]:
+    """What of a file was not taken, in words: the things that were counted, as in `2 rows without a time`."""
+    return tuple(f"{count} {what}" for what, count in counts.items() if count)

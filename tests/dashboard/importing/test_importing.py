@@ -86,7 +86,7 @@ def test_every_format_is_taken_and_each_file_told(
     names = {path.name for path in home.data("x").parent.iterdir()}
     assert names == {"relay_opt", "cnn_comp", "asv", "pyperf", "bench_runtime"}
     formats = {json.loads(path.read_text())["night"]["imported"]["format"] for path in home.root.rglob("data_*.json")}
-    assert formats == {one.name for one in FORMATS}
+    assert formats == {one.name for one in FORMATS} - {"records"}
     assert contents(GOLDEN) == before
 
 
@@ -94,7 +94,7 @@ def test_the_same_source_twice_adds_nothing(home: Home, tmp_path: Path, capsys: 
     take(home, GOLDEN, capsys)
     before = contents(home.data("x").parent)
     code, lines = take(home, GOLDEN, capsys)
-    assert counts(lines[-1]) == (0, 6, 0, 1)
+    assert counts(lines[-1]) == (0, 7, 0, 1)  # one night is of two files
     moved = tmp_path / "moved.json"
     shutil.copy(GOLDEN / "pyperf.json", moved)
     code, lines = take(home, moved, capsys, "--experiment", "pyperf")
@@ -190,31 +190,33 @@ def test_an_archive_of_raw_csv_is_one_night_of_records(
     assert by_engine["pt", "network.resnet-18"].execution_elapsed_ms_mean == pytest.approx(37.0)
     assert origin["left_out"] == ["1 rows without a time"]
     _, again = take(home, archive, capsys)
-    assert counts(again[-1])[:2] == (0, 1)
+    assert counts(again[-1])[:2] == (0, 2)
 
 
 def test_asv_results_become_records_of_the_commit(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     _, lines = take(home, GOLDEN / "asv", capsys)
     found, _ = night(home, "asv")
     assert (found.stamp, found.tvm_hash) == ("20251101T000000Z", "4d0ac168c0ffee")
-    first = found.records[0]
-    assert (first.workload, first.workload_args) == ("asv.suite.time_conv", {"layout": "'NCHW'", "threads": "1"})
+    memory, first, second, third = found.records
+    assert (memory.workload, memory.execution_elapsed_ms_mean) == ("asv.suite.peakmem_conv", None)
+    assert first.workload == "asv.suite.time_conv"
+    assert first.workload_args == {"layout": "'NCHW'", "threads": "1", "benchmark_version": "abc"}
     assert (first.env_name, first.hw_model) == ("bench1", "EPYC")
     assert first.additional_info["execution_elapsed_ms_median"] == pytest.approx(2.1)  # of its samples
-    assert found.records[1].workload_args == {"layout": "'NHWC'", "threads": "1"}
-    assert found.records[1].execution_elapsed_ms_mean == pytest.approx(4.2)
-    assert found.records[2].execution_elapsed_ms_mean == 500.0
-    assert "1 benchmarks that are not times, 2 points without a result" in lines[0]
+    assert second.workload_args == {"layout": "'NHWC'", "threads": "1", "benchmark_version": "abc"}
+    assert second.execution_elapsed_ms_mean == pytest.approx(4.2)
+    assert third.execution_elapsed_ms_mean == 500.0
+    assert "left out: 2 points without a result" in lines[0]
 
 
 def test_pyperf_values_are_samples(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     take(home, GOLDEN / "pyperf.json", capsys)
     found, _ = night(home, "pyperf")
-    [record] = found.records
+    record, memory = found.records
     assert record.workload == "pyperf.compile mlp"
-    assert record.additional_info["samples"] == 6
+    assert (record.additional_info["samples"], record.additional_info["processes"]) == (6, 2)
     assert record.additional_info["execution_elapsed_ms_median"] == pytest.approx(21.7)
-    assert record.additional_info["execution_elapsed_ms_low"] == pytest.approx(20.5)
+    assert memory.execution_elapsed_ms_mean is None
     assert (record.engine, record.hw_model, record.env_name) == ("cpython", "EPYC", "bench1")
     assert record.execution_config == {"loops": 4, "runs": 3}
 
@@ -231,7 +233,7 @@ def test_google_benchmark_repetitions_are_samples_and_errors_failures(
         pytest.approx(121e-6),
     )
     assert alloc.additional_info["samples"] == 2
-    assert copy.workload_args == {"threads": 4}
+    assert (alloc.workload_args, copy.workload_args) == ({"threads": 1}, {"threads": 4})
     assert copy.additional_info["execution_elapsed_ms_median"] == 2.4
     assert copy.execution_elapsed_ms_std == 0.1
     assert [(one.workload, one.error) for one in found.failures] == [("google_benchmark.BM_Broken", "no GPU")]
@@ -402,6 +404,7 @@ def test_an_archives_names_and_links_reach_nothing_outside(
         file.addfile(link)
     take(home, archive, capsys)
     written = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.json")}
+    written -= {"home/results/imports.json"}
     assert written
     assert all(path.startswith("home/results/experiments/data/relay_bench_csv/data_") for path in written)
 
@@ -414,6 +417,7 @@ def test_what_is_of_no_known_format_is_told(home: Home, tmp_path: Path, capsys: 
     assert code == OK_CODE
     assert lines[0].split()[:2] == ["skipped", "other.json:"]
     assert len(lines) == 3
+    assert "Not read: notes.txt and other.json." in lines[-1]
 
 
 @pytest.mark.parametrize("name", ["README.md", "other.json", "empty"])
@@ -458,4 +462,5 @@ def test_asv_parameters_go_by_number_where_their_names_are_not_there(
     write(tmp_path / "source", "benchmarks.json", "{ broken")
     take(home, tmp_path / "source", capsys)
     found, _ = night(home, "asv")
-    assert found.records[0].workload_args == {"param1": "'NCHW'", "param2": "1"}
+    args = found.records[1].workload_args
+    assert args == {"param1": "'NCHW'", "param2": "1", "benchmark_version": "abc"}

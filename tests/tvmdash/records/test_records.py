@@ -119,7 +119,7 @@ def test_a_series_is_named_for_ever() -> None:
         (data({k: v for k, v in record().items() if k != "target"}), "target"),
         (data(failures=[{"workload": "a.b"}]), r"\$\.failures\[0\]"),
         ({"records": []}, "schema_version"),
-        (data() | {"schema_version": 2}, "2 is newer than 1. Update the dashboard"),
+        (data() | {"schema_version": 3}, "3 is newer than 2. Update the dashboard"),
         (data() | {"records": {}}, r"\$\.records"),
     ],
 )

@@ -80,5 +80,5 @@ def test_the_page_names_every_format_and_no_other() -> None:
     from tvmtraces.export.converters import CONVERTERS
 
     assert not [name for name in (*CONVERTERS, *FORMATS) if f"`{name}`" not in PAGE]
-    assert len(IMPORTED) == len(re.findall(r"^\| (?:relay-bench|asv|pyperf|Google)", PAGE, re.MULTILINE))
+    assert len(IMPORTED) == len(re.findall(r"^\| (?:relay-bench|records|asv|pyperf|Google)", PAGE, re.MULTILINE))
     assert json.loads((REPOSITORY / "tests" / "golden" / "data_v1.json").read_text())["schema_version"] == 1

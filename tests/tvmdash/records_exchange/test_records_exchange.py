@@ -89,8 +89,8 @@ def test_a_data_file_is_read_through_the_chain(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_newer_version_is_told_from_a_broken_one() -> None:
-    with pytest.raises(DashboardError, match=r"2 is newer than 1\. Update the dashboard"):
-        migrate({"schema_version": 2, "records": []})
+    with pytest.raises(DashboardError, match=r"3 is newer than 2\. Update the dashboard"):
+        migrate({"schema_version": 3, "records": []})
 
 
 @pytest.mark.parametrize("version", [0, None, "1", True, 1.0])
@@ -207,7 +207,7 @@ def test_a_strangers_record_is_checked(change: dict[str, Any], words: str, tmp_p
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"schema_version": "0.2"}, "entry 1: .*schema_version"),
+        ({"schema_version": "0.2"}, "record 1: .*schema_version"),
         ({"timestamp": "soon"}, "timestamp"),
         ({"runtime_ms_mean": None}, "runtime_ms_mean"),
         ({"metrics": []}, "metrics"),

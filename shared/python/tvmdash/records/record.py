@@ -64,7 +64,10 @@ _encode = json.JSONEncoder(sort_keys=True, ensure_ascii=False).encode
 
 @dataclass(frozen=True)
 class Record:
-    """One measured point of one night; times in ms, `timestamp` ISO 8601 in UTC."""
+    """One measured point of one night; times in ms, `timestamp` ISO 8601 in UTC.
+
+    execution_elapsed_ms_mean: None where another tool measured what is no time.
+    """
 
     timestamp: str
     schema_version: int
@@ -80,7 +83,7 @@ class Record:
     hw_model: str
     runtime_config: Mapping[str, Any]
     execution_config: Mapping[str, Any]
-    execution_elapsed_ms_mean: float
+    execution_elapsed_ms_mean: float | None
     execution_elapsed_ms_std: float | None
 
     def to_json(self) -> dict[str, Any]:
@@ -384,12 +387,13 @@ def _is_number(value: common.Json) -> bool:
 def night_of(value: Mapping[str, Any], experiment: str, stamp: str, home: MachineIdentity | None) -> NightData:
     """The night in what a checked data file of the newest version holds; `home` is the machine of the home it is of.
 
-    A home's own records say its machine's name of today, imported ones what they said; renames are of both.
+    A home's own records say its machine's name of today, imported ones what they said; renames are of both. Imported
+    numbers without records can name no machine: where the import does not either, they are of the home's.
     """
     ours = "records" in value
     night = common.object_in(value, "night")
     is_imported = "imported" in night
-    home = home.for_imported() if home and is_imported else home
+    home = home.for_imported() if home and is_imported and ours else home
     facts = common.object_in(common.object_in(value, "environment"), "machine")
     env_name = str(night.get("machine") or (home.name if home else ""))
     return NightData(

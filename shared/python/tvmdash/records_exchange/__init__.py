@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from tvmdash.records.migrations import migrate
-from tvmdash.records_exchange.formats import FORMATS, find_format, named_format, read_records, write_records
-from tvmdash.records_exchange.rows import Kept, PlacedRecord, keep, records_in
+from tvmdash.records_exchange.formats import FORMATS, find_format, named_format, parse_rows, read_records, write_records
+from tvmdash.records_exchange.rows import IMPORTED, NO_MEDIAN, Kept, PlacedRecord, find_nights, keep, records_in
 
 __all__ = [
     "FORMATS",
+    "IMPORTED",
+    "NO_MEDIAN",
     "Kept",
     "PlacedRecord",
     "find_format",
+    "find_nights",
     "keep",
     "migrate",
     "named_format",
+    "parse_rows",
     "read_records",
     "records_in",
     "write_records",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tvmdash.errors import DashboardError
 from tvmdash.records_exchange.formats import FORMATS, find_format, read_records, write_records
-from tvmdash.records_exchange.rows import keep, records_in
+from tvmdash.records_exchange.rows import IMPORTED, keep, records_in
 from tvmdash.text import plain_output
 
 
@@ -27,7 +27,7 @@ def _export(options: argparse.Namespace) -> str:
 
 
 def _import(options: argparse.Namespace) -> str:
-    rows = read_records(options.source, options.format or find_format(options.source), options.experiment or "imported")
+    rows = read_records(options.source, options.format or find_format(options.source), options.experiment or IMPORTED)
     kept = keep(rows, options.to)
     if not kept.written and not kept.there:
         raise DashboardError(

@@ -12,21 +12,13 @@ from typing import Any
 
 from tvmdash import common
 from tvmdash.errors import DashboardError
-from tvmdash.records_exchange.rows import PlacedRecord
+from tvmdash.records_exchange.rows import IMPORTED, PlacedRecord, find_nights
 from tvmdash.records_exchange.tvm_log import from_log, to_log
 
-_OBJECTS = frozenset(
-    {
-        "additional_info",
-        "workload_args",
-        "engine_config",
-        "build_config",
-        "runtime_config",
-        "execution_config",
-        "pins",
-        "environment",
-    }
-)
+_OBJECTS = frozenset((
+    "additional_info", "workload_args", "engine_config", "build_config", "runtime_config", "execution_config", "pins",
+    "environment",
+))  # fmt: skip
 _COLUMNS = {
     **dict.fromkeys(("experiment", "night", "tvm_hash", "timestamp"), "VARCHAR"),
     "schema_version": "BIGINT",
@@ -37,8 +29,8 @@ _COLUMNS = {
     **dict.fromkeys(("pins", "environment"), "VARCHAR"),
 }
 """The columns in Parquet; objects are JSON."""
-_ADDED = frozenset(("pins", "environment"))
-"""Columns that files of before November 2026 lack."""
+_ADDED = frozenset(("experiment", "night", "tvm_hash", "pins", "environment"))
+"""Columns that apache/tvm#4304 does not have."""
 
 
 _DTYPES = {"VARCHAR": "object", "BIGINT": "int64", "DOUBLE": "float64"}
@@ -81,9 +73,9 @@ def write_records(path: Path, rows: Iterable[PlacedRecord], style: str) -> int:
     return count
 
 
-def read_records(path: Path, style: str, experiment: str = "imported") -> Iterator[PlacedRecord]:
+def read_records(path: Path, style: str, experiment: str = IMPORTED) -> Iterator[PlacedRecord]:
     """The records in a file; DashboardError names file, row and place. `experiment` is for rows that name none."""
-    return FORMATS[style].read(path, experiment)
+    return find_nights(FORMATS[style].read(path, experiment))
 
 
 def _write_json(path: Path, rows: Iterable[PlacedRecord]) -> int:
@@ -93,7 +85,7 @@ def _write_json(path: Path, rows: Iterable[PlacedRecord]) -> int:
 
 
 def _read_json(path: Path, experiment: str) -> Iterator[PlacedRecord]:
-    yield from _parse_records(path, _read_list(path))
+    yield from parse_rows(_read_entries(path), str(path), experiment)
 
 
 def _write_lines(path: Path, rows: Iterable[PlacedRecord]) -> int:
@@ -110,23 +102,16 @@ def _write_each(path: Path, values: Iterable[Mapping[str, Any]]) -> int:
 
 
 def _read_lines(path: Path, experiment: str) -> Iterator[PlacedRecord]:
-    yield from _parse_records(path, _read_lines_of(path))
+    yield from parse_rows(_read_lines_of(path), str(path), experiment)
 
 
 def _write_log(path: Path, rows: Iterable[PlacedRecord]) -> int:
-    return _write_each(path, (to_log(row) for row in rows))
-
-
-def _read_log(path: Path, experiment: str) -> Iterator[PlacedRecord]:
-    """One entry a line; a list of entries or a single one, over lines, as the documentation prints it, is read too."""
-    for number, entry in enumerate(_read_entries(path), start=1):
-        try:
-            yield from_log(_mapping(entry), experiment)
-        except DashboardError as error:
-            raise DashboardError(f"{path}: entry {number}: {error}") from error
+    """The records that are times: the format has no place for another number."""
+    return _write_each(path, (to_log(row) for row in rows if row.record.execution_elapsed_ms_mean is not None))
 
 
 def _read_entries(path: Path) -> Iterator[common.Json]:
+    """Of a list, of a single object over lines, as the documentation of the log format prints it, or one a line."""
     try:
         value = common.read_json(path)
     except DashboardError:
@@ -145,25 +130,16 @@ def _read_lines_of(path: Path) -> Iterator[common.Json]:
         raise DashboardError(f"{path}: cannot be read: {error.strerror}.") from error
 
 
-def _read_list(path: Path) -> list[common.Json]:
-    value = common.read_json(path)
-    if not isinstance(value, list):
-        raise DashboardError(f"{path}: $: {type(value).__name__} is not a list of records.")
-    return value
-
-
-def _parse_records(path: Path, values: Iterable[common.Json]) -> Iterator[PlacedRecord]:
+def parse_rows(values: Iterable[common.Json], where: str, experiment: str = IMPORTED) -> Iterator[PlacedRecord]:
+    """The records in objects of our own or of the log format; DashboardError names the row and the place in it."""
     for number, value in enumerate(values, start=1):
         try:
-            yield PlacedRecord.from_json(_mapping(value))
+            if not isinstance(value, dict):
+                raise DashboardError(f"$: {type(value).__name__} is not an object.")
+            parse = from_log if "runtime_ms_mean" in value else PlacedRecord.from_json
+            yield parse(value, experiment)
         except DashboardError as error:
-            raise DashboardError(f"{path}: record {number}: {error}") from error
-
-
-def _mapping(value: common.Json) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise DashboardError(f"$: {type(value).__name__} is not an object.")
-    return value
+            raise DashboardError(f"{where}: record {number}: {error}") from error
 
 
 def _write_parquet(path: Path, rows: Iterable[PlacedRecord]) -> int:
@@ -204,13 +180,9 @@ def _read_parquet(path: Path, experiment: str) -> Iterator[PlacedRecord]:
         database.close()
     rows = (dict(zip(names, row, strict=True)) for row in fetched)
     where = f"{path}: an object of a record"
-    yield from _parse_records(
-        path,
-        (
-            {k: common.parse_json(str(v).encode(), where) if k in _OBJECTS else v for k, v in row.items()}
-            for row in rows
-        ),
-    )
+    parse = common.parse_json
+    values = ({k: parse(str(v).encode(), where) if k in _OBJECTS else v for k, v in row.items()} for row in rows)
+    yield from parse_rows(values, str(path), experiment)
 
 
 def _import_duckdb() -> Any:
@@ -230,5 +202,5 @@ FORMATS: Mapping[str, Format] = {
     "json": Format("one JSON list of records", _write_json, _read_json),
     "jsonl": Format("a JSON object a line", _write_lines, _read_lines),
     "parquet": Format("Parquet, objects as JSON texts", _write_parquet, _read_parquet),
-    "tvm-0.1": Format("the benchmark log format v0.1 of TVM's documentation, an entry a line", _write_log, _read_log),
+    "tvm-0.1": Format("the benchmark log format v0.1 of TVM's documentation, an entry a line", _write_log, _read_json),
 }

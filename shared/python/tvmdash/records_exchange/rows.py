@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
+import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,11 @@ from tvmdash.records.migrations import migrate
 
 _ORIGIN, _WHOLE = ("experiment", "night", "tvm_hash"), ("pins", "environment")
 _MARK = "imported"
+NO_MEDIAN = "the source has no median; the mean is used instead"
+IMPORTED = "imported"
+"""The experiment of records that name none."""
+_LONGEST_PAUSE = datetime.timedelta(hours=6)
+"""Between two measurements of one night. A longer one is the day."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +48,21 @@ class PlacedRecord:
         return {name: getattr(self, name) for name in (*_ORIGIN, *_WHOLE)}
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> PlacedRecord:
-        """What `to_json` gave, checked; DashboardError names the place in it."""
-        origin = {name: value.get(name) for name in _ORIGIN}
+    def from_json(cls, value: Mapping[str, Any], experiment: str = IMPORTED) -> PlacedRecord:
+        """What `to_json` gave, or the columns alone, checked; DashboardError names the place in it.
+
+        The columns alone, which are all that apache/tvm#4304 has, are of `experiment`, of the commit behind the
+        engine's version, and of no night yet: see `find_nights`. Without a median the mean stands for it.
+        """
+        commit = str(value.get("engine_version", "")).rpartition(":")[2]
+        bare = {"experiment": experiment, "night": "", "tvm_hash": commit}
+        origin = {name: value.get(name, bare[name]) for name in _ORIGIN}
         for name, text in origin.items():
             if not isinstance(text, str):
                 raise DashboardError(f"$.{name}: {text!r:.60} is not a text.")
         try:
-            common.parse_stamp(str(origin["night"]))
+            if "night" in value:
+                common.parse_stamp(str(origin["night"]))
         except DashboardError as error:
             raise DashboardError(f"$.night: {error}") from error
         _check_name(str(origin["experiment"]))
@@ -57,9 +71,53 @@ class PlacedRecord:
             if not isinstance(item, dict):
                 raise DashboardError(f"$.{name}: {type(item).__name__} is not an object.")
         columns = {name: item for name, item in value.items() if name not in (*_ORIGIN, *_WHOLE)}
+        info, mean = columns.get("additional_info"), columns.get("execution_elapsed_ms_mean")
+        if "night" not in value and isinstance(info, dict):
+            stated = {"execution_elapsed_ms_median": mean, "doubts": [NO_MEDIAN]} if mean is not None else {}
+            columns["additional_info"] = {"docker_tag": None, "docker_hash": None, **stated, **info}
         records.check_data({"schema_version": records.SCHEMA_VERSION, "tvm_hash": "", "records": [columns]})
         experiment, night, tvm_hash = (str(origin[name]) for name in _ORIGIN)
         return cls(experiment, night, tvm_hash, Record.from_json(columns), **whole)
+
+    @property
+    def moment(self) -> datetime.datetime:
+        """When it was measured, in UTC, which a timestamp that names no zone is taken for."""
+        try:
+            moment = datetime.datetime.fromisoformat(self.record.timestamp)
+            return moment.astimezone(datetime.UTC) if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
+        except (ValueError, OverflowError) as error:
+            text = f"{self.record.timestamp!r:.40} is not an ISO 8601 date and time."
+            raise DashboardError(text, place=f"{self.experiment}/{self.night}: $.timestamp") from error
+
+
+def find_nights(rows: Iterable[PlacedRecord]) -> Iterator[PlacedRecord]:
+    """The rows, those that name no night with the one that they are of.
+
+    In the order of their timestamps a night ends where another TVM, six hours without a measurement or what the night
+    has measured already comes. It is named by its first timestamp.
+    """
+    bare = []
+    taken: set[tuple[str, str]] = set()
+    for row in rows:
+        if row.night:
+            taken.add((row.experiment, row.night))
+            yield row
+        else:
+            bare.append(row)
+    last: PlacedRecord | None = None
+    seen: set[str] = set()
+    night = ""
+    for row in sorted(bare, key=lambda row: (row.experiment, row.moment)):
+        measured = json.dumps(row.record.labels, sort_keys=True)
+        goes_on = last is not None and (last.experiment, last.tvm_hash) == (row.experiment, row.tvm_hash)
+        if last is None or not goes_on or row.moment - last.moment > _LONGEST_PAUSE or measured in seen:
+            moment, seen = row.moment, set()
+            while (row.experiment, night := common.stamp_of(moment)) in taken:
+                moment += datetime.timedelta(seconds=1)
+            taken.add((row.experiment, night))
+        seen.add(measured)
+        last = row
+        yield replace(row, night=night)
 
 
 _MOST_BYTES = 255
@@ -82,7 +140,7 @@ def records_in(source: Path) -> Iterator[PlacedRecord]:
     cannot be read.
     """
     for path in _data_files(source):
-        value = migrate(_read(path))
+        value = migrate(common.read_json(path))
         if "records" not in value:
             continue
         records.check_data(value)
@@ -105,10 +163,6 @@ def _data_files(source: Path) -> Iterator[Path]:
     for folder in [top, *sorted(path for path in top.iterdir() if path.is_dir())]:
         for stamp in records.data_stamps(folder):
             yield folder / f"data_{stamp}.json"
-
-
-def _read(path: Path) -> common.Json:
-    return common.read_json(path)
 
 
 _IMPORTED: Mapping[str, Any] = {_MARK: {"format": "records"}}
@@ -160,5 +214,5 @@ def _start_file(row: PlacedRecord) -> dict[str, Any]:
 
 
 def _same(path: Path, value: Mapping[str, Any]) -> bool:
-    stored = _read(path)
+    stored = common.read_json(path)
     return isinstance(stored, dict) and all(stored.get(name) == item for name, item in value.items() if name != "night")

@@ -16,24 +16,15 @@ from typing import Any
 
 from tvmdash import common, records
 from tvmdash.errors import DashboardError
-from tvmdash.records_exchange.rows import PlacedRecord
+from tvmdash.records_exchange.rows import NO_MEDIAN, PlacedRecord
 
 VERSION = "0.1"
-NO_MEDIAN = "the source has no median; the mean is used instead"
 _DOMAIN = re.compile(r"[^.\s]+\..+", re.DOTALL)
 _OURS = "tvmdash"
 _MAPPINGS = (
-    "metadata",
-    "workload_args",
-    "workload_metadata",
-    "engine_config",
-    "compilation_config",
-    "software_config",
-    "runtime_config",
-    "hardware_config",
-    "execution_config",
-    "metrics",
-)
+    "metadata", "workload_args", "workload_metadata", "engine_config", "compilation_config", "software_config",
+    "runtime_config", "hardware_config", "execution_config", "metrics",
+)  # fmt: skip
 _METRICS = {
     "validation_accuracy": "accuracy",
     "compile_time": "compilation_ms_mean",
@@ -46,7 +37,7 @@ def to_log(row: PlacedRecord) -> dict[str, Any]:
     """The record as an entry of the log."""
     record = row.record
     info = dict(record.additional_info)
-    moment = _moment_of(row)
+    moment = row.moment
     metrics = {theirs: info[ours] for ours, theirs in _METRICS.items() if info.get(ours) is not None}
     rest = {**row.origin(), "timestamp": record.timestamp}
     return {
@@ -123,16 +114,6 @@ def _info(entry: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]], mean
     if times:
         return {**info, "execution_elapsed_ms_median": statistics.median(times), "samples": len(times)}
     return {**info, "execution_elapsed_ms_median": mean, "doubts": [NO_MEDIAN]}
-
-
-def _moment_of(row: PlacedRecord) -> datetime.datetime:
-    """The record's in UTC, which one that names no zone is taken for."""
-    try:
-        moment = datetime.datetime.fromisoformat(row.record.timestamp)
-        return moment.astimezone(datetime.UTC) if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
-    except (ValueError, OverflowError) as error:
-        text = f"{row.record.timestamp!r:.40} is not an ISO 8601 date and time."
-        raise DashboardError(text, place=f"{row.experiment}/{row.night}: $.timestamp") from error
 
 
 def _moment(value: object) -> datetime.datetime:
