@@ -86,9 +86,13 @@ class Finished:
 
 @dataclass(frozen=True)
 class HomeForTests:
-    """A home below `root`, with the code of its jobs beside it."""
+    """A home below `root`, with the code of its jobs beside it.
+
+    warm_stages: `run` forks stages that are Python from a process that has imported what they import.
+    """
 
     root: Path
+    warm_stages: bool = False
 
     @property
     def path(self) -> Path:
@@ -150,7 +154,8 @@ class HomeForTests:
 
     def run(self, *options: str, verb: str = "run") -> Finished:
         """Run a verb (a night, which does not build TVM) to its end."""
-        return _run(self._words(verb, *_unbuilt(verb), *options))
+        words = self._words(verb, *_unbuilt(verb), *options)
+        return _run(words, [str(_WARM_TOOLS)], warm=_WARM_ONLINE) if self.warm_stages else _run(words)
 
     def run_at(self, clock: Sequence[float], *options: str, verb: str = "run") -> Finished:
         """The same by a clock that is so many seconds wrong: at each look by the next of these, then by the last."""

@@ -1,4 +1,4 @@
-"""pip and TVM's health check, forked from a process that has imported what they import, which is most of their cost.
+"""pip, TVM's health check and Python stages, forked from a process that has imported what takes most of their time.
 
 `python warm_tools.py VERB ...`: the dashboard that starts them so. In /proc they have the warm process's command line
 and variables: what looks at those starts programs of their own.
@@ -7,6 +7,7 @@ and variables: what looks at those starts programs of their own.
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -20,8 +21,20 @@ from dashboard.artifacts import health
 from dashboard.process import orphans, process
 from tests.warm import Order, Running, Warm, serve
 
-MODULES = ("pip._internal.cli.main", "pip._internal.commands.download", "pip._internal.commands.index", "numpy.testing")
+MODULES = (
+    "pip._internal.cli.main",
+    "pip._internal.commands.download",
+    "pip._internal.commands.index",
+    "numpy.testing",
+    "jinja2",
+    "tvmdash.exp_templates",
+    "tvmdash.series.store",
+    "tvmdash.slack_util",
+    "tvmdash.subsys_templates",
+)
 _AT_ONCE = 2
+_ONLY_STARTS = re.compile(r'exec python3 ((?P<name>\w+\.py)(?P<words>( \w+)*)|"\$script" "\$\{stage%\.sh\}") "\$@"\n\Z')
+"""How a stage's script ends that does nothing but start a Python: a subsystem's own, and shared/bash/stage.sh."""
 
 
 class _Tools:
@@ -35,14 +48,29 @@ class _Tools:
 
     def Popen(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], **options: Any) -> Any:  # noqa: N802
         free = [warm for warm, running in self._running.items() if running is None or running.returncode is not None]
-        program = argv[1:3] == ["-m", "pip"] or argv[1:2] == [health.__file__]
-        if not (free and program and argv[0] == sys.executable):
+        arguments = _arguments_in(argv, cwd, env)
+        if not (free and arguments):
             return subprocess.Popen(argv, cwd=cwd, env=env, **options)
         read, write = os.pipe()
         with os.fdopen(write, "wb") as output:
-            running = self._running[free[0]] = free[0].begin(Order(argv[1:], env, str(cwd)), output)
+            running = self._running[free[0]] = free[0].begin(Order(arguments, env, str(cwd)), output)
         running.stdout = os.fdopen(read, "rb", buffering=0)
         return running
+
+
+def _arguments_in(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> list[str]:
+    """What follows `python` in what `argv` comes to; empty where it is another program."""
+    if argv[0] == sys.executable:
+        known = argv[1:3] == ["-m", "pip"] or argv[1:2] == [health.__file__]
+        return list(argv[1:]) if known else []
+    script = Path(argv[0])
+    found = _ONLY_STARTS.search(script.read_text(errors="replace")) if script.suffix == ".sh" else None
+    if not found:
+        return []
+    if found["name"]:
+        return [str(cwd / found["name"]), *found["words"].split(), *argv[1:]]
+    name = re.split("[@~]", env.get("TVMDASH_JOB", cwd.name))[0]
+    return [str(cwd / f"{name}.py"), script.stem, *argv[1:]]
 
 
 class _Forked(Warm):
@@ -65,7 +93,8 @@ class _Forked(Warm):
         os.waitpid(self.pid, 0)
 
 
-_IN_TESTS = _Tools([Warm(MODULES, []) for _ in range(_AT_ONCE)])
+_SHARED = Path(__file__).resolve().parents[2] / "shared" / "python"
+_IN_TESTS = _Tools([Warm(MODULES, [_SHARED]) for _ in range(_AT_ONCE)])
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ def lab(tmp_path: Path, history: Path) -> Lab:
 
 def copied(root: Path, place: Path) -> Lab:
     shutil.copytree(root, place / "lab", symlinks=True)
-    return Lab(homes.HomeForTests(place / "lab"))
+    return Lab(homes.HomeForTests(place / "lab", warm_stages=True))
 
 
 @dataclass(frozen=True)
