@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -198,7 +199,6 @@ def _output_of(files: list[int], passed: int | None) -> int:
 
 def _become(order: Order, output: int, base: Sequence[str]) -> None:
     """Go on as that program; base: where the interpreter's own packages lie."""
-    os.setsid()
     os.chdir(order.folder)
     for standard in (1, 2):
         os.dup2(output, standard)
@@ -251,7 +251,23 @@ def serve(server: socket.socket) -> NoReturn:
     served = _serve(server)
     if not served:
         os._exit(0)
+    os.setsid()
     _end_as(_become, *served, base)
+
+
+def fork(order: Order) -> int:
+    """Have a copy of this process, which has no other thread, go on as that program; its number."""
+    pid = os.fork()
+    if not pid:
+        atexit._clear()
+        sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: SIM115
+        try:
+            _end_as(_become, order, os.dup(1), list(sys.path))
+        except BaseException:  # noqa: BLE001 - whatever it is, it must not go on as what it is a copy of
+            traceback.print_exc()
+            sys.stderr.flush()
+            os._exit(1)
+    return pid
 
 
 if __name__ == "__main__":
