@@ -448,6 +448,13 @@ def test_the_first_verdict_that_is_kept_keeps_the_one_before(home: Home) -> None
     ]
 
 
+def test_the_newest_of_many_verdicts_is_found_without_their_words(home: Home) -> None:
+    index(home)
+    plan = ask(home, "EXPLAIN QUERY PLAN SELECT max(night) FROM verdicts")
+    assert any("_verdicts" in row[3] for row in plan)
+    assert not [row[3] for row in plan if "_standings" in row[3] or "_evidences" in row[3]]
+
+
 def test_a_night_of_240_series_adds_little(tmp_path: Path) -> None:
     home = make_small_home(tmp_path / "home", points=60, nights=NIGHTS[:1])
     index(home)

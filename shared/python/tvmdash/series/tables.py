@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-VERSION = 17
+VERSION = 18
 
 SQL = """
 CREATE TABLE _born (name TEXT);
@@ -64,10 +64,11 @@ CREATE TABLE _verdicts (judged INTEGER, series INTEGER, standing INTEGER, eviden
 CREATE INDEX _standing_of ON _verdicts (series, judged);
 CREATE TABLE _standings (number INTEGER PRIMARY KEY, word TEXT);
 CREATE TABLE _evidences (number INTEGER PRIMARY KEY, word TEXT);
-CREATE VIEW verdicts AS SELECT night, key AS series, _standings.word AS standing, _evidences.word AS evidence,
-    effect / 1e7 AS effect, low / 1e7 AS low, high / 1e7 AS high, visible / 1e7 AS visible, incident FROM _verdicts
-    JOIN _judged ON _judged.number = judged JOIN _names ON _names.number = series
-    JOIN _standings ON _standings.number = standing LEFT JOIN _evidences ON _evidences.number = evidence;
+-- A word that is not asked for is not looked up: joined, the newest night of ten years' verdicts took six seconds.
+CREATE VIEW verdicts AS SELECT night, key AS series, (SELECT word FROM _standings WHERE number = standing) AS standing,
+    (SELECT word FROM _evidences WHERE number = evidence) AS evidence, effect / 1e7 AS effect, low / 1e7 AS low,
+    high / 1e7 AS high, visible / 1e7 AS visible, incident FROM _verdicts
+    JOIN _judged ON _judged.number = judged JOIN _names ON _names.number = series;
 
 CREATE TABLE incidents (incident TEXT PRIMARY KEY, kind TEXT, state TEXT, is_open INTEGER, way TEXT, begin TEXT,
     after TEXT, found TEXT, ended TEXT, version_before TEXT, version_since TEXT, artifact_before TEXT,
