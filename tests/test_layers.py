@@ -67,7 +67,7 @@ FLOORS: dict[str, str] = {
     " incidents last_config records secret_file series slack_util structured text verdict time_budget",
     "store": "common dashboard_info errors files incidents ledger records routes series slack_util"
     " structured traces trials verdict",
-    "signoff": "common dashboard_info detect devices errors files incidents judge machine records series store"
+    "signoff": "common dashboard_info devices errors files incidents judge machine records series store"
     " structured text trials verdict",
     "experiment": "analysis_util common config_util dashboard_info devices errors files machine measure plot_util"
     " records series stages structured summary_util text trial_util",
