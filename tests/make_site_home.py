@@ -173,7 +173,7 @@ def _fill_store(home: Home, truth: Truth, stop: int) -> None:
                 if truth.failed(name, night):
                     continue
                 value, stamp = truth.data(name, night), truth.stamp(night)
-                machine = record._machine(value["environment"])
+                machine = record._machine(value["environment"]["machine"], "")
                 opened._add_run(name, stamp, value["tvm_hash"], len(value["failures"]), machine)
                 opened._put(name, stamp, _points(opened, numbers, name, value))
 
