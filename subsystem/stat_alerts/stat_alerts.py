@@ -65,7 +65,8 @@ class StatAlerts(Subsystem[StatAlertsConfig]):
         options = _options(config, home, tonight)
         done = judge_pending(home, output, tonight.stamp, options)
         _write_view(output, done.ledger)
-        if done.judged is None or done.table.stamps[-1] != tonight.stamp:
+        # where nothing is measured here, what was imported since the last night is tonight's
+        if done.judged is None or (tonight.experiments and done.table.stamps[-1] != tonight.stamp):
             write_verdict(home, concluding.nothing_measured(tonight))
             report = _without_data(done, tonight.stamp)
             return threads.post_threads(report, config, output, home, tonight, done.ledger, [Line(report.value)])

@@ -18,7 +18,7 @@ from tests.subsystem import scripts
 from tests.subsystem.stat_alerts import alert_homes
 from tests.subsystem.stat_alerts.alert_homes import MLP, AlertHome, Truth, stamp_of
 from tvmdash import common
-from tvmdash.dashboard_info import Home, Night, PartialData
+from tvmdash.dashboard_info import Home, JobResult, Night, PartialData
 from tvmdash.detect.fleet import fleet
 from tvmdash.detect.series import History
 from tvmdash.verdict import Controls, Level
@@ -645,6 +645,23 @@ def test_a_night_without_data_says_that_nothing_was_judged(tmp_path: Path) -> No
     (empty.home.root / "results" / "experiments" / "data").mkdir(parents=True)
     assert empty.run(1)["title"].startswith("No data")
     assert empty.verdict(1).level is Level.NO_DATA
+
+
+def test_what_was_imported_since_the_last_night_is_tonights_where_nothing_is_measured(tmp_path: Path) -> None:
+    slower = Truth(nights=45).step("mlp", 3, "run", 40, 1.3)
+    home = AlertHome(tmp_path).fill(slower, stop=40)
+    failed = (JobResult("experiment", "own", "own", "", ()),)
+    home.run(50, jobs=failed)
+    assert home.verdict(50).level is Level.NO_DATA  # what should have been measured here tonight was not
+    levels = []
+    for night in range(5):
+        home.fill(slower, first=40 + night, stop=41 + night)
+        home.run(51 + night)
+        levels.append(home.verdict(51 + night).level)
+    assert levels[0] is Level.SUSPECT
+    assert levels[-1] is Level.REGRESSION
+    home.run(60)
+    assert home.verdict(60).level is Level.NO_DATA
 
 
 def test_the_ancestors_rule_lists_what_stands_out_and_opens_no_incident(tmp_path: Path) -> None:
