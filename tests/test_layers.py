@@ -46,8 +46,7 @@ FLOORS: dict[str, str] = {
     "failures": "dashboard_info text",
     "last_config": "common dashboard_info errors",
     "home_secrets": "common config_util dashboard_info errors files redaction",
-    "ledger": "common dashboard_info errors files structured",
-    "verdict": "common dashboard_info detect errors ledger structured",
+    "verdict": "common dashboard_info detect errors files structured",
     "pages": "common dashboard_info errors machine structured",
     "measure": "common config_util dashboard_info errors files judge stages",
     "records_exchange": "common dashboard_info errors machine records text",
@@ -65,7 +64,7 @@ FLOORS: dict[str, str] = {
     " text verdict time_budget",
     "routes": "common config_util dashboard_info errors failures files github_api home_secrets http_util"
     " incidents last_config records secret_file series slack_util structured text verdict time_budget",
-    "store": "common dashboard_info errors files incidents ledger records routes series slack_util"
+    "store": "common dashboard_info errors files incidents records routes series slack_util"
     " structured traces trials verdict",
     "signoff": "common dashboard_info devices errors files incidents judge machine records series store"
     " structured text trials verdict",

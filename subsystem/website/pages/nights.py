@@ -21,11 +21,12 @@ from views.commits import list_new
 from views.context import SiteContext
 from views.night_results import KeptResults, Results, ResultsView
 
-from tvmdash import common, ledger, structured
+from tvmdash import common, structured
 from tvmdash.dashboard_info import Night
 from tvmdash.errors import DashboardError
 from tvmdash.records.metrics import Way
 from tvmdash.store import read_pages
+from tvmdash.verdict import ledger
 
 UNREADABLE = "unreadable"
 SCHEMA_VERSION = 3

@@ -12,8 +12,8 @@ import pytest
 from dashboard.archive import archive
 from dashboard.night import machine_lock
 from tests.dashboard.homes import BEGIN, HomeForTests, make_home, says, write
-from tvmdash import ledger
 from tvmdash.dashboard_info import Home
+from tvmdash.verdict import ledger
 
 
 @pytest.fixture

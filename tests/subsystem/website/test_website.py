@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from tests.subsystem.website.sites import HOSTILE, STAMP, Site, assert_whole, failure, job, record, stamp
-from tvmdash import common, ledger
+from tvmdash import common
 from tvmdash.dashboard_info import BLOCKED, COMPLETE, INTERRUPTED, OK, RUNNING, Home, JobResult, StepResult
 from tvmdash.series import store
+from tvmdash.verdict import ledger
 
 
 @pytest.fixture

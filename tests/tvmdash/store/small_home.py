@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.dashboard.result_homes import data, record
-from tvmdash import common, ledger, structured, verdict
+from tvmdash import common, structured, verdict
 from tvmdash.dashboard_info import COMPLETE, FAILED, OK, Home, JobResult, Night, StepResult
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents.ledger import LEDGER_FILE, Event
@@ -16,6 +16,7 @@ from tvmdash.records import SeriesKey
 from tvmdash.routes.record import Entry, Kept, State
 from tvmdash.slack_util import ledger as slack
 from tvmdash.trials.trial import Trial, TrialChange, TrialSeries, TrialState, TrialTvm
+from tvmdash.verdict import ledger
 from tvmdash.verdict.remeasured import FOLDER, RatioRun, Remeasured, Run
 
 NIGHTS = tuple(f"202611{day:02}T031500Z" for day in range(21, 26))

@@ -17,7 +17,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tvmdash import common, ledger, structured, verdict
+from tvmdash import common, structured, verdict
 from tvmdash.dashboard_info import OK, SKIPPED, Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import file as incident_file
@@ -30,7 +30,7 @@ from tvmdash.series import naming
 from tvmdash.series.store import Outline, Store
 from tvmdash.structured import Stamp
 from tvmdash.trials import files as trial_files
-from tvmdash.verdict import remeasured
+from tvmdash.verdict import ledger, remeasured
 
 if TYPE_CHECKING:
     from tvmdash.slack_util import ledger as slack
