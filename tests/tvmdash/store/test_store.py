@@ -100,6 +100,8 @@ def test_passes_and_samples_are_asked_beside_the_index(home: Home) -> None:
         assert opened.execute(passes, (1,)).fetchall() == [("FoldConstant", 500), ("FuseOps", 300)]
         assert opened.execute("SELECT count(*) FROM samples JOIN trials ON trials.id = trial").fetchall() == [(2,)]
         assert opened.execute("SELECT kind FROM trials WHERE kind = 'try'").fetchall() == [("try",)]
+        with pytest.raises(DashboardError, match=r"(?s)no such table: series.*on passes has the views of traces alone"):
+            opened.execute("SELECT * FROM passes JOIN series")
         with pytest.raises(DashboardError, match=r"no such table: odd.*measurements.*passes"):
             opened.execute("SELECT * FROM odd")
 

@@ -95,11 +95,19 @@ class HomeStore:
                 from tvmtraces.views import VIEWS
 
                 if missing in VIEWS:
-                    return Selection(self._traces.execute(sql, parameters))
+                    return self._ask_traces(sql, parameters, missing)
                 remedy = f"The tables are: {', '.join(TABLES)}; of raw measurements: {', '.join(VIEWS)}."
             elif type(error) is sqlite3.DatabaseError:  # what a statement is to blame for has a type of its own
                 remedy = "Make it anew: python3 -m dashboard rebuild HOME."
             raise DashboardError(f"{error}.", place="SQL", remedy=remedy) from error
+
+    def _ask_traces(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any], named: str) -> Selection:
+        """What the traces say of a statement that names a view of theirs."""
+        try:
+            return Selection(self._traces.execute(sql, parameters))
+        except sqlite3.Error as error:
+            remedy = f"A statement on {named} has the views of traces alone: `dashboard traces views` lists them."
+            raise DashboardError(f"{str(error).rstrip('.')}.", place="SQL", remedy=remedy) from error
 
     def columns_of(self, table: str) -> list[str]:
         """The names of a table's columns."""
