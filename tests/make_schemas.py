@@ -23,7 +23,7 @@ from tvmdash.records.code_changes import CodeChanges
 from tvmdash.routes.message import Message
 from tvmdash.routes.state import InSlack, RouteStates
 from tvmdash.signoff.result import Signoff
-from tvmdash.structured import Stamp, choices_in, choices_of, is_literal, name_in_file, written_properties
+from tvmdash.structured import Stamp, choices_of, is_literal, name_in_file, written_properties
 from tvmdash.trials.receipt import Receipt
 from tvmdash.trials.trial import Trial, TrialRequest
 from tvmdash.verdict import NightVerdict
@@ -159,15 +159,10 @@ def _of_dataclass(kind: Any, defs: dict[str, Schema]) -> Schema:
         "type": "object",
         "required": needed,
         "properties": {
-            **{name: _of_field(field, hints[field.name], defs) for name, field in named.items()},
+            **{name: _of(hints[field.name], defs) for name, field in named.items()},
             **{name: _of(get_type_hints(item.fget)["return"], defs) for name, item in written_properties(kind).items()},
         },
     }
-
-
-def _of_field(field: Any, kind: Any, defs: dict[str, Schema]) -> Schema:
-    choices = choices_in(field)
-    return {"enum": list(choices)} if choices else _of(kind, defs)
 
 
 def _of(kind: Any, defs: dict[str, Schema]) -> Schema:

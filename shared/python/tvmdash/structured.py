@@ -2,8 +2,8 @@
 
 Reading is strict: true is no number, 1 is no text, a text is no list, NaN and Infinity are nothing. What a newer
 dashboard added is passed over, and what an older one did not write has its default. A field that is called by another
-name in the file says so: `field(metadata=named("break"))`; so does one with few values: `among("new", "fixed")`. A
-property with `written_as("open")` is written and not read.
+name in the file says so: `field(metadata=named("break"))`. A property with `written_as("open")` is written and not
+read.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import contextlib
 import enum
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NewType, TypeVar, get_args, get_origin
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 else:
     Stamp = NewType("Stamp", str)
 """A text that must be a night's stamp, as 20261121T031500Z; for type checkers any text."""
-_NAME, _CHOICES = "json", "choices"
+_NAME = "json"
 _WRONG = (KeyError, TypeError, ValueError, OverflowError)
 """What a hook or the code that cattrs makes raises where a value is of another shape."""
 _T = TypeVar("_T")
@@ -40,11 +40,6 @@ _Hook = Callable[[Any, Any], Any]
 def named(name: str) -> Mapping[str, str]:
     """The metadata of a dataclass field that the file calls `name`."""
     return {_NAME: name}
-
-
-def among(*choices: str) -> Mapping[str, Sequence[str]]:
-    """The metadata of a dataclass field, a text that is one of `choices`."""
-    return {_CHOICES: choices}
 
 
 def written_as(name: str) -> Callable[[_F], _F]:
@@ -62,11 +57,6 @@ def written_properties(kind: type) -> Mapping[str, property]:
     properties = [item for base in kind.__mro__ for item in vars(base).values() if isinstance(item, property)]
     names = {getattr(item.fget, "written_as", ""): item for item in properties}
     return {name: item for name, item in names.items() if name}
-
-
-def choices_in(field: Any) -> Sequence[str]:
-    """The texts that this dataclass field may hold; empty where any."""
-    return tuple(field.metadata.get(_CHOICES, ()))
 
 
 def name_in_file(field: Any) -> str:
@@ -264,19 +254,10 @@ def _dataclass_to_json(kind: Any, converter: Converter) -> Callable[[Any], Any]:
 
 
 def _overrides(kind: Any) -> dict[str, Any]:
-    """For cattrs: the fields that the file calls by another name, and those of few values."""
+    """For cattrs: the fields that the file calls by another name."""
     from cattrs.gen import override
 
-    return {
-        field.name: override(rename=name_in_file(field), struct_hook=_among_hook(choices_in(field)))
-        for field in fields(kind)
-        if field.metadata
-    }
-
-
-def _among_hook(choices: Sequence[str]) -> _Hook | None:
-    kind = Literal[tuple(choices)] if choices else None
-    return None if kind is None else lambda value, _: _choice(value, kind)
+    return {field.name: override(rename=name_in_file(field)) for field in fields(kind) if field.metadata}
 
 
 def _only(kind: type | tuple[type, ...], expected: str, hook: Callable[..., Any]) -> _Hook:

@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from tests.make_schemas import schema_of
 from tvmdash import structured
 from tvmdash.errors import DashboardError
-from tvmdash.structured import Stamp, among, named, written_as
+from tvmdash.structured import Stamp, named, written_as
 
 STAMP = "20261121T031500Z"
 
@@ -34,7 +34,7 @@ class Inner:
 
     size: float
     is_break: bool = field(default=False, metadata=named("break"))
-    way: str = field(default="up", metadata=among("up", "down"))
+    way: Literal["up", "down"] = "up"
 
     @property
     @written_as("large")

@@ -9,11 +9,10 @@ its generated code once the shift is known to be TVM's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from tvmdash import structured
-from tvmdash.structured import among
 
 CODE, RUNTIME, BUILD, MACHINE, UNKNOWN = "code", "runtime", "build", "machine", "unknown"
 """TVM's generated code; its runtime; TVM, one of both or either; not TVM; nobody can say."""
@@ -24,6 +23,11 @@ MEASURED_AGAIN, PAIRED, SAME_ARTIFACT, SAME_VERSION, OLDER_ARTIFACTS, EXACT, CON
 """In the order of their strength; PAIRED: beside a reference on either side; CONTROL: the series itself is one."""
 _ORDER = (MEASURED_AGAIN, PAIRED, CONTROL, SAME_ARTIFACT, SAME_VERSION, OLDER_ARTIFACTS, EXACT, CONTROLS, NOTHING)
 _WHOSE = (CODE, RUNTIME, BUILD, MACHINE, UNKNOWN)
+if TYPE_CHECKING:
+    _Whose = str
+    _Evidence = str
+else:
+    _Whose, _Evidence = Literal[_WHOSE], Literal[_ORDER]
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,8 @@ class Cause:
     experiment_changed: the experiment's own code or config did as well.
     """
 
-    whose: str = field(default=UNKNOWN, metadata=among(*_WHOSE))
-    evidence: str = field(default=NOTHING, metadata=among(*_ORDER))
+    whose: _Whose = UNKNOWN
+    evidence: _Evidence = NOTHING
     same_code: int = 0
     changed_code: int = 0
     controls: int = 0

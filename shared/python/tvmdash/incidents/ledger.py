@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from tvmdash import common, structured
 from tvmdash.detect.cause import Cause
@@ -29,7 +29,7 @@ from tvmdash.incidents.events import (
 )
 from tvmdash.records import metrics
 from tvmdash.records.metrics import Direction, FleetKind, Way, is_worse, way
-from tvmdash.structured import Stamp, among, written_as
+from tvmdash.structured import Stamp, written_as
 from tvmdash.trials.trial import Trial
 
 if TYPE_CHECKING:
@@ -45,6 +45,10 @@ NEW, CONFIRMED, ACKNOWLEDGED, EXPECTED, FIXED, FALSE_ALARM = (
 OPEN_STATES = frozenset({NEW, CONFIRMED, ACKNOWLEDGED})
 SETTLED = frozenset({EXPECTED, FIXED, FALSE_ALARM})
 STATES = (NEW, CONFIRMED, ACKNOWLEDGED, EXPECTED, FIXED, FALSE_ALARM)
+if TYPE_CHECKING:
+    _State = str
+else:
+    _State = Literal[STATES]
 CHANGE, MACHINE, CREEP = "change", "machine", "creep"
 COMPILER = "compiler"
 NOT_TVMS = frozenset({"experiment", "machine"})
@@ -79,7 +83,7 @@ class Incident:
 
     id: str
     kind: str
-    state: str = field(metadata=among(*STATES))
+    state: _State
     begin: Stamp
     after: Stamp
     found: Stamp
