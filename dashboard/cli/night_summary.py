@@ -27,7 +27,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.failures import STATE_WORDS, list_failures
 from tvmdash.routes.state import format_fault, read_states
 from tvmdash.stages import EXPERIMENT, SUBSYSTEM
-from tvmdash.text import describe_missing_backups, format_duration, format_list
+from tvmdash.text import align, describe_missing_backups, format_duration, format_list
 from tvmdash.verdict import read_verdict
 
 
@@ -130,12 +130,7 @@ def summarize_status(home: Home, night: Night) -> str:
         rows.append(
             [f"{job.kind} {job.name}", *(states.get(stage, "-") for stage in stages), format_duration(job.elapsed_s)]
         )
-    return "\n".join([summarize_night(home, night), "", *_format_table(rows)])
-
-
-def _format_table(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join([summarize_night(home, night), "", *align(rows)])
 
 
 def summarize_plan(plan: Plan, tvms: Sequence[DeviceFinding]) -> str:

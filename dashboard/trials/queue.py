@@ -24,7 +24,7 @@ from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.files import lock, trees
 from tvmdash.incidents.annotations import name_user
-from tvmdash.text import elide, format_duration, format_list
+from tvmdash.text import align, elide, format_duration, format_list
 from tvmdash.trials import files
 from tvmdash.trials.files import TrialFile
 from tvmdash.trials.text import summarize
@@ -225,9 +225,7 @@ def _find_answer(home: Home, name: str) -> Row:
 
 def format_rows(rows: Sequence[Row]) -> str:
     """The rows as a table."""
-    cells = [_HEAD, *map(_format_cells, rows)]
-    widths = [max(len(row[at]) for row in cells) for at in range(len(_HEAD))]
-    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in cells)
+    return "\n".join(align([_HEAD, *map(_format_cells, rows)]))
 
 
 def _format_cells(row: Row) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import math
 import re
 import sys
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from tvmdash.redaction import redact
@@ -145,6 +145,18 @@ def cut_lines(text: str, limit: int) -> str:
         return text
     note = "\n\n(Truncated: the text is too long.)\n"
     return text[: limit - len(note)].rpartition("\n")[0] + note
+
+
+def align(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
+    """A line for each row, its cells in columns, flush right in those of the numbers `right`."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if at in right else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def three_digits(value: float) -> str:

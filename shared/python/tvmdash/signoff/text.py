@@ -17,7 +17,7 @@ from tvmdash.signoff.result import (
     SignoffTvm,
     SignoffVerdict,
 )
-from tvmdash.text import elide, format_exact, format_list, format_percent, format_percent_range
+from tvmdash.text import align, elide, format_exact, format_list, format_percent, format_percent_range
 
 HEAD = ("", "series", "change", "95 %", "since", "")
 _NAME, _REASON, _ERROR, _ASKED = 60, 80, 100, 40
@@ -203,19 +203,10 @@ def _find_reach(item: SignoffSeries) -> float | None:
 def format_table(done: Signoff) -> str:
     """The signoff for a terminal."""
     rows = list_rows(done)
-    table = [HEAD, *rows] if rows else []
-    widths = [max((len(row[at]) for row in table), default=0) for at in range(len(HEAD))]
-    lines = [_format_line(row, widths) for row in table]
+    lines = align([HEAD, *rows], right=(2, 3)) if rows else []
     commands = [f"    {command}" for command in done.commands]
     last = ["For details:", *commands] if commands else []
     return "\n".join([*format_facts(done), "", *lines, *format_rest(done), *last, format_headline(done)])
-
-
-def _format_line(row: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(
-        cell.rjust(width) if at in (2, 3) else cell.ljust(width)
-        for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-    ).rstrip()
 
 
 _ORDER = tuple(SignoffState)

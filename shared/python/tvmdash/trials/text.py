@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tvmdash.records.metrics import RUN_TIME, Way, is_worse, judge_exact_change, way
 from tvmdash.text import (
+    align,
     elide,
     escape_markdown,
     format_duration,
@@ -52,14 +53,6 @@ _ENDS = {
 
 
 @dataclass(frozen=True)
-class _Known:
-    """A series, and its change."""
-
-    name: str
-    change: TrialChange
-
-
-@dataclass(frozen=True)
 class Changed:
     """A number that changed, in words: its name, by how much, with which interval, and what that is called."""
 
@@ -80,8 +73,7 @@ def format_table(done: Trial, *, every: bool = False) -> str:
     if done.kind not in _ASK_WHAT_CHANGED:
         return "\n".join(format_verdict(done))
     rows = _list_rows(done, every=every)
-    widths = [max(len(row[at]) for row in rows) for at in range(len(HEAD))]
-    table = [_format_line(row, widths) for row in rows] if len(rows) > 1 else []
+    table = align(rows, right=(1, 2)) if len(rows) > 1 else []
     return "\n".join([*format_facts(done), "", *table, *format_verdict(done)])
 
 
@@ -232,12 +224,6 @@ def _describe_number(number: TrialNumber) -> Changed:
     return Changed(number.name, values, "exact", word, word)
 
 
-def _format_line(row: Sequence[str], widths: Sequence[int]) -> str:
-    name, *middle, word = row
-    cells = (text.rjust(width) for text, width in zip(middle, widths[1:-1], strict=True))
-    return "  ".join((name.ljust(widths[0]), *cells, word)).rstrip()
-
-
 def format_verdict(done: Trial) -> list[str]:
     """What came of it: of two TVMs, how much changed, and what could have been seen of the rest."""
     if done.bisection:
@@ -246,21 +232,21 @@ def format_verdict(done: Trial) -> list[str]:
         return list(_format_reproduction(done, done.reproduction))
     if done.backfill:
         return list(_format_backfill(done, done.backfill))
-    judged = [(item, _Known(item.name, item.change)) for item in done.series if item.change]
+    judged = [(item, item.change) for item in done.series if item.change]
     if not judged:
         few = ["No conclusion: no series was measured five times."] if done.series or not done.numbers else []
         return [*few, *_format_numbers(done)]
-    real = sum(known.change.real for _, known in judged)
+    real = sum(change.real for _, change in judged)
     lines = [
         f"{real} of {len(judged)} series changed."
         if real
         else f"None of {len(judged)} series is known to have changed."
     ]
     lines += _format_suspected([item for item, _ in judged])
-    calm = [(item, known) for item, known in judged if not known.change.real and known.change.standing != "suspected"]
+    calm = [(item, change) for item, change in judged if not change.real and change.standing != "suspected"]
     lines += _format_calm(
-        [known for item, known in calm if item.is_known(done.until)],
-        [known for item, known in calm if not item.is_known(done.until)],
+        [change for item, change in calm if item.is_known(done.until)],
+        [(item.name, change.visible) for item, change in calm if not item.is_known(done.until)],
     )
     unjudged = sum(not item.change for item in done.series)
     lacking = [f"Not judged: {unjudged}, with fewer than five measurements or values not above 0."] if unjudged else []
@@ -277,21 +263,17 @@ def _format_suspected(series: Sequence[TrialSeries]) -> Iterator[str]:
         yield f"Possibly worse: {format_list(shown, _MOST_NAMES)}."
 
 
-def _format_calm(narrow: Sequence[_Known], wide: Sequence[_Known]) -> Iterator[str]:
-    """What could have been seen of what did not change."""
+def _format_calm(narrow: Sequence[TrialChange], wide: Sequence[tuple[str, float]]) -> Iterator[str]:
+    """What could have been seen of what did not change; wide: by name, the least that could in what is not known."""
     if narrow:
-        within, least = (max(values) for values in zip(*map(_get_reach, narrow), strict=True))
+        within, least = max(change.within for change in narrow), max(change.visible for change in narrow)
         known = f"known to within ±{format_least(within)}; a change of {format_least(least)} would have been detected"
         yield f"Without a change: {len(narrow)}, {known}."
     if wide:
-        ordered = sorted(wide, key=lambda known: -known.change.visible)
-        shown = [f"{elide(known.name, _NAME_COLUMNS)} ({format_least(known.change.visible)})" for known in ordered]
+        ordered = sorted(wide, key=lambda item: -item[1])
+        shown = [f"{elide(name, _NAME_COLUMNS)} ({format_least(visible)})" for name, visible in ordered]
         listed = format_list(shown, _MOST_NAMES)
         yield f"Not precise enough, with the smallest change that would have been detected: {listed}."
-
-
-def _get_reach(known: _Known) -> tuple[float, float]:
-    return known.change.within, known.change.visible
 
 
 def _format_numbers(done: Trial) -> Iterator[str]:
