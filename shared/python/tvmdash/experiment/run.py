@@ -124,13 +124,8 @@ class _Run(Generic[Config]):
             if not parts or (number and left_s < self.compile_s.get(name, 0.0)):
                 continue
             begun, asked = time.monotonic(), {key(job.point) for _, jobs in parts for job in jobs}
-            beside = {
-                key(name_values(self.experiment.axes, point))
-                for group in share
-                for point in group.points
-                if self.is_paired(group, point)
-            }
-            self.processes.compile(parts, frozenset(beside & asked), number)
+            beside = asked - self.lone.keys() if self.processes.reference else ()
+            self.processes.compile(parts, frozenset(beside), number)
             self.compile_s[name] = time.monotonic() - begun
             self.compiled_now |= asked
 
@@ -181,11 +176,9 @@ class _Run(Generic[Config]):
         """One process, or a pair of them; how many trials of tonight's it began."""
         points = {key(name_values(self.experiment.axes, point)): point for point in group.points}
         beside = frozenset(key(job.point) for job in jobs if self.is_paired(group, points[key(job.point)]))
+        built = [job for job in jobs if key(job.point) in self.processes.built]
         jobs = tuple(
-            replace(job, built=True, alone=key(job.point) in self.compiled_now)
-            if key(job.point) in self.processes.built
-            else job
-            for job in jobs
+            replace(job, built=True, alone=key(job.point) in self.compiled_now) if job in built else job for job in jobs
         )
         begun, of_reference = time.monotonic(), list[Trial]()
         if beside:
