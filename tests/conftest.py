@@ -51,7 +51,7 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_unconfigure() -> None:
-    for path in Path("/run/lock").glob(f"tvm-dashboard.tests-{os.getpid()}*"):
+    for path in Path("/run/lock").glob(f"tvm-dashboard.tests-{os.getpid()}[!0-9]*"):  # not those of process 1234 by 123
         path.unlink()
 
 
