@@ -111,7 +111,7 @@ def call(home: homes.HomeForTests, command: Sequence[str]) -> tuple[object, str]
     """Perform the command here; its exit code and all that it said."""
     verb, *options = command
     said = io.StringIO()
-    folders = home._folders() if verb in OF_CODE else []
+    folders = [*home._folders(), *homes._unbuilt(verb)] if verb in OF_CODE else []
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         try:
             code: object = main([verb, str(home.path), *folders, *options])
