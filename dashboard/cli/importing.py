@@ -36,23 +36,22 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
         help="file, folder or archive (tar, zip) to read, or - for standard input; it is never modified",
     )
     take.add_argument("--name", default="", metavar="FILE", help="name of the file that comes by standard input")
-    take.add_argument(
-        "--experiment",
-        metavar="NAME",
-        help="experiment to file the nights under (default: the one that the source names)",
-    )
-    take.add_argument(
-        "--timezone", metavar="ZONE", default="UTC", help="time zone of timestamps without one, e.g. Europe/Berlin"
-    )
-    take.add_argument(
-        "--machine", metavar="NAME", help="machine that measured (default: the one that the source names)"
-    )
-    take.add_argument("--tvm", metavar="COMMIT", help="TVM that was measured (default: the one that the source names)")
+    add_overrides(take)
     take.add_argument("--dry-run", action="store_true", help="show what would be imported; write nothing")
 
 
+def add_overrides(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what a source does not say, or says wrongly."""
+    own = "(default: the one that the source names)"
+    parser.add_argument("--experiment", metavar="NAME", help=f"experiment to file the nights under {own}")
+    zone = "time zone of timestamps without one, e.g. Europe/Berlin"
+    parser.add_argument("--timezone", metavar="ZONE", default="UTC", help=zone)
+    parser.add_argument("--machine", metavar="NAME", help=f"machine that measured {own}")
+    parser.add_argument("--tvm", metavar="COMMIT", help=f"TVM that was measured {own}")
+
+
 def _import(arguments: argparse.Namespace) -> int:
-    reading = ImportReading(_parse_zone(arguments.timezone), arguments.experiment)
+    reading = make_reading(arguments.timezone, arguments.experiment)
     given = (reading, arguments.dry_run, arguments.machine, arguments.tvm)
     with tempfile.NamedTemporaryFile() as spooled:
         source, name = arguments.source, arguments.name
@@ -90,9 +89,10 @@ def run(request: ImportRequest, say: Callable[[str], object]) -> bool:
     return counted[BROKEN] > 0
 
 
-def _parse_zone(name: str) -> zoneinfo.ZoneInfo:
+def make_reading(zone: str, experiment: str | None) -> ImportReading:
+    """How a source is read; DashboardError where there is no such time zone."""
     try:
-        return zoneinfo.ZoneInfo(name)
+        return ImportReading(zoneinfo.ZoneInfo(zone), experiment)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
         remedy = "Use an IANA name such as Europe/Berlin."
-        raise DashboardError(f"--timezone {name!r:.60}: unknown time zone. {remedy}") from error
+        raise DashboardError(f"--timezone {zone!r:.60}: unknown time zone. {remedy}") from error

@@ -43,7 +43,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "dashboard.cli.smoke": ("smoke",),
     "dashboard.cli.results": ("results",),
     "dashboard.cli.publish": ("publish",),
-    "dashboard.cli.serve": ("serve",),
+    "dashboard.cli.serve": ("serve", "submit"),
     "dashboard.cli.backup": ("restore", "verify"),
     "dashboard.cli.work": ("work",),
 }

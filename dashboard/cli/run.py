@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import signal
 import sys
 import traceback
@@ -87,6 +88,12 @@ def _run_night(home: Home, arguments: argparse.Namespace, beat: Heartbeat, begin
     from dashboard.night import heartbeat, night
 
     plan = make_plan(home, find_code(arguments), seed=arguments.seed)
+    if (home.root / "results" / "inbox").is_dir():
+        from dashboard.cli import serve
+
+        with contextlib.suppress(HeldError):  # the night says so itself, or waits
+            for line in serve.take_inbox(home):
+                print(line)
     done = night.run_night(plan, rebuild=not arguments.no_rebuild_tvm, on_begin=begin)
     summary = night_summary.summarize_night(home, done)
     print(summary)

@@ -5,21 +5,23 @@ from __future__ import annotations
 import contextlib
 import functools
 import gzip
+import hmac
 import ipaddress
 import logging
 import os
+import re
 import socket
 import stat
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
@@ -43,6 +45,9 @@ _POLICY_OF_GRAPHS = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 _IDLE_S = 5
 """A connection on which nothing is asked for so long makes room for another."""
 _CHUNK = 64 << 10
+_BODY_S = 120.0
+"""A submission must be there whole within so many seconds."""
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", re.ASCII)
 _log = logging.getLogger("serve")
 
 
@@ -89,8 +94,26 @@ def find(root: Path, name: str) -> FoundFile | None:
     return FoundFile(file, name, status)
 
 
+@dataclass(frozen=True)
+class Submission:
+    """A file that somebody with the token sent: its name, its bytes, and what the query says of it."""
+
+    name: str
+    content: bytes
+    options: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Where submissions are taken: who knows the token may send so many bytes, and `accept` says what became of it."""
+
+    token: str
+    max_bytes: int
+    accept: Callable[[Submission], tuple[HTTPStatus, str]]
+
+
 class Handler(BaseHTTPRequestHandler):
-    """Answers GET and HEAD; everything else is refused."""
+    """Answers GET and HEAD, and POST where there is a desk; everything else is refused."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # else a kept connection waits 40 ms between the head of an answer and its content
@@ -99,6 +122,41 @@ class Handler(BaseHTTPRequestHandler):
     timeout = _IDLE_S
     root: Path
     names: frozenset[str]
+    desk: Desk | None = None
+
+    def do_POST(self) -> None:
+        assert isinstance(self.server, LimitedServer)
+        with self.server.answering(self.connection):
+            status, text = self._take_submission()
+            self.close_connection = True  # what was refused was not read
+            self._respond(status, text, Connection="close")
+
+    def _take_submission(self) -> tuple[HTTPStatus, str]:
+        """What becomes of a submission. Nothing of it is read before its sender and its size are known."""
+        parts, desk = urlsplit(self.path), self.desk or Desk("", 0, lambda _: (HTTPStatus.NOT_IMPLEMENTED, ""))
+        name, length = unquote(parts.path).removeprefix("/submit/"), self.headers.get("Content-Length", "")
+        size = int(length) if re.fullmatch(r"[0-9]{1,12}", length) and "Transfer-Encoding" not in self.headers else -1
+        token = self.headers.get("Authorization", "").encode(errors="replace")
+        host, is_named = self.headers.get("Host", ""), parts.path.startswith("/submit/") and _NAME.fullmatch(name)
+        refusals = (
+            (self.desk is None, HTTPStatus.NOT_IMPLEMENTED, "This server takes no submissions without --token-file."),
+            (not is_asked_for(host, self.names), HTTPStatus.MISDIRECTED_REQUEST, "This server has another name."),
+            (not hmac.compare_digest(token, f"Bearer {desk.token}".encode()), HTTPStatus.UNAUTHORIZED, "Wrong token."),
+            (not is_named, HTTPStatus.NOT_FOUND, "Post to /submit/NAME, a name of letters, digits, - _ and dots."),
+            (size < 0, HTTPStatus.LENGTH_REQUIRED, "Content-Length is missing."),
+            (size > desk.max_bytes, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"More than {desk.max_bytes} bytes."),
+        )
+        for holds, status, text in refusals:
+            if holds:
+                return status, text
+        content, end = bytearray(), time.monotonic() + _BODY_S
+        while (left := size - len(content)) and time.monotonic() < end:
+            if not (chunk := self.rfile.read1(min(_CHUNK, left))):
+                break
+            content += chunk
+        if left:
+            return HTTPStatus.REQUEST_TIMEOUT, "The body was cut off or too slow."
+        return desk.accept(Submission(name, bytes(content), dict(parse_qsl(parts.query))))
 
     def do_GET(self) -> None:
         assert isinstance(self.server, LimitedServer)
@@ -193,16 +251,15 @@ def _accepts_gzip(header: str) -> bool:
     return False
 
 
-def make_server(home: Home, bind: str, port: int, names: Sequence[str] = ()) -> LimitedServer:
+def make_server(home: Home, bind: str, port: int, names: Sequence[str] = (), desk: Desk | None = None) -> LimitedServer:
     """A server of the home's website on `bind`, at a free port with 0; DashboardError where that cannot be.
 
     It answers who asks for an address, for this machine's own name, or for one of `names`.
     """
     if not home.root.is_dir():
         raise DashboardError(f"{home.root}: no such folder.")
-    handler = type(
-        "HomeHandler", (Handler,), {"root": home.output("website"), "names": names_of_this_machine([bind, *names])}
-    )
+    known = names_of_this_machine([bind, *names])
+    handler = type("HomeHandler", (Handler,), {"root": home.output("website"), "names": known, "desk": desk})
     server = type(
         "HomeServer", (LimitedServer,), {"address_family": socket.AF_INET6 if ":" in bind else socket.AF_INET}
     )
@@ -215,9 +272,9 @@ def make_server(home: Home, bind: str, port: int, names: Sequence[str] = ()) -> 
     return made
 
 
-def serve(home: Home, bind: str, port: int, names: Sequence[str]) -> None:
+def serve(home: Home, bind: str, port: int, names: Sequence[str], desk: Desk | None = None) -> None:
     """Serve until Ctrl-C; the address is said first, and whether there is a website yet."""
-    with make_server(home, bind, port, names) as server:
+    with make_server(home, bind, port, names, desk) as server:
         shows = f"{_address_of(server)} serves the website of {home.root}."
         if home.page() is None:
             made = "The subsystem `website` writes it during a night; it will then be served at"
