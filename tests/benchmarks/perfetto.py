@@ -23,7 +23,6 @@ from tvmtraces.convert import (
     Slice,
     Slices,
     Written,
-    write_chrome,
     write_perfetto,
     write_rocpd,
 )
@@ -62,10 +61,7 @@ def main() -> None:
     measure("perfetto, columns", write_perfetto, [apart], count)
     measure("perfetto, overlapping", write_perfetto, [overlapping], count)
     measure("perfetto, one by one", write_perfetto, iter(single), count)
-    for label, write in (
-        ("chrome", write_chrome),
-        ("rocpd", write_rocpd),
-    ):
+    for label, write in (("rocpd", write_rocpd),):
         measure(label, write, [apart], count)
 
 

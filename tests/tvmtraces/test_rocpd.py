@@ -208,7 +208,7 @@ def test_a_call_that_has_not_ended_costs_itself_and_no_other(tmp_path: Path, pat
     with open_traces(paths[0]) as traces:
         query = "SELECT count(*), count(duration), min(duration) > 0 FROM kernels"
         assert traces.execute(query).fetchall() == [(50, 49, True)]
-    for kind in ("perfetto", "chrome"):
+    for kind in ("perfetto", "rocpd"):
         CONVERTERS[kind].write([str(paths[0])], tmp_path / kind, Filters(), None)
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.thorough import examples
 from tests.tvmtraces.traces_for_tests import BEGIN_NS, write_raw
 from tvmdash.errors import DashboardError
-from tvmdash.operators import OperatorSide, compare_operators
+from tvmdash.judge.operators import OperatorSide, compare_operators
 from tvmtraces import Connection, Filters, Straddle, Window, connect
 from tvmtraces.operators import read_point_times
 from tvmtraces.parts import split_by_process, split_by_time

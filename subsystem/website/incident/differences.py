@@ -13,7 +13,7 @@ from files.files import safe_name
 
 from tvmdash import common, structured
 from tvmdash.errors import DashboardError
-from tvmdash.operators import OperatorChange, OperatorSide, compare_operators
+from tvmdash.judge.operators import OperatorChange, OperatorSide, compare_operators
 from tvmdash.records.metrics import COMPILE_TIME
 from tvmdash.trials.receipt import Receipt, ReceiptRecord
 

@@ -97,20 +97,15 @@ def test_rocpd_has_the_operators_and_the_process(raw: Path, tmp_path: Path) -> N
         assert traces.execute("SELECT count(*), sum(duration) FROM kernels").fetchall() == [(4, 1600)]
 
 
-@pytest.mark.parametrize("style", ["chrome", "perfetto-by-process"])
-def test_every_other_format_is_written(style: str, raw: Path, tmp_path: Path) -> None:
-    assert convert(raw, style, tmp_path / "x.out").startswith("15 slices and 2 counter values in")
-    written = [path for path in tmp_path.iterdir() if path.name.startswith("x.")]
-    assert written
-    if style == "chrome":
-        events = json.loads(written[0].read_text())["traceEvents"]
-        assert sum(event["ph"] == "X" for event in events) == 15
+def test_a_file_for_each_process_is_written(raw: Path, tmp_path: Path) -> None:
+    assert convert(raw, "perfetto-by-process", tmp_path / "x.out").startswith("15 slices and 2 counter values in")
+    assert [path for path in tmp_path.iterdir() if path.name.startswith("x.")]
 
 
 def test_filters_hold(raw: Path, tmp_path: Path) -> None:
-    CONVERTERS["chrome"].write([str(raw)], tmp_path / "x.json", Filters(operators=("conv",)), None)
-    events = json.loads((tmp_path / "x.json").read_text())["traceEvents"]
-    assert [event["name"] for event in events if event.get("cat") == "operator"] == ["conv", "conv"]
+    CONVERTERS["perfetto"].write([str(raw)], tmp_path / "x", Filters(operators=("conv",)), None)
+    (names,) = ask(tmp_path / "x", "SELECT name FROM slice WHERE category = 'operator'")
+    assert names == [["conv"], ["conv"]]
 
 
 @pytest.fixture
@@ -216,11 +211,11 @@ def test_what_refers_to_nothing_is_counted(amd: list[Path], tmp_path: Path) -> N
         (table,) = database.execute(query).fetchone()
         database.execute(f'UPDATE "{table}" SET tid = 999 WHERE id = 7')
         database.commit()
-    words = CONVERTERS["chrome"].write([str(amd[0])], tmp_path / "x.json", Filters(), None)
+    words = CONVERTERS["perfetto"].write([str(amd[0])], tmp_path / "x.pftrace", Filters(), None)
     assert "1 rows that refer to what is not there" in words
 
 
-@pytest.mark.parametrize("style", ["perfetto", "chrome"])
+@pytest.mark.parametrize("style", ["perfetto", "perfetto-by-process"])
 def test_large_inputs_that_are_not_sealed_become_the_same_file(
     style: str, raw: Path, amd: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,18 +229,17 @@ def test_large_inputs_that_are_not_sealed_become_the_same_file(
 
 def test_an_arrow_leads_from_the_call_to_the_kernel_that_it_launched(amd: list[Path], tmp_path: Path) -> None:
     """In the data the call has the ninth kernel's correlation."""
-    for style, name in (("perfetto", "x.pftrace"), ("chrome", "x.json")):
-        CONVERTERS[style].write([str(path) for path in amd], tmp_path / name, Filters(), None)
-        arrows, faults = ask(
-            tmp_path / name,
-            "SELECT a.category, b.category, b.name FROM flow f JOIN slice a ON a.id = f.slice_out"
-            " JOIN slice b ON b.id = f.slice_in ORDER BY b.ts",
-            "SELECT name FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0",
-        )
-        with connect(amd) as traces:
-            expected = traces.execute("SELECT name FROM kernels WHERE stack_id = 9 ORDER BY start").fetchall()
-        assert (arrows, faults) == ([["HIP_API", "KERNEL_DISPATCH", called] for (called,) in expected], [])
-        assert len(expected) == 2
+    CONVERTERS["perfetto"].write([str(path) for path in amd], tmp_path / "x.pftrace", Filters(), None)
+    arrows, faults = ask(
+        tmp_path / "x.pftrace",
+        "SELECT a.category, b.category, b.name FROM flow f JOIN slice a ON a.id = f.slice_out"
+        " JOIN slice b ON b.id = f.slice_in ORDER BY b.ts",
+        "SELECT name FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0",
+    )
+    with connect(amd) as traces:
+        expected = traces.execute("SELECT name FROM kernels WHERE stack_id = 9 ORDER BY start").fetchall()
+    assert (arrows, faults) == ([["HIP_API", "KERNEL_DISPATCH", called] for (called,) in expected], [])
+    assert len(expected) == 2
 
 
 def test_csv_files_are_those_of_rocprofv3(amd: list[Path], tmp_path: Path) -> None:
@@ -280,7 +274,7 @@ def test_windows_hold_every_row_once_and_few_at_a_time(most: int, raw: Path, amd
     assert max(held) <= max(most, ties)
 
 
-@pytest.mark.parametrize("style", ["perfetto", "chrome", "rocpd"])
+@pytest.mark.parametrize("style", ["perfetto", "rocpd"])
 def test_without_annotations_no_message_or_error_leaves(style: str, home: Path, raw: Path, tmp_path: Path) -> None:
     inputs = [str(home), str(raw)]
     for name, filters in (("all", Filters()), ("bare", Filters(annotations=False))):

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tvmdash.dashboard_info import OF_REFERENCE, VARIANT_SIGN
 from tvmdash.errors import DashboardError
-from tvmdash.operators import OperatorChange, OperatorComparison, OperatorSide, compare_operators
+from tvmdash.judge.operators import OperatorChange, OperatorComparison, OperatorSide, compare_operators
 from tvmtraces.commands import Command, add_filters, add_format, filters_of, format_table
 from tvmtraces.connection import Traces, open_traces
 from tvmtraces.filters import escape

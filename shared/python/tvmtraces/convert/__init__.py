@@ -1,4 +1,4 @@
-"""Writers of traces for other tools: Perfetto, Chrome JSON, RocPD.
+"""Writers of traces for other tools: Perfetto and RocPD.
 
 All of them stream: they take an iterator of events and hold one batch of it, whatever its length. They know nothing of
 where the events come from.
@@ -10,7 +10,6 @@ where the events come from.
 
 from __future__ import annotations
 
-from tvmtraces.convert.chrome import write_chrome
 from tvmtraces.convert.events import Counter, Counters, Event, Flow, Names, Slice, Slices, batches, names
 from tvmtraces.convert.parts import Split, Written
 from tvmtraces.convert.perfetto import write_perfetto
@@ -30,7 +29,6 @@ __all__ = [
     "Written",
     "batches",
     "names",
-    "write_chrome",
     "write_perfetto",
     "write_rocpd",
 ]

@@ -34,10 +34,6 @@ def _by_process(destination: Path, trace: TraceEvents) -> Written:
     return convert.write_perfetto(destination, trace.events, flows=trace.flows, split=convert.Split.PROCESS)
 
 
-def _chrome(destination: Path, trace: TraceEvents) -> Written:
-    return convert.write_chrome(destination, trace.events, flows=trace.flows)
-
-
 def _show(write: Callable[[Path, TraceEvents], Written]) -> EventWriter:
     def work(destination: Path, traces: Traces) -> str:
         trace = trace_events(traces)
@@ -62,7 +58,6 @@ def _rocpd(destination: Path, traces: Traces) -> str:
 EVENT_WRITERS: Mapping[str, tuple[str, EventWriter]] = {
     "perfetto": ("a trace for ui.perfetto.dev; further files where one would be too large", _show(_perfetto)),
     "perfetto-by-process": ("such a trace for each process", _show(_by_process)),
-    "chrome": ("Chrome's trace events in JSON", _show(_chrome)),
     "rocpd": ("a RocPD database, which AMD's tools open", _rocpd),
 }
 """For each format what it is, in words, and its writer."""

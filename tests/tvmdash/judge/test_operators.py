@@ -6,8 +6,8 @@ import random
 from collections.abc import Mapping
 from statistics import median
 
+from tvmdash.judge.operators import OperatorSide, compare_operators
 from tvmdash.judge.two import Standing
-from tvmdash.operators import OperatorSide, compare_operators
 
 RUNS, PROCESSES = 10, 6
 MEANS_MS = {f"fused_conv2d{number}": 2.0 / (number + 1) for number in range(20)}
