@@ -186,7 +186,7 @@ def test_duckdb_answers_what_means_the_same_and_what_sqlite_has_no_words_for(pla
     from tvmtraces.common_words import is_common
 
     chance = random.Random(2)
-    shares = [is_common(make(chance), is_native=True) for _ in range(500)]
+    shares = [is_common(make(chance)) for _ in range(500)]
     assert 0.1 < sum(shares) / len(shares) < 0.9
     with opened(place, "rocpd") as traces:
         assert traces.execute("SELECT median(duration) > 0 FROM kernels").fetchone() == (True,)

@@ -32,11 +32,8 @@ def _columns_of(view: str) -> dict[str, bool]:
     return {name.lower(): kind == TEXT for name, kind in describe_view(view)}
 
 
-def is_common(sql: str, *, is_native: bool) -> bool:
-    """Whether both read a statement alike: one SELECT from one view, in plain words.
-
-    is_native: SQLite has RocPD's own view, which lacks the columns that are ours alone.
-    """
+def is_common(sql: str) -> bool:
+    """Whether both read a statement alike: one SELECT from one view, in plain words."""
     tokens = _split(sql.strip().removesuffix(";"))
     if tokens is None:
         return False
@@ -50,9 +47,7 @@ def is_common(sql: str, *, is_native: bool) -> bool:
     called = {at for at, word in enumerate(words) if word in _FUNCTIONS and words[at + 1 : at + 2] == ["("]}
     return (
         words[words.index("from") + 2 : words.index("from") + 3] != [","]
-        and not ("limit" in words and "order" not in words)  # which rows come first is then up to the engine
         and _are_nulls_last(words)
-        and not (is_native and ["*"] in _items(words))
         and not any(word == "not" and words[at - 1] != "is" for at, word in enumerate(words))
         and not aliases & columns.keys()
         and _are_items_named(words, columns)

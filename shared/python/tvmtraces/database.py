@@ -2,7 +2,7 @@
 
 A statement means what it means in SQLite. RocPD databases are attached, and RocPD's tables and views stand over all of
 them; the rows of other traces, and of our own views, are computed by DuckDB and put into tables when a statement names
-them. DuckDB answers by itself what means the same in both, and what SQLite has no words for.
+them. Of those DuckDB answers by itself what means the same in both, and of all what SQLite has no words for.
 """
 
 from __future__ import annotations
@@ -38,8 +38,6 @@ _VIEW = re.compile(
 )
 _LISTS = frozenset({"sqlite_master", "sqlite_schema", "sqlite_temp_master", "sqlite_temp_schema"})
 """Who names these asks what there is."""
-_COUNTS = frozenset({"count", "sum", "min", "max", "avg", "top", "top_kernels", "busy"})
-"""DuckDB counts faster."""
 INCOMPLETE: dict[str, str] = {
     "backup": "Make a sealed run with `seal`, or a SQLite database with `convert rocpd`.",
     "blobopen": "Select the column.",
@@ -216,13 +214,6 @@ class Connection(sqlite3.Connection):
         self._cleanup.callback(opened.close)
         return opened
 
-    @functools.cached_property
-    def _has_unfinished(self) -> bool:
-        """Whether a call had not ended: its end is 0 in RocPD, and its duration negative; DuckDB knows of none."""
-        spans = ("kernel_dispatch", "memory_copy", "memory_allocate", "region")
-        asked = (f'SELECT 1 FROM rocpd_{table} WHERE "end" < start LIMIT 1' for table in spans)  # noqa: S608 - ours
-        return any(self._do(sql).fetchone() for sql in asked)
-
     @property
     def connection(self) -> Self:
         """Itself, as AMD's `RocpdImportData` names the connection in it."""
@@ -317,8 +308,7 @@ class Connection(sqlite3.Connection):
             return self._ask_duck(sql, parameters, error)
         if words & {"create", "drop", "alter"}:
             self._is_changed = True
-        is_fast = not self._is_changed and not parameters and (named or words & _COUNTS)
-        if is_fast and is_common(sql, is_native=not named) and (named or not self._has_unfinished):
+        if named and not self._is_changed and not parameters and is_common(sql):
             return self.traces.execute(sql)
         for name in named - self._copied:
             self._fill(name)

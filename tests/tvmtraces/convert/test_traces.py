@@ -215,7 +215,7 @@ def test_what_refers_to_nothing_is_counted(amd: list[Path], tmp_path: Path) -> N
     assert "1 rows that refer to what is not there" in words
 
 
-@pytest.mark.parametrize("style", ["perfetto", "perfetto-by-process"])
+@pytest.mark.parametrize("style", ["perfetto"])
 def test_large_inputs_that_are_not_sealed_become_the_same_file(
     style: str, raw: Path, amd: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
