@@ -14,7 +14,7 @@ from dashboard.importing.source import File
 from tvmdash import records
 from tvmdash.errors import DashboardError
 from tvmdash.measure import reduction
-from tvmdash.records_exchange import NO_MEDIAN
+from tvmdash.records_exchange import NO_MEDIAN, SAMPLES
 
 _OBJECTS = ("workload_args", "engine_config", "build_config", "runtime_config", "execution_config")
 
@@ -146,6 +146,7 @@ def reduce_samples(processes_ms: Sequence[Sequence[float]]) -> dict[str, Any]:
         "execution_elapsed_ms_min": reduced.min,
         **{name: bound for name, bound in bounds.items() if bound is not None},
         "samples": reduced.count,
+        **({SAMPLES: [list(process) for process in processes_ms]} if reduced.count > 1 else {}),
         **({"processes": reduced.processes} if reduced.processes > 1 else {}),
     }
     return _timed(reduced.mean, reduced.std if reduced.count > 1 else None, info)

@@ -372,6 +372,22 @@ def test_files_that_the_tools_wrote_are_read_whole(home: Home, capsys: Capture) 
     assert {point.key.metric for night in points(home, "pyperf").values() for point in night} == {"run_time", "memory"}
 
 
+def test_samples_are_kept_and_go_along_as_raw_run_times(home: Home, tmp_path: Path, capsys: Capture) -> None:
+    take(home, write(tmp_path, "a.json", perf(1, [0.1, 0.101, 0.099], cpu_model_name="X")), capsys)
+    log = tmp_path / "log.jsonl"
+    words = ["records", "export", str(home.root), "--to", str(log), "--format", "tvm-0.1"]
+    assert cli.main(words) == OK_CODE
+    entry = json.loads(log.read_text())
+    assert [run["runtime_ms"] for run in entry["runtime_raw"]] == [100.0, 101.0, 99.0]
+    entry["metadata"] = {}  # as another program writes it
+    log.write_text(json.dumps(entry))
+    code, lines = take(home, log, capsys)
+    assert code == OK_CODE, lines
+    [row] = records_in(home.data("imported"))
+    assert row.record.additional_info["execution_elapsed_ms_samples"] == [[100.0, 101.0, 99.0]]
+    assert row.record.additional_info["execution_elapsed_ms_median"] == 100.0
+
+
 @pytest.mark.parametrize(
     "fields",
     [

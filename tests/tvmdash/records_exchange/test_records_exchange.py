@@ -179,7 +179,7 @@ def test_the_log_format_has_the_fields_of_the_documentation(tmp_path: Path) -> N
     assert entry["engine_config"] == {"pipeline": "zero", "tvm_target": "llvm -mcpu=x86-64-v3"}
     assert entry["metrics"] == {"compilation_ms_mean": 712.5, "code_size": 6700000}
     documented = json.loads((GOLDEN / "tvm_log_v01.json").read_text())[0]
-    assert documented.keys() - entry.keys() == {"runtime_raw"}
+    assert documented.keys() <= entry.keys()
 
 
 @pytest.mark.parametrize(

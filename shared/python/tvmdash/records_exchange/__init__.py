@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from tvmdash.records.migrations import migrate
 from tvmdash.records_exchange.formats import FORMATS, find_format, named_format, parse_rows, read_records, write_records
-from tvmdash.records_exchange.rows import IMPORTED, NO_MEDIAN, Kept, PlacedRecord, find_nights, keep, records_in
+from tvmdash.records_exchange.rows import (
+    IMPORTED,
+    NO_MEDIAN,
+    SAMPLES,
+    Kept,
+    PlacedRecord,
+    find_nights,
+    keep,
+    records_in,
+)
 
 __all__ = [
     "FORMATS",
     "IMPORTED",
     "NO_MEDIAN",
+    "SAMPLES",
     "Kept",
     "PlacedRecord",
     "find_format",

@@ -16,7 +16,7 @@ from typing import Any
 
 from tvmdash import common, records
 from tvmdash.errors import DashboardError
-from tvmdash.records_exchange.rows import NO_MEDIAN, PlacedRecord
+from tvmdash.records_exchange.rows import NO_MEDIAN, SAMPLES, PlacedRecord
 
 VERSION = "0.1"
 _DOMAIN = re.compile(r"[^.\s]+\..+", re.DOTALL)
@@ -59,6 +59,7 @@ def to_log(row: PlacedRecord) -> dict[str, Any]:
         "hardware_config": {"env_name": record.env_name},
         "execution_config": dict(record.execution_config),
         "metrics": metrics,
+        "runtime_raw": [{"runtime_ms": time} for process in info.get(SAMPLES, ()) for time in process],
     }
 
 
@@ -112,7 +113,8 @@ def _info(entry: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]], mean
     raw = entry.get("runtime_raw")
     times = [run["runtime_ms"] for run in raw or [] if isinstance(run, dict) and _is_number(run.get("runtime_ms"))]
     if times:
-        return {**info, "execution_elapsed_ms_median": statistics.median(times), "samples": len(times)}
+        median = statistics.median(times)
+        return {**info, "execution_elapsed_ms_median": median, "samples": len(times), SAMPLES: [times]}
     return {**info, "execution_elapsed_ms_median": mean, "doubts": [NO_MEDIAN]}
 
 
