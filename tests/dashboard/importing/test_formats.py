@@ -28,6 +28,7 @@ from tvmdash.machine import identity
 from tvmdash.machine.identity import MachineIdentity, Rename, RenameKind
 from tvmdash.records import PointValue, table
 from tvmdash.records_exchange import records_in
+from tvmdash.traces.home_files import DataSource
 
 __all__ = ["home"]
 REAL = Path(__file__).resolve().parents[2] / "golden" / "import_real"
@@ -298,6 +299,7 @@ def test_a_large_night_is_hardly_larger_than_its_source(home: Home, tmp_path: Pa
     assert len(night) == 1001
     assert [p.value for p in night if p.key.metric == "run_time"] == [pytest.approx(1e3 * value) for value in values]
     assert len(list(records_in(path))) == 1001
+    assert DataSource(path).counts() == {"record": 1001}
 
 
 def test_records_in_columns_come_back_as_they_were() -> None:

@@ -157,7 +157,8 @@ def test_what_was_imported_keeps_what_it_says(home: homes.HomeForTests) -> None:
     imported = records.read_data(home.home.data_file("other", NIGHTS[0]), "other")
     numbers = records.read_data(home.home.data_file("other2", NIGHTS[0]), "other2")
     assert (own.records[0].env_name, imported.records[0].env_name) == ("rack3", "default")
-    assert [dict(one.key.labels) for one in numbers.values()] == [{"path": "$.value"}]
+    # what can name no machine, and does not, is of this one
+    assert [dict(one.key.labels) for one in numbers.values()] == [{"path": "$.value", "env_name": "rack3"}]
 
 
 def test_two_homes_on_equal_machines_have_different_series(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-VERSION = 18
+VERSION = 19
 
 SQL = """
 CREATE TABLE _born (name TEXT);

@@ -12,6 +12,7 @@ from tvmdash import common, records
 from tvmdash.errors import DashboardError
 from tvmdash.machine import telemetry
 from tvmdash.machine.telemetry import SECONDS
+from tvmdash.records.migrations import migrate
 from tvmtraces.batches import Batch, WantedRows, batch_of_rows
 
 
@@ -32,7 +33,7 @@ class DataSource:
 
     def counts(self) -> dict[str, int]:
         """How many rows the table must get from here."""
-        return {"record": len(common.read_json(self.path).get("records", ()))}
+        return {"record": len(migrate(common.read_json(self.path)).get("records", ()))}
 
 
 def record_row(record: records.Record, experiment: str, night: str, tvm_hash: str) -> dict[str, Any]:
