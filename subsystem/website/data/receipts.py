@@ -214,7 +214,7 @@ def _made(source: ReceiptPlace, names: _Names, old: Receipt | None) -> Receipt:
 
 def _with_measured_of(point: ReceiptRecord, old: ReceiptRecord) -> ReceiptRecord:
     """Both are of the same place in the same data file."""
-    return replace(point, samples_ms=old.samples_ms, runs=old.runs, operators=old.operators, passes=old.passes)
+    return replace(old, series=point.series, record=point.record)
 
 
 def _records(night: records.NightData, names: _Names, measured: Mapping[str, Measured]) -> Iterator[ReceiptRecord]:
