@@ -187,10 +187,10 @@ def _beside(
     )
 
 
-def _open_incidents(ledger: Ledger) -> Mapping[str, str]:
-    """By series, the newest open incident in which it is worse and not back."""
+def _open_incidents(ledger: Ledger) -> Mapping[str, tuple[str, float]]:
+    """By series, the newest open incident in which it is worse and not back, and by how much it is (a fraction)."""
     return {
-        moved.series: incident.id
+        moved.series: (incident.id, moved.effect)
         for incident in ledger.open()
         if incident.kind == CHANGE
         for moved in incident.moved
@@ -214,7 +214,7 @@ def _read_row(
     row: int,
     night: int,
     memory: Memory,
-    open_of: Mapping[str, str],
+    open_of: Mapping[str, tuple[str, float]],
     ended: Mapping[tuple[str, str], str],
 ) -> _Row | None:
     """What is known of a row by a night; None where it was not measured in turn on it."""
@@ -264,10 +264,10 @@ def _known_steps(
     builds: tuple[Mapping[str, int], Mapping[str, Sequence[int]]],
     measured: Sequence[InTurn],
     memory: Memory,
-    open_of: Mapping[str, str],
+    open_of: Mapping[str, tuple[str, float]],
     ended: Mapping[tuple[str, str], str],
 ) -> Iterator[KnownStep]:
-    """The steps that were told of a series, or that people knew of; the newest alert is that of its open incident.
+    """The steps that were told of a series, or that people knew of; an open incident's is the newest alert of its sign.
 
     builds: the place of each, and its nights. What took a step back is the end of that, so that what is left of it, or
     came with its end, is a step of its own. ended: see `_ended_incidents`.
@@ -285,14 +285,18 @@ def _known_steps(
             alerts += [len(known)] if step.kind == ALERT else []
             known.append(KnownStep(places[build], step.size))
             continue
-        begin = known[is_over[-1]].begin
-        later = [place for name, place in places.items() if place > begin and nights[name][0] >= since]
-        if later:
-            closed = replace(known[is_over[-1]], until=min(later), ended=ended.get((key, step.stamp), ""))
-            known[is_over[-1]] = closed
-    still = [at for at in alerts if known[at].until is None]
-    if key in open_of and still:
-        known[still[-1]] = replace(known[still[-1]], incident=open_of[key])
+        first = is_over[-1]
+        between = [at for at in range(first, len(known)) if known[at].until is None]
+        left = abs(step.size + sum(known[at].size for at in between))  # where what came later is over as well
+        later = [place for name, place in places.items() if place > known[first].begin and nights[name][0] >= since]
+        over = between if left < abs(step.size + known[first].size) else [first]
+        for at in over if later else ():
+            incident = ended.get((key, step.stamp), "") if at == first else ""
+            known[at] = replace(known[at], until=min(later), ended=incident)
+    is_open, effect = open_of.get(key, ("", 0.0))
+    still = [at for at in alerts if known[at].until is None and known[at].size * effect > 0]
+    if still:
+        known[still[-1]] = replace(known[still[-1]], incident=is_open)
     yield from known
 
 
@@ -335,7 +339,7 @@ def decision_of(beside: Beside, state: SeriesState, night: int) -> Decision:
     if found is None or beside.is_young or beside.is_apart:
         return Decision("quiet", Reason(ReasonKind.ONE_BUILD), night, state)
     z = found.shift / found.error if found.error else math.copysign(30.0, found.shift)
-    moved = beside.is_told or beside.said is Said.FIXED
+    moved = beside.is_told or beside.said in {Said.FIXED, Said.WITHDRAWN}
     start = beside.cut if moved else beside.start
     reason = Reason(ReasonKind.WITHIN_ODDS, value=math.exp(min(found.odds, 50.0)), needed=RULES.told)
     if moved:

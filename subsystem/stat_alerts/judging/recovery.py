@@ -17,7 +17,8 @@ from tvmdash.detect.series import SeriesState
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.events import Moved, Recovered
 from tvmdash.incidents.ledger import CHANGE, DETECTOR, Event, Incident, Ledger, iso_of
-from tvmdash.judge.home import Decision
+from tvmdash.judge.home import Decision, interval
+from tvmdash.judge.model import FoundStep
 
 BACK_NIGHTS, LEAST_BACK = 5, 4
 BACK = 0.4
@@ -59,23 +60,35 @@ def _is_in_turn(table: Table, row: int, night: int) -> bool:
 
 
 def taken_back(table: Table, judged: Judged, ledger: Ledger) -> tuple[Memory, list[Event]]:
-    """The open steps of series measured in turn that tonight's pairs take back, or whose code is what it was before."""
+    """The open steps of series measured in turn that are none by now.
+
+    Tonight's pairs take them back, their code is what it was before, or what was measured since is against them.
+    """
     rows = {series.key: row for row, series in enumerate(table.rows)}
     back_of: dict[str, dict[str, int]] = {}
     exactly: dict[str, int] = {}
     steps = {}
+    withdrawn: dict[str, FoundStep] = {}
     for row, said in judged.beside.items():
-        if said.said is Decision.FIXED and said.incident in ledger.incidents and said.found is not None:
+        if said.incident not in ledger.incidents or said.found is None:
+            continue
+        if said.said in {Decision.FIXED, Decision.WITHDRAWN}:
             key = table.rows[row].key
             is_same = said.found.error == 0
             since = judged.night if is_same else said.cut
             back_of.setdefault(said.incident, {})[key] = since
             exactly[said.incident] = exactly.get(said.incident, 0) + is_same
-            steps[key] = Step(table.stamps[since], said.found.shift, RECOVERED)
+            size = said.found.shift
+            if said.said is Decision.WITHDRAWN:
+                withdrawn[said.incident] = said.found
+                (size,) = (
+                    -math.log1p(one.effect) for one in ledger.incidents[said.incident].moved if one.series == key
+                )
+            steps[key] = Step(table.stamps[since], size, RECOVERED)
     events = list(_reopened(table, judged, ledger))
     for name, back in back_of.items():
         incident = ledger.incidents[name]
-        events += recovered(table, judged.night, incident, back, rows, exactly=exactly[name])
+        events += recovered(table, judged.night, incident, back, rows, exactly[name], withdrawn.get(name))
     ended = {table.rows[row].key: said.cut for row, said in judged.beside.items() if said.said is Decision.REOPENED}
     return judged.memory.without_ends(ended, table.stamps).with_steps(steps), events
 
@@ -120,11 +133,18 @@ def _back_since(table: Table, row: int, night: int, incident: Incident, moved: M
 
 
 def recovered(
-    table: Table, night: int, incident: Incident, back: Mapping[str, int], rows: Mapping[str, int], exactly: int = 0
+    table: Table,
+    night: int,
+    incident: Incident,
+    back: Mapping[str, int],
+    rows: Mapping[str, int],
+    exactly: int = 0,
+    withdrawn: FoundStep | None = None,
 ) -> Iterator[Event]:
     """What tells that series of an incident are `back` since a night each, and that it ends where none is left.
 
-    exactly: how many of them run byte for byte what they ran before it.
+    exactly: how many of them run byte for byte what they ran before it. withdrawn: what all pairs by now say of one
+    that never moved.
     """
     at, since = iso_of(table.stamps[night]), min(back.values())
     series = sorted(back)
@@ -145,5 +165,11 @@ def recovered(
     )
     if exactly:
         reason += f"; {exactly} of {len(back)} series run exactly the code of before"
-    state = ledgers.FALSE_ALARM if same else ledgers.FIXED
+    if withdrawn is not None:
+        low, high = interval(withdrawn)
+        reason = (
+            f"it was none: all pairs by now say {100 * withdrawn.effect:+.1f} % "
+            f"({100 * low:+.1f} to {100 * high:+.1f} %) since it began"
+        )
+    state = ledgers.FALSE_ALARM if same or withdrawn is not None else ledgers.FIXED
     yield ledgers.changed(incident.id, state, at=at, who=DETECTOR, words=reason, end=table.stamps[since])

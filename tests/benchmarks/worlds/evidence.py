@@ -68,11 +68,12 @@ class SeriesEvidence:
 class Told:
     """What a judge says on a night of one cause. effect: B / A - 1, with its 95 % interval.
 
-    decision: told, suspect (amber), better, fixed (an open one of `incident` is back), drift, machine (not TVM's).
+    decision: told, suspect (amber), better, fixed (an open one of `incident` is back), withdrawn (it was none), drift,
+    machine (not TVM's).
     begin: the first build of the new level. scope: "point", "code", "experiment" or "home".
     """
 
-    decision: Literal["told", "suspect", "better", "fixed", "drift", "machine"]
+    decision: Literal["told", "suspect", "better", "fixed", "withdrawn", "drift", "machine"]
     series: tuple[str, ...]
     effect: float
     low: float

@@ -16,10 +16,11 @@ from tests.benchmarks.worlds.evidence import Measure, SeriesEvidence, Told, Verd
 from tests.benchmarks.worlds.evidence import Pairs as Measured
 from tvmdash.judge import Evidence, KnownStep, Pairs
 from tvmdash.judge.home import Change, Decision, Judgement, judge
+from tvmdash.judge.model import FoundStep
 
 _WORDS = {
     Decision.TOLD: "told", Decision.BETTER: "better", Decision.FIXED: "fixed", Decision.SUSPECTED: "suspect",
-    Decision.REOPENED: "told",
+    Decision.REOPENED: "told", Decision.WITHDRAWN: "withdrawn",
 }  # fmt: skip
 
 
@@ -141,9 +142,8 @@ class Product:
         for name in change.series:
             steps = self.steps.setdefault(name, [])
             size = change.of(name).shift
-            if change.decision == Decision.FIXED:
-                closed = {"incident": "", "until": change.found.begin, "ended": incident}
-                steps[:] = [replace(step, **closed) if step.incident == incident else step for step in steps]
+            if change.decision in {Decision.FIXED, Decision.WITHDRAWN}:
+                self._close(steps, incident, change.found)
                 if incident in self.open:
                     self.open[incident].series.discard(name)
                 continue
@@ -151,6 +151,15 @@ class Product:
                 steps.append(KnownStep(change.found.begin, size, incident if change.decision == Decision.TOLD else ""))
         if incident in self.open and not self.open[incident].series:
             self.closed[incident] = self.open.pop(incident)
+
+    @staticmethod
+    def _close(steps: list[KnownStep], incident: str, found: FoundStep) -> None:
+        """End the incident's step; where all that came since is over with it, that as well."""
+        (first,) = (at for at, step in enumerate(steps) if step.incident == incident)
+        between = [at for at in range(first, len(steps)) if steps[at].until is None]
+        left = abs(found.shift + sum(steps[at].size for at in between))
+        for at in between if left < abs(found.shift + steps[first].size) else [first]:
+            steps[at] = replace(steps[at], incident="", until=found.begin, ended=incident if at == first else "")
 
     def _reopen(self, change: Change) -> None:
         (name,) = change.series

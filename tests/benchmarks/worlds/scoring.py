@@ -105,7 +105,7 @@ class Score:
     def _take(self, night: Night, told: Told, open_before: set[str]) -> None:
         if told.decision == "suspect" or self.world.unrated.issuperset(told.series):
             return
-        if told.decision == "fixed":
+        if told.decision in {"fixed", "withdrawn"}:
             self._take_fixed(night, told)
             return
         self.figures.told += 1
@@ -177,7 +177,8 @@ class Score:
         ]
         for step in ended:
             self._fixed_on.setdefault(id(step), night.number)
-        if not ended and not night.is_older:
+        stands = any(step.is_in(night.build) and step.series.intersection(told.series) for step in self.world.steps)
+        if not ended and not night.is_older and (stands or told.decision == "fixed"):
             self.figures.not_fixed += 1
             self._fault(night, f"fixed, which it is not: {told.incident}", told.series)
 

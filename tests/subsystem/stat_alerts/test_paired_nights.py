@@ -675,3 +675,18 @@ def test_compile_times_that_see_little_are_named_and_do_not_make_a_night_too_noi
     (*_, last) = verdicts(Nights(4, compilations=2).fill(tmp_path), 4)
     assert (last.level, last.blind) == (Level.STEADY, 8)
     assert last.headline.endswith("8 series could not have shown a change of 5 % (compile time of relax_opt)")
+
+
+def test_what_goes_little_by_little_ends_the_regression_as_well(tmp_path: Path) -> None:
+    """No build takes it back at once: each has a little less of it, one of them so much that it is told as better."""
+    nights = Nights(24, scatter=0.006)
+    for night, level in enumerate((1.03, 1.024, 1.018, 1.012, 1.008, 1.004, 1.002), 5):
+        nights = nights.slower("dqn", 0, level, night, night + 1)
+    home = nights.fill(tmp_path)
+    said = verdicts(home, 24)
+    (incident,) = [one for one in opened(home) if one.is_worse]
+    assert (incident.begin, incident.state) == (stamp_of(5), "fixed")
+    (fixed,) = [at for at, verdict in enumerate(said) if verdict.fixed]
+    assert fixed < 15
+    assert {verdict.level for verdict in said[5:fixed]} == {Level.REGRESSION}
+    assert {verdict.level for verdict in said[fixed + 1 :]} == {Level.STEADY}

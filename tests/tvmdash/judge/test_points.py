@@ -7,7 +7,7 @@ import math
 import pytest
 
 from tests.tvmdash.judge.homes import QUIET, RELEASE, beside_release, chain, draw_home, only, series, take, tell
-from tvmdash.judge import RULES, KnownStep
+from tvmdash.judge import RULES, Evidence, KnownStep
 from tvmdash.judge.home import Decision, Scope, judge
 
 TEN = math.log(1.10)
@@ -234,3 +234,38 @@ def test_an_end_that_did_not_last_opens_the_incident_again_and_one_that_did_does
     assert [(change.series, change.decision, change.incident) for change in changes] == [
         (("was luck",), Decision.REOPENED, "i1")
     ]
+
+
+def _opened_at(logs: list[float], begin: int = 6) -> Evidence:
+    return beside_release(logs, steps=[KnownStep(begin, 0.02, "i1")])
+
+
+def test_a_step_that_later_builds_do_not_have_is_withdrawn() -> None:
+    quiet = [0.002, -0.001, 0.001, 0.0, -0.002, 0.001]
+    after = [0.001, -0.001, 0.002, 0.0, -0.001, 0.001, 0.002, -0.002]
+    change = only(judge({"p": _opened_at([*quiet, 0.02, *after])}))
+    assert (change.decision, change.incident) == (Decision.WITHDRAWN, "i1")
+    assert abs(change.found.effect) < 0.01
+    assert change.found.odds > RULES.log("told")
+
+
+@pytest.mark.parametrize("size", [0.012, 0.02, 0.1])
+def test_a_step_that_stands_is_not_withdrawn(size: float) -> None:
+    quiet = [0.002, -0.001, 0.001, 0.0, -0.002, 0.001]
+    after = [size + log for log in quiet]
+    assert tell({"p": _opened_at([*quiet, size, *after])}) == {}
+
+
+def test_what_many_series_showed_together_is_not_withdrawn_by_one_of_them() -> None:
+    quiet = [0.002, -0.001, 0.001, 0.0, -0.002, 0.001]
+    home = {name: _opened_at([*quiet, 0.006, *(0.006 + log for log in quiet)]) for name in "pqrs"}
+    assert tell(home) == {}
+
+
+def test_an_older_build_withdraws_nothing() -> None:
+    quiet = [0.002, -0.001, 0.001, 0.0, -0.002, 0.001]
+    nights = [
+        *(take(at, RELEASE, log) for at, log in enumerate([*quiet, 0.02, *quiet])),
+        take(2, RELEASE, 0.0, night=20),
+    ]
+    assert tell({"p": series(nights, steps=[KnownStep(6, 0.02, "i1")])}) == {}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tvmdash.judge.evidence import Ask, Evidence, KnownStep
-from tvmdash.judge.model import FoundStep, SeriesModel, Shift
+from tvmdash.judge.model import FoundStep, SeriesModel, Shift, log_of_size
 from tvmdash.judge.noise import HomeNoise, learn
 from tvmdash.judge.odds import factors_of_sizes, log_of_none
 from tvmdash.judge.rules import RULES
@@ -19,12 +19,14 @@ from tvmdash.judge.rules import RULES
 class Decision(enum.StrEnum):
     """told: worse. better. fixed: an open step is taken back. suspected: likely worse, not sure enough to be told.
 
-    reopened: a step that was called the end of another is none, as was measured since.
+    withdrawn: what was measured since an open step was told is against it. reopened: a step that was called the end of
+    another is none, as was measured since.
     """
 
     TOLD = "told"
     BETTER = "better"
     FIXED = "fixed"
+    WITHDRAWN = "withdrawn"
     REOPENED = "reopened"
     SUSPECTED = "suspected"
 
@@ -120,13 +122,13 @@ class _Night:
 
     def judge(self) -> Judgement:
         self._join()
-        reopened = list(self._reopened())
-        changes = [*reopened, *self._returned(), *self._groups()]
+        settled = [*self._reopened(), *self._over()]
+        changes = [*settled, *self._returned(), *self._groups()]
         self.found = {name: model.best(self.prior) for name, model in self.models.items()}
         self._measure()
-        settled = {name for change in reopened for name in change.series}  # enough is said of these tonight
+        enough = {name for change in settled for name in change.series}
         for name, found in self.found.items():
-            if found is not None and not self.models[name].evidence.is_control and name not in settled:
+            if found is not None and not self.models[name].evidence.is_control and name not in enough:
                 changes += self._of_point(name, found)
         apart = frozenset(
             name
@@ -165,11 +167,47 @@ class _Night:
                 if shift is not None and step.until is not None:
                     found = FoundStep(-math.inf, shift.log, shift.error, step.until, step.size)
                     yield Change(Decision.REOPENED, (name,), found, incident=step.ended)
-                    again = replace(step, incident=step.ended, until=None, ended="")
-                    steps = [again if each is step else each for each in model.evidence.steps]
-                    evidence = replace(model.evidence, steps=steps)
-                    self.models[name] = SeriesModel(name, evidence, self.noise, model.again)
+                    self._know(name, step, replace(step, incident=step.ended, until=None, ended=""))
                     break
+
+    def _over(self) -> Iterator[Change]:
+        """Open steps that are none by now, though no build took them back: none ever was, or little by little."""
+        for name, model in list(self.models.items()):
+            each = model.evidence
+            for step in each.steps:
+                found = self._find_end(name, step) if step.incident and step.begin <= each.place else None
+                if found is not None:
+                    never = found.begin == step.begin
+                    found = replace(found, begin=each.place) if never else found
+                    decision = Decision.WITHDRAWN if never else Decision.FIXED
+                    yield Change(decision, (name,), found, incident=step.incident)
+                    self._know(name, step, replace(step, incident="", until=found.begin, ended=step.incident))
+
+    def _know(self, name: str, step: KnownStep, other: KnownStep) -> None:
+        """Have a step of a series be known as another."""
+        model = self.models[name]
+        steps = [other if each is step else each for each in model.evidence.steps]
+        self.models[name] = SeriesModel(name, replace(model.evidence, steps=steps), self.noise, model.again)
+
+    def _find_end(self, name: str, step: KnownStep) -> FoundStep | None:
+        """The end of a step: the builds since are where those before it were, whatever else was known between.
+
+        At its own begin it is none: all pairs by now are so much likelier without it.
+        """
+        model = self.models[name]
+        ends = []
+        for until in (step.begin, *(cut for cut in model.cuts() if cut > step.begin)):
+            over = [one for one in model.evidence.steps if step.begin <= one.begin < until and one.until is None]
+            over = over or [step]
+            steps = [replace(one, until=until) if one in over else one for one in model.evidence.steps]
+            left = SeriesModel(name, replace(model.evidence, steps=steps), self.noise).shift(until)
+            if left is not None:
+                rare = 0.0 if until == step.begin else RULES.log("back_again")
+                odds = rare - log_of_size(left, step.size)
+                size = 0.0 if until == step.begin else sum(one.size for one in over)
+                ends.append(FoundStep(odds, left.log - size, left.error, until, size))
+        best = max(ends, default=None, key=lambda end: end.odds)
+        return best if best is not None and best.odds > RULES.log("told") else None
 
     # points
     def _of_point(self, name: str, found: FoundStep) -> Iterator[Change]:

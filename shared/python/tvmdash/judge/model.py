@@ -47,6 +47,12 @@ def _freedom(kurtosis: float) -> float:
     return min(RULES.most_freedom, max(RULES.least_freedom, 4 + 6 / kurtosis if kurtosis else math.inf))
 
 
+def log_of_size(measured: Shift, size: float) -> float:
+    """The logarithm of how much likelier a step of about that size makes what was measured than none."""
+    slab = max(RULES.least_slab, RULES.alike * abs(size))
+    return log_factor(measured.log, measured.error, (slab,), size, measured.freedom)
+
+
 class SeriesModel:
     """A series' measurements with their covariance."""
 
@@ -192,9 +198,8 @@ class SeriesModel:
         if measured is None:
             return None
         slab = max(RULES.least_slab, RULES.alike * abs(step.size))
-        back, still = (
-            log_factor(measured.log, measured.error, (slab,), centre, measured.freedom) for centre in (0.0, step.size)
-        )
+        back = log_factor(measured.log, measured.error, (slab,), 0.0, measured.freedom)
+        still = log_of_size(measured, step.size)
         odds = log_factor(measured.log, measured.error, RULES.slabs, 0.0, measured.freedom) + prior
         is_left = odds > RULES.log("told") and measured.log / step.size > RULES.back
         return measured if is_left or still - back > RULES.log("told") else None
