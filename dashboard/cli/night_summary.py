@@ -12,6 +12,7 @@ from dashboard.night.deadlines import NightDeadlines
 from dashboard.plan.hosts import Launcher
 from dashboard.plan.job import Job
 from dashboard.plan.night_plan import Plan
+from tvmdash.account import STATE_WORDS, list_failures, read_account
 from tvmdash.dashboard_info import (
     COMPLETE,
     HOST_SIGN,
@@ -23,12 +24,8 @@ from tvmdash.dashboard_info import (
     JobResult,
     Night,
 )  # fmt: skip
-from tvmdash.errors import DashboardError
-from tvmdash.failures import STATE_WORDS, list_failures
 from tvmdash.routes.state import format_fault, read_states
-from tvmdash.stages import EXPERIMENT, SUBSYSTEM
 from tvmdash.text import align, describe_missing_backups, format_duration, format_list
-from tvmdash.verdict import read_verdict
 
 
 def summarize_night(home: Home, night: Night) -> str:
@@ -77,28 +74,12 @@ def _format_headline(home: Home, night: Night) -> str:
             else "is still running"
         )
         return f"Night {night.stamp} {state}."
-    backup = describe_missing_backups([backup.moment for backup in night.missing_backups])
     if not night.jobs:
+        backup = describe_missing_backups([backup.moment for backup in night.missing_backups])
         also = f" {backup[0].upper()}{backup[1:]}." if backup else ""
         return f"Night {night.stamp}: nothing to do; no experiment and no subsystem is active.{also}"
-    good = [job for job in night.jobs if job.well]
-    counts = []
-    for kind, of_kind in ((EXPERIMENT.kind, night.experiments), (SUBSYSTEM.kind, night.subsystems)):
-        if of_kind:
-            counts.append(f"{sum(job in good for job in of_kind)} of {len(of_kind)} {kind}s")
-    trouble = "SOME FAILED, " if len(good) < len(night.jobs) else "NOT BACKED UP, " if backup else ""
-    jobs = f"{trouble}{' and '.join(counts)} ok{f', but {backup}' if backup else ''}"
-    sentences = [jobs, _summarize_tvm(home, night)] if trouble else [_summarize_tvm(home, night), jobs]
-    return f"Night {night.stamp}: {'. '.join(sentences)}."
-
-
-def _summarize_tvm(home: Home, night: Night) -> str:
-    """The night's verdict on TVM, without a full stop."""
-    try:
-        verdict = read_verdict(home, night.stamp)
-    except DashboardError as error:
-        return f"TVM's verdict could not be read: {str(error).removesuffix('.')}"
-    return verdict.headline if verdict else "TVM was not judged"
+    account = read_account(home, night)
+    return f"Night {night.stamp}: {'. '.join((account.headline, *account.clauses))}."
 
 
 def _format_artifact(artifact: Mapping[str, Any], night: Night) -> str:

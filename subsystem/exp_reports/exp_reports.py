@@ -10,6 +10,7 @@ from pathlib import Path
 
 import message
 
+from tvmdash.account import read_account
 from tvmdash.config_util import JobConfig
 from tvmdash.dashboard_info import OK, Home, Night
 from tvmdash.files import trees
@@ -42,7 +43,7 @@ class ExpReports(Subsystem[ExpReportsConfig]):
             attached = of_night(home, tonight, config.graphs)
             text = f"{text} {attach(slack, output, tonight.stamp, attached.files, attached.note)}".rstrip()
         logging.getLogger("exp_reports").info("%s", text)
-        return Report("Experiments in Slack", f"{message.verdict(tonight)}. {text}")
+        return Report("Experiments in Slack", f"{read_account(home, tonight).jobs}. {text}")
 
 
 MAX_BYTES = 8 << 20

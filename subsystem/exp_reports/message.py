@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, RUNNING, Home, JobResult, Night
+from tvmdash.account import is_good, is_partly_good, is_unfinished
+from tvmdash.dashboard_info import BLOCKED, FAILED, Home, JobResult, Night
 from tvmdash.pages import read_telemetry
 from tvmdash.slack_util.parts import (
-    BAD,
     GOOD,
     NOTE,
-    STOPPED,
     UNFINISHED,
     Notify,
     format_about,
     format_in_a_line,
     format_rest,
-    is_unfinished,
     make_blocked_parts,
     make_failed_part,
     make_opening,
@@ -25,7 +23,7 @@ from tvmdash.slack_util.parts import (
     website_url,
 )
 from tvmdash.slack_util.payloads import Message, Part, build, escape, format_bold
-from tvmdash.text import describe_missing_backups, elide, format_list
+from tvmdash.text import elide
 
 _NAMED, _NAME, _SUMMARY = 3, 24, 400
 _DISTURBED = "Possibly disturbed during the measurement:"
@@ -35,57 +33,16 @@ def of_night(home: Home, night: Night, whole: str) -> Message:
     """The message; `whole` is the file that holds it where Slack has no room for all of it."""
     jobs = [(job, read_notify(home, job.kind, job.name)) for job in _experiments(night)]
     website = website_url(home)
-    headline, parts = make_opening(home, night, _icon(night), verdict(night))
+    headline, parts = make_opening(home, night)
     parts += [make_failed_part(job, notify) for job, notify in jobs if job.state == FAILED]
     parts += make_blocked_parts([item for item in jobs if item[0].state == BLOCKED])
     parts += [_unfinished_part(job, notify) for job, notify in jobs if is_unfinished(job)]
     parts += note_parts(night, [fault for _, notify in jobs for fault in notify.faults])
-    measured = [job for job, _ in jobs if _is_good(job) or _is_partly_good(job)]
+    measured = [job for job, _ in jobs if is_good(job) or is_partly_good(job)]
     telemetry = read_telemetry(home, night.stamp)
     troubled = telemetry.find_abnormal() if telemetry else {}
-    parts += [_good_part(home, job, night.stamp, troubled.get(job.name, "")) for job in sorted(measured, key=_is_good)]
+    parts += [_good_part(home, job, night.stamp, troubled.get(job.name, "")) for job in sorted(measured, key=is_good)]
     return build(headline, format_about(night, website), parts, format_rest(night, website, whole))
-
-
-def verdict(night: Night) -> str:
-    """The night in one line, without a full stop: what failed by name, else that all is well."""
-    jobs = _experiments(night)
-    good = sum(_is_good(job) for job in jobs)
-    groups = ((FAILED, "failed"), (BLOCKED, "did not run"))
-    bad = [_named([job for job in jobs if job.state == state], text) for state, text in groups]
-    bad.append(_named([job for job in jobs if is_unfinished(job)], "did not finish"))
-    bad.append(_named([job for job in jobs if _is_partly_good(job)], "failed in part"))
-    clauses = [text for text in bad if text]
-    if not jobs:
-        text = "No experiment ran"
-    elif clauses:
-        text = f"{'; '.join(clauses)}. {good} of {_count(len(jobs))} ok"
-    else:
-        text = f"All {_count(len(jobs))} ok" if len(jobs) > 1 else f"{elide(_title(jobs[0]), 60)} is ok"
-    if backup := describe_missing_backups([backup.moment for backup in night.missing_backups]):
-        text = f"{text}, but {backup}"
-    return text if night.state in {RUNNING, COMPLETE} else f"The night was stopped early. {text}"
-
-
-def _named(jobs: Sequence[JobResult], clause: str) -> str:
-    """As in "ResNet and LSTM failed", or "5 experiments failed" where their names would hide the rest."""
-    if len(jobs) > _NAMED:
-        return f"{_count(len(jobs))} {clause}"
-    width = _NAME if len(jobs) > 1 else 2 * _NAME
-    return f"{format_list([elide(_title(job), width) for job in jobs], _NAMED)} {clause}" if jobs else ""
-
-
-def _count(number: int) -> str:
-    return f"{number} experiment{'' if number == 1 else 's'}"
-
-
-def _icon(night: Night) -> str:
-    jobs = _experiments(night)
-    failed = any(job.state == FAILED for job in jobs) or night.state not in {RUNNING, COMPLETE} or not jobs
-    blocked = any(job.state == BLOCKED for job in jobs)
-    doubtful = any(map(_is_partly_good, jobs)) or bool(night.missing_backups)
-    icons = ((BAD, failed), (STOPPED, blocked), (UNFINISHED, any(map(is_unfinished, jobs))), (NOTE, doubtful))
-    return next((icon for icon, applies in icons if applies), GOOD)
 
 
 def _experiments(night: Night) -> list[JobResult]:
@@ -94,15 +51,6 @@ def _experiments(night: Night) -> list[JobResult]:
 
 def _title(job: JobResult) -> str:
     return job.title.strip() or job.name
-
-
-def _is_good(job: JobResult) -> bool:
-    return job.state not in {FAILED, BLOCKED} and not is_unfinished(job) and not job.failed_points
-
-
-def _is_partly_good(job: JobResult) -> bool:
-    """Whether its stages went well, but points failed or gave a wrong answer."""
-    return job.state not in {FAILED, BLOCKED} and not is_unfinished(job) and job.failed_points > 0
 
 
 def _unfinished_part(job: JobResult, notify: Notify) -> Part:

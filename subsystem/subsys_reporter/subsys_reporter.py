@@ -14,9 +14,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.routes.state import IN_SLACK_FILE, InSlack
 from tvmdash.slack_util.delivery import SlackConfig, find_slack_faults, open_slack, tell
 from tvmdash.slack_util.parts import (
-    BAD,
     GOOD,
-    STOPPED,
     format_about,
     format_rest,
     make_blocked_parts,
@@ -72,9 +70,7 @@ def of_night(home: Home, night: Night, jobs: Sequence[JobResult], whole: str) ->
     """The message; `whole` is the file that holds it where Slack has no room for all of it."""
     notified = [(job, read_notify(home, job.kind, job.name)) for job in jobs]
     website = website_url(home)
-    states = {job.state for job in jobs}
-    icon = BAD if FAILED in states else STOPPED if BLOCKED in states else GOOD
-    headline, parts = make_opening(home, night, icon, verdict(jobs))
+    headline, parts = make_opening(home, night)
     parts += [make_failed_part(job, notify) for job, notify in notified if job.state == FAILED]
     parts += make_blocked_parts([item for item in notified if item[0].state == BLOCKED])
     parts += [make_fault_part(fault) for _, notify in notified for fault in notify.faults]

@@ -15,7 +15,7 @@ from judging.table import Table
 from report.standings import SeriesStanding
 from tvmdash.dashboard_info import BLOCKED, FAILED, JobResult, Night
 from tvmdash.incidents.events import Moved
-from tvmdash.incidents.ledger import ACKNOWLEDGED, DETECTOR, FIXED, MACHINE, Incident, Ledger, iso_of
+from tvmdash.incidents.ledger import ACKNOWLEDGED, DETECTOR, FALSE_ALARM, FIXED, MACHINE, Incident, Ledger, iso_of
 from tvmdash.judge.means import combine_ratios
 from tvmdash.records.metrics import BETTER, IN_TURN, is_worse
 from tvmdash.series import naming
@@ -27,7 +27,7 @@ class Findings:
     """All that a verdict rests on.
 
     new, still: regressions that nobody has settled, found tonight and before. fixed: those whose last series went back
-    tonight.
+    tonight; withdrawn: those of which the detector says tonight that they were none.
 
     Of an incident that was found before, and that series joined tonight, new, better and changed hold these alone.
     """
@@ -42,6 +42,7 @@ class Findings:
     counts: Mapping[Standing, int]
     beside: BesideReference | None = None
     fixed: Sequence[Incident] = ()
+    withdrawn: Sequence[Incident] = ()
     machines: Mapping[str, OverMachines] = field(default_factory=dict)
     """By incident."""
     muted: int = 0
@@ -62,6 +63,11 @@ class Findings:
     def is_new_beside(self) -> bool:
         """Whether tonight's TVM differs from the reference, and that has not been told."""
         return self.beside is not None and self.beside.is_first and bool(self.beside.differences or self.beside.exact)
+
+    @property
+    def is_first_beside(self) -> bool:
+        """Whether the night is told by how TVM stands to a reference that it was never measured beside."""
+        return self.beside is not None and self.beside.is_first and not self.changed
 
     @property
     def expected(self) -> int:
@@ -130,7 +136,8 @@ def find(
         missing=_missing(tonight, table, stands),
         counts=Counter(stand.kind for stand in stands.values()),
         beside=beside,
-        fixed=[incident for incident in reported if _is_fixed(incident, iso_of(stamp))],
+        fixed=[incident for incident in reported if _has_ended(incident, FIXED, iso_of(stamp))],
+        withdrawn=[incident for incident in reported if _has_ended(incident, FALSE_ALARM, iso_of(stamp))],
         machines={item.incident: item for item in over_machines},
         muted=len(muted),
         in_turn=Counter(
@@ -149,9 +156,9 @@ def _is_machines(incident: Incident) -> bool:
     return incident.kind == MACHINE
 
 
-def _is_fixed(incident: Incident, now: str) -> bool:
+def _has_ended(incident: Incident, state: str, now: str) -> bool:
     last = incident.changes[-1]
-    return (last.at, last.who, last.state) == (now, DETECTOR, FIXED)
+    return (last.at, last.who, last.state) == (now, DETECTOR, state)
 
 
 def _has_changed(incident: Incident) -> bool:

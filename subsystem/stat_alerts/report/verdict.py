@@ -82,13 +82,16 @@ def conclude(
         lead=verdict_text.lead(level, findings_of_night),
         retired=expected.retired,
         muted=findings_of_night.muted,
+        title=verdict_text.title(level, findings_of_night),
+        reasons=verdict_text.reasons(level, findings_of_night),
     )
     return verdict, stands
 
 
 def nothing_measured(tonight: Night) -> NightVerdict:
     """The verdict on a night that left no data."""
-    return NightVerdict(tonight.stamp, Level.NO_DATA, verdict_text.NOTHING_MEASURED)
+    nothing = verdict_text.NOTHING_MEASURED
+    return NightVerdict(tonight.stamp, Level.NO_DATA, nothing, title=nothing)
 
 
 def _by_chance(judged: Judged) -> ByChance | None:

@@ -11,6 +11,7 @@ from tvmdash.incidents.ledger import COMPILER, Incident
 from tvmdash.text import elide, format_exact, format_list, format_percent
 from tvmdash.verdict import (
     MATTERS,
+    MOST_TITLE,
     Absence,
     BesideReference,
     Difference,
@@ -33,14 +34,30 @@ _ABSENCES = {
 
 def headline(level: Level, findings: Findings) -> str:
     """The verdict in one line, without a full stop."""
-    return "; ".join([lead(level, findings), *_besides(level, findings)])
+    return "; ".join([lead(level, findings), *map(_lower, _besides(level, findings))])
+
+
+def title(level: Level, findings: Findings) -> str:
+    """The verdict in at most 60 characters: what comes first where it is as short, else its essence."""
+    whole = lead(level, findings)
+    if len(whole) <= MOST_TITLE:
+        return whole
+    is_beside = findings.is_first_beside and level not in (Level.INCOMPLETE, Level.BLIND)
+    begin, what, end = _shorten_beside(findings) if is_beside else _SHORT[level](findings)
+    return f"{begin}{elide(what, MOST_TITLE - len(begin) - len(end))}{end}"
+
+
+def reasons(level: Level, findings: Findings) -> tuple[str, ...]:
+    """What the title leaves out."""
+    whole = lead(level, findings)
+    return ((whole,) if whole != title(level, findings) else ()) + tuple(_besides(level, findings))
 
 
 def lead(level: Level, findings: Findings) -> str:
     """What comes first: on the first night beside a reference how TVM stands to it, where nothing graver holds."""
     beside = findings.beside
     graver = (Level.NO_DATA, Level.REGRESSION, Level.SUSPECT)
-    if beside is None or not beside.is_first or level in graver or findings.changed:
+    if beside is None or not findings.is_first_beside or level in graver:
         return _MAIN[level](findings)
     if level in (Level.INCOMPLETE, Level.BLIND):
         return f"{describe_beside(beside)}; {_lower(_MAIN[level](findings))}"
@@ -52,7 +69,11 @@ def lead(level: Level, findings: Findings) -> str:
 
 
 def _lower(text: str) -> str:
-    return text if text.startswith("TVM") else text[:1].lower() + text[1:]
+    """The text after others in a sentence; it may begin with a name."""
+    return text[:1].lower() + text[1:] if text.startswith(_WORDS) else text
+
+
+_WORDS = ("Back ", "Changed: ", "Withdrawn, ", "Nothing ", "Too ", "Possibly ", "No ")
 
 
 def describe_beside(beside: BesideReference) -> str:
@@ -110,11 +131,12 @@ def _besides(level: Level, findings: Findings) -> list[str]:
     if level == Level.NO_DATA:
         return []
     shown = level in (Level.STEADY, Level.INCOMPLETE)  # these begin with it
-    clauses = [incident_headline(incident) for incident in findings.machine[:1]] if not shown else []
+    clauses = [_absences(findings)] if findings.missing and level != Level.INCOMPLETE else []
+    clauses += [incident_headline(incident) for incident in findings.machine[:1]] if not shown else []
     if findings.has_improved and level in (Level.CHANGED, Level.BLIND):
-        clauses.append(_lower(_improvement(findings)))
-    if findings.missing and level != Level.INCOMPLETE:
-        clauses.append(_absences(findings))
+        clauses.append(_improvement(findings))
+    if findings.withdrawn:
+        clauses.append(f"Withdrawn, as it was none: {_worst(findings.withdrawn, findings)}")
     if findings.blind and level != Level.BLIND:
         clauses.append(f"{findings.blind} series could not have shown a change of {_MATTERS}{_name_blind(findings)}")
     return clauses
@@ -257,6 +279,49 @@ def _blind(findings: Findings) -> str:
     return f"Too noisy to tell: {noisy} of {seen} series could not have shown a change of {_MATTERS}"
 
 
+def _shorten_beside(findings: Findings) -> tuple[str, str, str]:
+    beside = findings.beside
+    assert beside is not None
+    other, differ = f"TVM {beside.reference}", len(beside.differences) or len(beside.exact)
+    if beside.is_itself:
+        return "", other, " was measured against itself"
+    if not differ:
+        return "No difference from ", other, ""
+    what = f"{differ} of {beside.series} series" if beside.differences else f"{differ} exact numbers"
+    return f"{what} differ{'s' if differ == 1 else ''} from ", other, ""
+
+
+def _shorten_incidents(begin: str, incidents: Sequence[Incident]) -> tuple[str, str, str]:
+    others = len(incidents) - 1
+    return f"{begin}: ", incident_headline(max(incidents, key=_size)), f", {others} more" if others else ""
+
+
+def _shorten_regression(findings: Findings) -> tuple[str, str, str]:
+    if not findings.new:
+        count = len(findings.still)
+        return _shorten_incidents(f"{count} open regression{'' if count == 1 else 's'}", findings.still)
+    begin = _regression(findings).partition(": ")[0]
+    return _shorten_incidents(begin.removesuffix(", cause unknown"), findings.new)
+
+
+def _shorten_suspects(findings: Findings) -> tuple[str, str, str]:
+    suspects = [suspect for suspect in findings.suspects if suspect.worse is not False]
+    size = format_effect(suspects[0].effect, relative=suspects[0].relative)
+    more = f", {len(suspects) - 1} more" if len(suspects) > 1 else ""
+    return f"Possibly {'worse' if suspects[0].worse else 'changed'}: ", f"{suspects[0].name} {size}", more
+
+
+def _shorten_absences(findings: Findings) -> tuple[str, str, str]:
+    count = sum(absence.series for absence in findings.missing)
+    return f"{count} of {findings.expected} series missing: ", _absence(findings.missing[0]), ""
+
+
+def _shorten_improvement(findings: Findings) -> tuple[str, str, str]:
+    if findings.better:
+        return _shorten_incidents("TVM got better", findings.better)
+    return _shorten_incidents("Back to its level", findings.fixed)
+
+
 _MATTERS = f"{100 * MATTERS:.0f} %"
 _MAIN: Mapping[Level, Callable[[Findings], str]] = {
     Level.REGRESSION: _regression,
@@ -268,3 +333,14 @@ _MAIN: Mapping[Level, Callable[[Findings], str]] = {
     Level.STEADY: _steady,
     Level.NO_DATA: lambda _: NOTHING_MEASURED,
 }
+_SHORT: Mapping[Level, Callable[[Findings], tuple[str, str, str]]] = {
+    Level.REGRESSION: _shorten_regression,
+    Level.SUSPECT: _shorten_suspects,
+    Level.CHANGED: lambda findings: _shorten_incidents("Changed", findings.changed),
+    Level.INCOMPLETE: _shorten_absences,
+    Level.BLIND: lambda findings: ("", _blind(findings).partition(": ")[0], ""),
+    Level.IMPROVED: _shorten_improvement,
+    Level.STEADY: lambda _: ("", "TVM did not get slower", ""),
+    Level.NO_DATA: lambda _: ("", NOTHING_MEASURED, ""),
+}
+"""How a title begins, what may be cut in it, and how it ends."""

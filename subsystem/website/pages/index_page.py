@@ -14,13 +14,13 @@ from views.context import SiteContext
 from views.incidents import IncidentView
 from views.night import NightFailure
 from views.night_facts import NextRun
-from views.night_sentence import Said
 from views.overview import Overall, OverviewMatrix, make_matrix, read_overall
 from views.series import GONE, MISSING, YOUNG, SeriesView, counts, some_of_each
 from views.strip import Strip, machine_changes, make_strip
-from views.tally import Sentence, Tally, Went
+from views.tally import Tally
 from views.tonight import ExperimentView, ReportView, report_views
 
+from tvmdash.account import Account, describe_disturbed
 from tvmdash.dashboard_info import RUNNING, Night
 from tvmdash.pages import DeadlineAhead, ScoreTonight
 from tvmdash.verdict import Absence
@@ -51,17 +51,14 @@ class FirstScreen:
     """
 
     night: Night
-    sentence: Sentence
-    went: Went
+    account: Account
     judged: bool
-    not_judged: str
     completeness: str
     took: str
     versions: tuple[str, ...]
     measured: int
     expected: int
     tallies: list[Tally]
-    troubles: str
     disturbed: str
     incidents: list[IncidentView]
     more_incidents: list[IncidentView]
@@ -93,10 +90,8 @@ class FirstScreen:
     reports: list[ReportView]
 
 
-def make_index_page(
-    context: SiteContext, experiments: list[ExperimentView], sentence_of_night: Said, own: str = "website"
-) -> FirstScreen:
-    """The view; `said` is what is said of tonight, `own` the subsystem that writes this."""
+def make_index_page(context: SiteContext, experiments: list[ExperimentView], own: str = "website") -> FirstScreen:
+    """The view; `own` is the subsystem that writes this."""
     night, series = context.tonight, context.series
     states = counts(series)
     failed_points = sum(view.points.failed for view in experiments if view.points)
@@ -109,10 +104,8 @@ def make_index_page(
     shown = [each for each in series if each.state not in (MISSING, GONE)]
     return FirstScreen(
         night=night,
-        sentence=sentence_of_night.sentence,
-        went=sentence_of_night.went,
+        account=context.account,
         judged=context.alerts.night == night.stamp,
-        not_judged=verdict.why_not_judged(context.alerts, night) if series else "",
         completeness=judged.completeness,
         took=judged.elapsed + (" up to this page" if night.state == RUNNING else ""),
         versions=night_facts.format_versions(night, earlier),
@@ -123,8 +116,7 @@ def make_index_page(
         put_aside=[(each, _page_of(each, experiments)) for each in (*context.retired, *context.muted)],
         why_retired={each.scope: each.words for each in context.retired},
         tallies=verdict.tallies(states, failed_points),
-        troubles=verdict.names_of_failed(night),
-        disturbed=sentence_of_night.disturbed,
+        disturbed=describe_disturbed(context.telemetry if context.telemetry.stamp == night.stamp else None),
         incidents=incidents[:MOST_INCIDENTS],
         more_incidents=incidents[MOST_INCIDENTS:],
         faults=_faults(context, experiments),

@@ -7,7 +7,6 @@ from pathlib import Path
 from files.incremental import IncrementalSite
 from incident.page import write_incidents
 from render import page as pages
-from views import night_sentence
 from views.context import SiteContext
 from views.night_results import ResultsView
 from views.tonight import experiment_views
@@ -35,12 +34,11 @@ def write(site: SiteContext, new: Path, carrier: IncrementalSite) -> WrittenNigh
     The site's data files, if any, are there already: pages link those that are.
     """
     views = experiment_views(site, new)
-    sentence_of_night = night_sentence.of_tonight(site, views)
-    written = write_nights(site, ResultsView(site, views, sentence_of_night.sentence), new)
+    written = write_nights(site, ResultsView(site, views), new)
     html = pages.render(
         "index.html",
         site.frame("index"),
-        view=make_index_page(site, views, sentence_of_night),
+        view=make_index_page(site, views),
         stamp=site.tonight.stamp,
         written=site.written,
         data_files=[(name, description) for name, description in DATA_FILES if (new / name).is_file()],

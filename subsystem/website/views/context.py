@@ -14,6 +14,7 @@ from files.incremental import code_version, fingerprint
 from files.reading import Read, read
 
 from tvmdash import common
+from tvmdash.account import Account, make_account
 from tvmdash.dashboard_info import Home, Night, host_of
 from tvmdash.errors import DashboardError
 from tvmdash.machine.identity import MachineIdentity
@@ -105,6 +106,12 @@ class SiteContext:
     @functools.cached_property
     def _all_scores(self) -> Read[Scores]:
         return read(Scores, self.home.output(SCORE) / SCORES_FILE)
+
+    @functools.cached_property
+    def account(self) -> Account:
+        """What is said of tonight, here as everywhere."""
+        telemetry = self.telemetry if self.telemetry.stamp == self.tonight.stamp else None
+        return make_account(self.tonight, self.verdict.value, telemetry, self.verdict.fault)
 
     @functools.cached_property
     def _telemetry_page(self) -> Read[TelemetryPage]:

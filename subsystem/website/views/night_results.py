@@ -15,7 +15,6 @@ from tvmdash.records.metrics import Way
 from tvmdash.text import format_quantity, three_digits
 from views.context import SiteContext
 from views.series import counts
-from views.tally import Sentence
 from views.tonight import ExperimentView
 
 _MOST_WORDS = 600
@@ -25,14 +24,16 @@ _MOST_WORDS = 600
 class KeptResults:
     """What only the night itself can tell: kept in the home's ledger when the night is published.
 
-    series: how many were in which state; summaries: experiment, title, words; sentence: its state and words, as the
-    first page had it that morning; says_jobs: it said only how the jobs went, which the night's record knows as well.
+    series: how many were in which state; summaries: experiment, title, words; sentence, reasons: the account of that
+    morning, its severity first. says_jobs: of a night of long ago, it said only how the jobs went, which the night's
+    record knows as well.
     """
 
     series: Mapping[str, int] = field(default_factory=dict)
     summaries: tuple[tuple[str, str, str], ...] = ()
     sentence: tuple[str, str] | None = None
     says_jobs: bool = False
+    reasons: tuple[str, ...] = ()
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any], headline: str) -> KeptResults:
@@ -81,7 +82,7 @@ class Results:
 class ResultsView:
     """The results by night; `experiments` are tonight's."""
 
-    def __init__(self, context: SiteContext, experiments: Sequence[ExperimentView], sentence: Sentence) -> None:
+    def __init__(self, context: SiteContext, experiments: Sequence[ExperimentView]) -> None:
         self._tonight = context.tonight.stamp
         self._begun: dict[str, list[Begun]] = {}
         for incident in reversed(context.alerts.incidents):
@@ -92,7 +93,7 @@ class ResultsView:
         for stamp, value in _scores(context):
             self._scores.setdefault(stamp, []).append(value)
         self._machines = context.machines
-        self._kept = _tonight(context, experiments, sentence)
+        self._kept = _tonight(context, experiments)
 
     def of(self, stamp: str, known: KeptResults) -> Results:
         """The night's results; `known` is what was kept of it before."""
@@ -113,14 +114,15 @@ def _scores(context: SiteContext) -> Iterator[tuple[str, ScoreValue]]:
                 yield point.stamp, ScoreValue(history.id if history.id in shown else None, history.title, text)
 
 
-def _tonight(context: SiteContext, experiments: Sequence[ExperimentView], sentence: Sentence) -> KeptResults:
+def _tonight(context: SiteContext, experiments: Sequence[ExperimentView]) -> KeptResults:
     summaries = tuple(
         (view.title, view.summary.title, view.summary.value[:_MOST_WORDS])
         for view in experiments
         if view.summary is not None and view.summary.stamp is None
     )
     series = {state: count for state, count in counts(context.series).items() if count}
-    return KeptResults(series, summaries, (sentence.state, sentence.words), sentence.says_jobs)
+    account = context.account
+    return KeptResults(series, summaries, (account.severity, account.headline), reasons=account.reasons)
 
 
 def amount(value: float, unit: str) -> str:

@@ -228,7 +228,7 @@ def test_raw_measurements_are_kept_where_a_later_stage_failed(tried: Tried) -> N
 
 
 def test_the_page_of_the_terminal_names_failures_and_exit_code_is_1(tried: Tried) -> None:
-    assert "SOME FAILED" in tried.done.output
+    assert "experiments failed" in tried.done.output
     assert "experiment hangs FAILED: analyze: analyze.sh timed out after 1 s" in tried.done.output
 
 

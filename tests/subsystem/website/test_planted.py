@@ -20,13 +20,14 @@ from tests.subsystem.website import planted
 from tests.subsystem.website.planted import TONIGHT, Planted
 from tests.subsystem.website.sites import Page
 from tvmdash import common
+from tvmdash.account import make_account
 from tvmdash.incidents import command
 from tvmdash.routes.config import Owner, Route, RouteKind, Routing
 from tvmdash.routes.message import Message
 from tvmdash.routes.plan import Situation, make_plan
 from tvmdash.routes.state import RouteState, RouteStates, write_states
 from tvmdash.series import store
-from tvmdash.slack_util.parts import GOOD, make_opening
+from tvmdash.slack_util.parts import make_opening
 from tvmdash.verdict import Absence, Level
 
 website = scripts.load("website")
@@ -262,8 +263,9 @@ def messages_of(home: Planted, **route: frozenset[Level]) -> list[Message]:
     told, site = Route("mail", RouteKind.EMAIL, **route), "https://bench.example.org/tvm"
     owner = Owner(experiment="cnn_*", name="CNN team", email=("ada@example.org",))
     ledger = command.ledger_of(home.home.home.root)
+    account = make_account(home.home.home.read_night(stamp_of(TONIGHT)), home.verdicts[TONIGHT])
     now = Situation(
-        told, Routing({"mail": told}, (owner,), site), ledger, home.verdicts[TONIGHT], stamp_of(TONIGHT),
+        told, Routing({"mail": told}, (owner,), site), ledger, home.verdicts[TONIGHT], account, stamp_of(TONIGHT),
         str(home.home.home.root), home.home.home.output("routes"), stamp_of(0),
     )  # fmt: skip
     return [due.message for due in make_plan(now).due]
@@ -301,9 +303,10 @@ def test_a_message_says_what_was_planted_links_to_its_page_and_has_the_next_comm
 def test_the_message_of_the_night_has_the_verdict_and_what_is_open_besides(home: Planted) -> None:
     (message,) = messages_of(home, at_once=frozenset(), digest=frozenset({Level.REGRESSION}))
     verdict = home.verdicts[TONIGHT]
-    assert message.title == verdict.lead == verdict.headline.split("; ")[0]
-    first, new, still = message.items
-    assert first.lines == (f"{verdict.headline}.",)
+    assert message.title == verdict.title
+    first, failed, new, still = message.items
+    assert first.lines[0] == f"{verdict.lead}."
+    assert failed.title == "Failed"
     assert (home.site.folder / first.address.removeprefix("https://bench.example.org/tvm/")).is_file()
     assert new.title == f"New: {verdict.lead.partition(': ')[2]}"
     (line,) = still.lines
@@ -313,9 +316,9 @@ def test_the_message_of_the_night_has_the_verdict_and_what_is_open_besides(home:
 
 def test_the_title_in_slack_is_a_whole_sentence(home: Planted) -> None:
     night = home.home.home.read_night(stamp_of(TONIGHT))
-    title, parts = make_opening(home.home.home, night, GOOD, "All 2 subsystems ok")
-    assert title == f"🔻 {home.verdicts[TONIGHT].lead}"
-    assert home.verdicts[TONIGHT].headline in parts[0].markup
+    title, parts = make_opening(home.home.home, night)
+    assert title == f"🔴 {home.verdicts[TONIGHT].title}"
+    assert home.verdicts[TONIGHT].lead in parts[0].markup
 
 
 def test_commits_that_changed_code_come_before_those_beside_it(home: Planted) -> None:

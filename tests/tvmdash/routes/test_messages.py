@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.golden_files import Golden
 from tests.tvmdash.routes.route_homes import AFTER, BEFORE, NIGHTS, ONE, SITE, moved
+from tvmdash.account import make_account
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.events import Joined, Opened
 from tvmdash.incidents.ledger import DETECTOR, Event, Incident, fold, iso_of
@@ -70,17 +71,18 @@ def incidents() -> Iterator[tuple[str, Message]]:
 def nights() -> Iterator[tuple[str, Message]]:
     lead = "TVM got slower"
     verdict = NightVerdict(NIGHTS[10], Level.REGRESSION, f"{lead}; 3 of 9 series have no value", lead=lead)
+    account = make_account(None, verdict)
     failed = tuple(f"cnn{number} failed in run: it crashed" for number in range(7))
     items = (
-        text.describe_night(verdict, NIGHTS[10], SITE, HOME),
+        text.describe_night(account, NIGHTS[10], SITE, HOME),
         text.describe_failures(failed),
         text.describe_failures(failed[:1]),
         text.describe_open([opened(), opened(moved=(moved("vgg"),))]),
         text.describe_missed([(NIGHTS[9], "TVM did not get slower"), (NIGHTS[8], "Nothing was measured tonight")]),
     )
-    yield "a night", message(text.format_night_title(verdict, NIGHTS[10]), *items, event=Kind.NIGHT)
-    none = text.describe_night(None, NIGHTS[10], "", HOME)
-    yield "not judged", message(text.format_night_title(None, NIGHTS[10]), none, event=Kind.NIGHT)
+    yield "a night", message(account.headline, *items, event=Kind.NIGHT)
+    none = make_account(None, None)
+    yield "not judged", message(none.headline, text.describe_night(none, NIGHTS[10], "", HOME), event=Kind.NIGHT)
 
 
 def messages() -> Iterator[tuple[str, str]]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tvmdash import common
+from tvmdash.account import Account
 from tvmdash.incidents.ledger import (
     CONFIRMED,
     DETECTOR,
@@ -46,13 +47,14 @@ class Situation:
     """A home as the night `night` left it, for one route that was told `told` since its first night `since`.
 
     output: what messages are told apart by; it is of this machine and home. missed: nights whose message was not taken,
-    each with its title. failures: what failed in this one, in a line each.
+    each with its title.
     """
 
     route: Route
     routing: Routing
     ledger: Ledger
     verdict: NightVerdict | None
+    account: Account
     night: str
     home: str
     output: Path
@@ -60,7 +62,6 @@ class Situation:
     told: frozenset[str] = frozenset()
     hushed: frozenset[str] = frozenset()
     missed: tuple[tuple[str, str], ...] = ()
-    failures: tuple[str, ...] = ()
 
     def make_id(self, key: str) -> str:
         """The same for each try of a message."""
@@ -210,8 +211,8 @@ def _make_night(now: Situation, news: Sequence[_News]) -> Iterator[Due]:
     website, told = now.routing.website_url, {item.incident.id for item in news}
     still = [incident for incident in now.ledger.open() if incident.id not in told]
     still = [incident for incident in still if is_for(now.route, now.routing.owners, incident)]
-    items = [text.describe_night(now.verdict, now.night, website, now.home)]
-    items += [text.describe_failures(now.failures)] if now.failures else []
+    items = [text.describe_night(now.account, now.night, website, now.home)]
+    items += [text.describe_failures(now.account.failures)] if now.account.failures else []
     items += [_make_titled_item(now, item) for item in news]
     items += [text.describe_open(still)] if still else []
     items += [text.describe_missed(missed)] if missed else []
@@ -220,7 +221,7 @@ def _make_night(now: Situation, news: Sequence[_News]) -> Iterator[Due]:
         id=now.make_id(key),
         event=Event.NIGHT,
         night=now.night,
-        title=text.format_night_title(now.verdict, now.night),
+        title=now.account.headline,
         items=tuple(items),
         level=level,
         people=people,

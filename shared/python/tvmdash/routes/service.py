@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tvmdash import common
+from tvmdash.account import Account, make_account, read_account
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.failures import list_failures
 from tvmdash.files import lock
 from tvmdash.incidents import file as incident_file
 from tvmdash.routes.config import Route, RouteKind, Routing, read_routing
@@ -45,14 +45,12 @@ def _tell_all(
     home: Home, output: Path, night: str, routing: Routing, routes: list[Route], moment: datetime.datetime
 ) -> list[Told]:
     ledger = incident_file.read_ledger(home)
-    verdict, failures = _read_verdict(home, night), _read_failures(home, night)
+    verdict, account = _read_verdict(home, night), _read_account(home, night)
 
     def tell(route: Route) -> Told:
         try:
             record = Record(output / f"{route.name}.json", night)
-            now = Situation(
-                route, routing, ledger, verdict, night, str(home.root), output, record.since, failures=failures
-            )
+            now = Situation(route, routing, ledger, verdict, account, night, str(home.root), output, record.since)
             return tell_route(now, record, home, moment)
         except DashboardError as error:
             return Told(0, RouteState(route.name, route.kind, fault=str(error)))
@@ -69,9 +67,9 @@ def _read_verdict(home: Home, night: str) -> NightVerdict | None:
         return None
 
 
-def _read_failures(home: Home, night: str) -> tuple[str, ...]:
-    """What had failed in that night so far; nothing where its record is damaged."""
+def _read_account(home: Home, night: str) -> Account:
     try:
-        return tuple(list_failures(home.read_night(night)))
+        record = home.read_night(night)
     except DashboardError:
-        return ()
+        return make_account(None, _read_verdict(home, night))
+    return read_account(home, record)

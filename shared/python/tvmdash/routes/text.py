@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from tvmdash import common
+from tvmdash.account import Account
 from tvmdash.http_util import is_link
 from tvmdash.incidents.headline import format_headline, format_range
 from tvmdash.incidents.ledger import ACKNOWLEDGED, CHANGE, DETECTOR, Change, Incident
@@ -20,7 +21,6 @@ from tvmdash.incidents.next_step import (
 from tvmdash.incidents.text import format_bisection, format_incident
 from tvmdash.routes.message import Item, Message
 from tvmdash.text import clean, escape_markdown, format_list
-from tvmdash.verdict import NightVerdict
 
 _COLUMNS, _NAMED = 78, 5
 
@@ -76,21 +76,11 @@ def describe_news(
     return Item("", tuple(lines), format_address(website, incident), tuple(_list_commands(incident, home)))
 
 
-def format_night_title(verdict: NightVerdict | None, night: str) -> str:
-    """What matters most of the night."""
-    if verdict is None:
-        return f"The night of {format_day(night)} was not judged"
-    return verdict.lead or verdict.headline
-
-
-def describe_night(verdict: NightVerdict | None, night: str, website: str, home: str) -> Item:
-    """The night's verdict in full."""
+def describe_night(account: Account, night: str, website: str, home: str) -> Item:
+    """Why the night is called what it is, and where more is told."""
     status = (("How the night went", format_status(home)),)
-    address = format_night_address(website, night)
-    if verdict is None:
-        return Item("", ("The subsystem stat_alerts wrote no verdict for it.",), address, status)
-    whole = (f"{verdict.headline}.",) if verdict.headline != format_night_title(verdict, night) else ()
-    return Item("", whole, address, status)
+    clauses = tuple(f"{clause}." for clause in account.clauses)
+    return Item("", clauses, format_night_address(website, night), status)
 
 
 def describe_failures(failures: Sequence[str]) -> Item:

@@ -6,24 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tvmdash import common, config_util
+from tvmdash.account import NightSeverity, read_account
 from tvmdash.dashboard_info import BLOCKED, FAILED, Home, JobResult, Night, StepResult
 from tvmdash.errors import DashboardError
 from tvmdash.slack_util.payloads import Part, code, escape, format_bold, format_mention, link
-from tvmdash.stages import PRECHECK, pipeline
+from tvmdash.stages import PRECHECK
 from tvmdash.text import elide, format_duration, format_list
-from tvmdash.verdict import Level, read_verdict
 
 BAD, STOPPED, UNFINISHED, GOOD, NOTE = "❌", "⛔", "⏳", "✅", "⚠️"
-VERDICT_ICONS = {
-    Level.REGRESSION: "🔻",
-    Level.SUSPECT: NOTE,
-    Level.CHANGED: NOTE,
-    Level.INCOMPLETE: NOTE,
-    Level.BLIND: "❔",
-    Level.IMPROVED: GOOD,
-    Level.STEADY: GOOD,
+SEVERITY_ICONS = {
+    NightSeverity.BAD: "🔴",
+    NightSeverity.WARN: NOTE,
+    NightSeverity.UNKNOWN: "❔",
+    NightSeverity.GOOD: GOOD,
 }
-_REASON, _TAIL, _LISTED, _HEADLINE = 700, 1500, 8, 135
+_REASON, _TAIL, _LISTED = 700, 1500, 8
 
 
 @dataclass(frozen=True)
@@ -55,25 +52,11 @@ def notify_of(identities: Sequence[str], name: str) -> Notify:
     return Notify(tuple(ping for _, ping in mentioned if ping), tuple(faults))
 
 
-def make_opening(home: Home, night: Night, icon: str, jobs: str) -> tuple[str, list[Part]]:
-    """A message's headline, and what must follow it at once, from how the jobs went and what is said of TVM.
-
-    `icon` and `jobs` tell how the jobs went. Where all did, the verdict on TVM is the headline, or where it is too long
-    its first clause, and it stands below as a whole.
-    """
-    try:
-        verdict = read_verdict(home, night.stamp)
-    except DashboardError as error:
-        return f"{icon} {jobs}", [make_fault_part(str(error))]
-    if verdict is None or verdict.level == Level.NO_DATA:
-        return f"{icon} {jobs}", []
-    sign = VERDICT_ICONS[verdict.level]
-    line = Part(f"{sign} {format_bold(verdict.headline, 1000)}")
-    if icon != GOOD:
-        return f"{icon} {jobs}", [line]
-    whole = len(verdict.headline) < _HEADLINE
-    title = verdict.headline if whole else verdict.lead or verdict.headline
-    return f"{sign} {elide(title, _HEADLINE)}", [*([] if whole else [line]), Part(f"{icon} {escape(jobs)}")]
+def make_opening(home: Home, night: Night) -> tuple[str, list[Part]]:
+    """A message's headline, and why: the night's account."""
+    account = read_account(home, night)
+    reasons = "\n".join(f"• {escape(clause, 1000)}" for clause in account.clauses)
+    return f"{SEVERITY_ICONS[account.severity]} {account.headline}", [Part(reasons)] if reasons else []
 
 
 def make_failed_part(job: JobResult, notify: Notify) -> Part:
@@ -126,13 +109,6 @@ def _format_where(step: StepResult) -> str:
         return "was not started because its config or scripts have errors."
     after = f" after {format_duration(step.elapsed_s)}" if step.elapsed_s >= 0.05 else ""
     return f"failed in {escape(step.stage, 60)}{after}."
-
-
-def is_unfinished(job: JobResult) -> bool:
-    """Whether nothing stopped it, and yet it has not been through all its stages."""
-    done = {step.stage for step in job.steps}
-    wanted = [stage.name for stage in pipeline(job.kind).stages if not stage.optional]
-    return job.state not in {FAILED, BLOCKED} and not done.issuperset(wanted)
 
 
 def note_parts(night: Night, faults: Sequence[str]) -> list[Part]:

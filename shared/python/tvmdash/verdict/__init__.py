@@ -23,6 +23,8 @@ SCHEMA_VERSION = 1
 _MAX_BYTES = 64 << 20
 TELL, MATTERS = 0.01, 0.05
 """A smaller change is not told as a suspicion; a series that could not have shown the larger one is blind."""
+MOST_TITLE = 60
+"""Characters of what a night is called, which a phone shows in two lines."""
 
 
 @dataclass(frozen=True)
@@ -273,6 +275,8 @@ class OverMachines:
 class NightVerdict:
     """The night in one value. `headline` says it in words, its first clause being `lead`.
 
+    title: the same in at most 60 characters; reasons: the clauses that it leaves out, the gravest first.
+
     new, open: IDs of incidents, nobody having settled them.
 
     new, improved, changed: with those that series joined tonight. fixed: those whose last series went back tonight.
@@ -308,6 +312,8 @@ class NightVerdict:
     lead: str = ""
     retired: int = 0
     muted: int = 0
+    title: str = ""
+    reasons: tuple[str, ...] = ()
 
     @property
     def is_green(self) -> bool:
