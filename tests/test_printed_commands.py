@@ -92,6 +92,7 @@ PRINTED = sorted(
 
 _BISECT = f"{DASHBOARD}bisect HOME EXPERIMENT SERIES --good A --bad B"
 _DEVICES = "tests/dashboard/plan/test_devices.py::test_one_command_adds_a_device_to_the_home_and_to_what_runs_on_it"
+SUBMIT = "tests/dashboard/cli/test_submit.py::test_a_submission_is_imported_once_however_often_it_comes"
 ELSEWHERE: dict[str, str] = {
     # these build TVM, run real nights or need a network or a service: tests/run.sh --slow
     "git clone REMOTE dashboard && cd dashboard": README,
@@ -110,6 +111,8 @@ ELSEWHERE: dict[str, str] = {
     f"{DASHBOARD}try HOME git:REVISION": f"{SLOW}test_real_tvm.py::"
     "test_two_commits_are_built_and_an_experiment_runs_on_both",
     # these end only when they are stopped, change the machine, or need a service that a test stands in for
+    f"{DASHBOARD}serve HOME --token-file FILE": SUBMIT,
+    f"{DASHBOARD}submit https://bench.example.org night.json --token-file FILE": SUBMIT,
     f"{DASHBOARD}serve HOME": "tests/dashboard/report/test_site_server.py::"
     "test_the_command_says_its_address_and_ends_with_ctrl_c",
     f"{DASHBOARD}serve HOME [--port PORT] [--bind ADDRESS] [--name NAME]": "tests/dashboard/report/test_site_server.py"

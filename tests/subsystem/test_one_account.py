@@ -121,11 +121,12 @@ ICONS = {NightSeverity.BAD: "✖", NightSeverity.WARN: "!", NightSeverity.UNKNOW
 def test_what_failed_is_named_even_where_tvm_got_slower() -> None:
     night = Night(STAMP, "complete", jobs=SITUATIONS["a regression in a night that failed"].jobs)
     given = account.make_account(night, SITUATIONS["a regression in a night that failed"].verdict)
-    assert "rnn failed; 1 of 2 experiments ok" in given.reasons
+    assert "rnn failed; 1 of 2" in given.reasons[0]
     assert len(given.failures) == 1
 
 
 def test_a_night_whose_record_is_lost_is_told_by_its_verdict() -> None:
     given = account.make_account(None, verdict(Level.STEADY))
-    assert (given.severity, given.headline) == (NightSeverity.WARN, "The record of the night cannot be read")
+    assert given.severity is NightSeverity.WARN
+    assert given.headline.startswith("The record of the night")
     assert GREEN in given.reasons

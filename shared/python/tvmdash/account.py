@@ -63,8 +63,9 @@ def make_account(
     severity = min((of_tvm, jobs.severity), key=list(NightSeverity).index)
     if jobs.severity != NightSeverity.GOOD:
         if of_tvm in {NightSeverity.GOOD, NightSeverity.UNKNOWN}:
-            reasons, title = [title, *reasons], jobs.title
-        reasons = [*reasons[:1], jobs.words, *reasons[1:]]
+            reasons, title = [jobs.rest, title, *reasons], jobs.title
+        else:
+            reasons = [*reasons[:1], jobs.words, *reasons[1:]]
     elif disturbed and severity is NightSeverity.GOOD:
         severity = NightSeverity.WARN
         reasons = [disturbed, *reasons]
@@ -112,17 +113,18 @@ def _explain_unjudged(job: JobResult) -> str:
 
 @dataclass(frozen=True)
 class _Jobs:
-    """How the jobs of a night went: the first of it, and all."""
+    """How the jobs of a night went: the first of it, the rest, and all."""
 
     severity: NightSeverity
     title: str
+    rest: str
     words: str
 
 
 def _tell_jobs(night: Night | None) -> _Jobs:
     """Tell of a night whose experiments have all had their turn; its subsystems may not."""
     if night is None:
-        return _Jobs(NightSeverity.WARN, *["The record of the night cannot be read"] * 2)
+        return _Jobs(NightSeverity.WARN, _UNREADABLE, "", _UNREADABLE)
     experiments = sorted(night.experiments, key=lambda job: (_title_of(job).lower(), job.name))
     groups = (
         ([job for job in experiments if job.state == FAILED], "failed"),
@@ -147,8 +149,8 @@ def _tell_jobs(night: Night | None) -> _Jobs:
         severity = NightSeverity.WARN
     else:
         severity = NightSeverity.GOOD if experiments else NightSeverity.UNKNOWN
-    title = next(filter(None, trouble), count)
-    return _Jobs(severity, _begin(title), _begin("; ".join(filter(None, (*trouble, count)))))
+    title, *rest = filter(None, (*trouble, count))
+    return _Jobs(severity, _begin(title), _begin("; ".join(rest)), _begin("; ".join((title, *rest))))
 
 
 def is_good(job: JobResult) -> bool:
@@ -191,6 +193,7 @@ def _count(number: int, noun: str) -> str:
 
 
 _REASONS, _MOST_NAMES, _WIDTH = 3, 3, 24
+_UNREADABLE = "The record of the night cannot be read"
 _NAMED = 8
 _TRACEBACK = "Traceback (most recent call last):"
 _FRAME = re.compile(r'^ +File "(?:[^"\n]*/)?([^"/\n]+)", line (\d+)', re.MULTILINE)

@@ -7,15 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
 
 from data.receipts import FOLDER
 from files.files import safe_name
 
 from tvmdash import common, structured
 from tvmdash.errors import DashboardError
-from tvmdash.judge.operators import OperatorChange, OperatorSide, compare_operators
 from tvmdash.records.metrics import COMPILE_TIME
 from tvmdash.trials.receipt import Receipt, ReceiptRecord
+
+if TYPE_CHECKING:  # it brings numpy, whose threads keep a site from being written by several processes
+    from tvmdash.judge.operators import OperatorChange, OperatorSide
 
 _MOST_PARTS = 12
 _ALL = 1.005
@@ -110,6 +113,8 @@ def read_night(site: Path, experiment: str, stamp: str) -> ComparedNight:
 
 def compare_records(name: str, metric: str, good: ReceiptRecord, bad: ReceiptRecord) -> EnvironmentDifference | None:
     """What differs between two measurements of a point; None where either was not taken apart."""
+    from tvmdash.judge.operators import compare_operators
+
     kind = "passes" if metric == COMPILE_TIME else "operators"
     sides = [_list_passes(record) if kind == "passes" else _list_operators(record) for record in (good, bad)]
     if not all(side.operators for side in sides):
@@ -127,11 +132,15 @@ def compare_records(name: str, metric: str, good: ReceiptRecord, bad: ReceiptRec
 
 def _list_operators(record: ReceiptRecord) -> OperatorSide:
     """Receipts of before name the sums over all runs alone."""
+    from tvmdash.judge.operators import OperatorSide
+
     sums = {name: (total_ns / max(1, record.runs) / 1e6,) for name, _, total_ns in record.operators}
     return OperatorSide(record.operator_ms or sums, known=record.known_operators)
 
 
 def _list_passes(record: ReceiptRecord) -> OperatorSide:
+    from tvmdash.judge.operators import OperatorSide
+
     sums: dict[str, tuple[float]] = {name: (duration_ns / 1e6,) for name, duration_ns in record.passes}
     return OperatorSide(sums)
 

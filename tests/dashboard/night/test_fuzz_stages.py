@@ -90,7 +90,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, tvm_artifact_folder: Path) ->
     made.experiment("good")
     made.subsystem("page")
     done = made.run()
-    assert "10 of 13 experiments and 1 of 1 subsystems ok" in done.output, done.output  # those of OURS had a failure
+    assert "10 of 13 experiments ok" in done.output, done.output  # those of OURS had a failure
     return made
 
 

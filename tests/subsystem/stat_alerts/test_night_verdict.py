@@ -336,7 +336,7 @@ def test_a_failed_job_and_a_regression_hide_each_other_nowhere(tmp_path: Path) -
     done = slack.run("exp_reports", failed)
     first, *others = done.text.splitlines()
     assert first == "🔴 TVM got slower: mlp +8 %"
-    assert "• cnn failed; 0 of 1 experiment ok" in others
+    assert any("cnn failed; 0 of 1" in line for line in others)
     over = Night(failed.stamp, COMPLETE, elapsed_s=60, jobs=failed.jobs)
     told = night_summary.summarize_night(slack.home, over)
     assert 0 < told.index("mlp +8 %") < told.index("cnn failed")

@@ -420,7 +420,7 @@ def test_the_first_page_of_a_new_home_shows_how_each_point_stands_to_the_referen
     site = Site(home.home)
     (first,) = verdicts(home, 1)
     page = site.publish_here(stamp_of(0))
-    assert page.first("h1").endswith(first.headline)
+    assert page.first("h1").endswith(first.title)
     row = page.words[page.words.index("were measured in turn.") :]
     assert "mlp" in row[: row.index("ms")], "what differs comes first"
     verdicts(home, 2, first=1)

@@ -204,7 +204,7 @@ def test_a_number_that_is_no_logarithm_is_suspect_as_well(
         verdict = verdict_on(home, Unmeasured.UNKNOWN, night)
         assert verdict.level is Level.SUSPECT, verdict.headline
         assert verdict.headline.startswith(f"Possibly {words}")
-    assert verdict.headline in Site(home.home).publish_here(verdict.night).first("h1")
+    assert verdict.title in Site(home.home).publish_here(verdict.night).first("h1")
 
 
 UNDECIDED = {OutcomeKind.UNMEASURED, OutcomeKind.UNCLEAR, OutcomeKind.YOUNG, OutcomeKind.REPRODUCED}
@@ -251,7 +251,7 @@ def test_all_that_tells_of_a_night_with_an_unproved_slowdown_agrees(tmp_path: Pa
     jobs = (job("relax_opt"), job("stat_alerts", kind="subsystem"))
     for night in range(40, 43):
         verdict = verdict_on(home, planted.why, night, *jobs)
-        words = verdict.headline
+        words = verdict.title
         assert (verdict.level, [suspect.name for suspect in verdict.suspects]) == (Level.SUSPECT, [MLP])
         assert f"{MLP} +2" in words
         tonight = Night(stamp_of(night), "running", jobs=jobs)
