@@ -122,11 +122,8 @@ def accept(home: Home, submission: site_server.Submission) -> tuple[HTTPStatus, 
     inbox = _inbox_of(home)
     try:
         inbox.mkdir(parents=True, exist_ok=True)
-        if sum(1 for _ in inbox.iterdir()) >= _MOST_WAITING:
-            return (
-                HTTPStatus.SERVICE_UNAVAILABLE,
-                f"{_MOST_WAITING} submissions wait already. Send it tomorrow.",
-            )
+        if sum(1 for _ in inbox.glob("*.submission")) >= _MOST_WAITING:
+            return HTTPStatus.SERVICE_UNAVAILABLE, f"{_MOST_WAITING} submissions wait already. Send it tomorrow."
         common.write_bytes(inbox / f"{hashlib.sha256(whole).hexdigest()}.submission", whole, mode=0o600)
     except OSError as error:
         return HTTPStatus.INSUFFICIENT_STORAGE, f"It could not be kept: {error.strerror}."
@@ -137,17 +134,28 @@ def accept(home: Home, submission: site_server.Submission) -> tuple[HTTPStatus, 
 
 
 def take_inbox(home: Home) -> Iterator[str]:
-    """Import what waits in the inbox; the lines of `import`. HeldError where the home is in use."""
+    """Import what waits in the inbox; the lines of `import`. HeldError where the home is in use.
+
+    What cannot be imported was taken in all the same, so it stays: under another name, or to be tried again.
+    """
     with _one_at_a_time:
         for path in sorted(_inbox_of(home).glob("*.submission")):
             lines: list[str] = []
             try:
-                _import(home, path.read_bytes(), lines)
+                is_broken = _import(home, path.read_bytes(), lines)
             except lock.HeldError:
                 raise
+            except OSError as error:
+                yield f"{path}: {error.strerror}. It is kept, and the next night tries again."
+                continue
             except DashboardError as error:
+                is_broken = True
                 lines.append(str(error))
-            path.unlink()
+            if is_broken:
+                aside = path.rename(path.with_suffix(".refused"))
+                lines.append(f"{aside}: kept, but not imported. Import it by hand, or delete it.")
+            else:
+                path.unlink()
             yield from lines
 
 
@@ -159,6 +167,8 @@ def _import(home: Home, whole: bytes, lines: list[str], *, dry_run: bool = False
     """Import what a file of the inbox holds; whether it is broken."""
     first, _, content = whole.partition(b"\n")
     header = common.parse_json(first, "submission")
+    if not isinstance(header, dict) or not isinstance(header.get("name"), str):
+        raise DashboardError("The submission is damaged: its first line names no file.")
     reading = importing.make_reading(header.get("timezone", "UTC"), header.get("experiment"))
     with tempfile.NamedTemporaryFile() as spooled:
         spooled.write(content)

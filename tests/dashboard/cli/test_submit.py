@@ -137,6 +137,35 @@ def test_a_kill_before_the_import_loses_nothing(home: Home, port: int, monkeypat
     assert (kept(home), waiting(home)) == ({"bm": ["20261021T030000Z"]}, [])
 
 
+@pytest.mark.parametrize(
+    "damaged", [b"", b"[]\n", b"{}\nx", b'{"name": "x.json", "tvm"', b'{"name": "x.json"}\nno JSON']
+)
+def test_what_cannot_be_imported_after_all_is_kept_and_costs_itself_alone(
+    damaged: bytes, home: Home, port: int
+) -> None:
+    with lock.night_lock(home):
+        assert post(port, "/submit/night.json")[0] == 202
+    (home.root / "results" / "inbox" / "0.submission").write_bytes(damaged)
+    told = list(serve.take_inbox(home))
+    assert kept(home) == {"bm": ["20261021T030000Z"]}
+    (refused,) = waiting(home)
+    assert (refused.name, refused.read_bytes()) == ("0.refused", damaged)
+    assert any(str(refused) in line for line in told)
+    assert list(serve.take_inbox(home)) == []
+
+
+def test_a_full_disk_leaves_a_submission_for_the_next_night(
+    home: Home, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with lock.night_lock(home):
+        assert post(port, "/submit/night.json")[0] == 202
+    with monkeypatch.context() as patch:
+        patch.setattr(serve, "_import", lambda *_, **__: open("/dev/full/x"))  # noqa: SIM115 - it opens nothing
+        (line,) = serve.take_inbox(home)
+    assert str(waiting(home)[0]) in line
+    assert any("1 nights taken" in line for line in serve.take_inbox(home))
+
+
 def test_without_a_token_file_nothing_is_taken(home: Home) -> None:
     with site_server.make_server(home, "127.0.0.1", 0) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
