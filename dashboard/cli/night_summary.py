@@ -78,7 +78,7 @@ def _format_headline(home: Home, night: Night) -> str:
         backup = describe_missing_backups([backup.moment for backup in night.missing_backups])
         also = f" {backup[0].upper()}{backup[1:]}." if backup else ""
         return f"Night {night.stamp}: nothing to do; no experiment and no subsystem is active.{also}"
-    account = read_account(home, night)
+    account = read_account(home, night.stamp, night)
     return f"Night {night.stamp}: {'. '.join((account.headline, *account.clauses))}."
 
 

@@ -43,7 +43,7 @@ class ExpReports(Subsystem[ExpReportsConfig]):
             attached = of_night(home, tonight, config.graphs)
             text = f"{text} {attach(slack, output, tonight.stamp, attached.files, attached.note)}".rstrip()
         logging.getLogger("exp_reports").info("%s", text)
-        return Report("Experiments in Slack", f"{read_account(home, tonight).jobs}. {text}")
+        return Report("Experiments in Slack", f"{read_account(home, tonight.stamp, tonight).jobs}. {text}")
 
 
 MAX_BYTES = 8 << 20

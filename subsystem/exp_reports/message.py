@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tvmdash.account import is_good, is_partly_good, is_unfinished
+from tvmdash.account import is_good, is_partly_good, is_unfinished, sort_experiments, title_of
 from tvmdash.dashboard_info import BLOCKED, FAILED, Home, JobResult, Night
 from tvmdash.pages import read_telemetry
 from tvmdash.slack_util.parts import (
@@ -25,13 +25,13 @@ from tvmdash.slack_util.parts import (
 from tvmdash.slack_util.payloads import Message, Part, build, escape, format_bold
 from tvmdash.text import elide
 
-_NAMED, _NAME, _SUMMARY = 3, 24, 400
+_SUMMARY = 400
 _DISTURBED = "Possibly disturbed during the measurement:"
 
 
 def of_night(home: Home, night: Night, whole: str) -> Message:
     """The message; `whole` is the file that holds it where Slack has no room for all of it."""
-    jobs = [(job, read_notify(home, job.kind, job.name)) for job in _experiments(night)]
+    jobs = [(job, read_notify(home, job.kind, job.name)) for job in sort_experiments(night)]
     website = website_url(home)
     headline, parts = make_opening(home, night)
     parts += [make_failed_part(job, notify) for job, notify in jobs if job.state == FAILED]
@@ -45,18 +45,10 @@ def of_night(home: Home, night: Night, whole: str) -> Message:
     return build(headline, format_about(night, website), parts, format_rest(night, website, whole))
 
 
-def _experiments(night: Night) -> list[JobResult]:
-    return sorted(night.experiments, key=lambda job: (_title(job).lower(), job.name))
-
-
-def _title(job: JobResult) -> str:
-    return job.title.strip() or job.name
-
-
 def _unfinished_part(job: JobResult, notify: Notify) -> Part:
     done = [step.stage for step in job.steps]
     sentence = f"Last completed stage: {escape(done[-1], 60)}." if done else "It was not started."
-    lines = (f"{UNFINISHED} {format_bold(_title(job))} did not finish. {sentence}", format_in_a_line(notify.pings))
+    lines = (f"{UNFINISHED} {format_bold(title_of(job))} did not finish. {sentence}", format_in_a_line(notify.pings))
     return Part("\n".join(filter(None, lines)), notify.pings)
 
 
@@ -69,7 +61,7 @@ def _good_part(home: Home, job: JobResult, stamp: str, trouble: str) -> Part:
     text = "\n".join(_short(summary[1])) if summary else "It wrote no summary tonight."
     icon = NOTE if job.failed_points or trouble else GOOD
     doubt = escape(f"{_DISTURBED} {elide(trouble, _SUMMARY)}", 2 * _SUMMARY) if trouble else ""
-    lines = (f"{icon} {format_bold(_title(job))}", doubt, escape(text, 2 * _SUMMARY))
+    lines = (f"{icon} {format_bold(title_of(job))}", doubt, escape(text, 2 * _SUMMARY))
     return Part("\n".join(filter(None, lines)).rstrip(), group=GOOD)
 
 

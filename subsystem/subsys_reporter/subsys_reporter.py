@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tvmdash import common, structured
+from tvmdash.account import title_of
 from tvmdash.config_util import JobConfig
 from tvmdash.dashboard_info import BLOCKED, FAILED, OK, Home, JobResult, Night
 from tvmdash.errors import DashboardError
@@ -57,12 +58,12 @@ def verdict(jobs: Sequence[JobResult]) -> str:
     if not jobs:
         return "No other subsystem ran"
     if not any(clauses):
-        return f"All {len(jobs)} subsystems ok" if len(jobs) > 1 else f"{elide(_title(jobs[0]), _NAME)} is ok"
+        return f"All {len(jobs)} subsystems ok" if len(jobs) > 1 else f"{elide(title_of(jobs[0]), _NAME)} is ok"
     return "; ".join(clause for clause in clauses if clause)
 
 
 def _named(jobs: Sequence[JobResult], clause: str) -> str:
-    names = format_list([elide(_title(job), _NAME) for job in jobs], _NAMED)
+    names = format_list([elide(title_of(job), _NAME) for job in jobs], _NAMED)
     return f"Subsystem{'' if len(jobs) == 1 else 's'} {names} {clause}" if jobs else ""
 
 
@@ -76,7 +77,7 @@ def of_night(home: Home, night: Night, jobs: Sequence[JobResult], whole: str) ->
     parts += [make_fault_part(fault) for _, notify in notified for fault in notify.faults]
     reports = [(job, report_of_tonight(home, job, night)) for job in jobs if job.state == OK]
     parts += [_report_part(job, report, in_threads(home, job, night, website)) for job, report in reports if report]
-    quiet = [_title(job) for job, report in reports if not report]
+    quiet = [title_of(job) for job, report in reports if not report]
     parts += [Part(f"{GOOD} {escape(format_list(quiet, 20), 1500)}: nothing to report.", group=GOOD)] if quiet else []
     return build(headline, format_about(night, website), parts, format_rest(night, website, whole))
 
@@ -104,10 +105,6 @@ def in_threads(home: Home, job: JobResult, night: Night, website: str) -> str:
     more = f" {link(address, in_slack.page.removesuffix('.html'))}" if website and in_slack.page else ""
     first, details = (in_slack.headline, in_slack.details) if in_slack.headline else (in_slack.words.strip(), "")
     return f"{escape(first, _VALUE)}{more}\n{escape(details, _VALUE)}".rstrip()
-
-
-def _title(job: JobResult) -> str:
-    return job.title.strip() or job.name
 
 
 def _report_part(job: JobResult, report: tuple[str, str], elsewhere: str) -> Part:

@@ -72,6 +72,7 @@ SITUATIONS = {
         WARN, "Subsystem stat_alerts failed", (job("cnn"), job("stat_alerts", FAILED, kind="subsystem"))
     ),
     "nobody judges": Situation(GOOD, "All 2 experiments ok", (job("cnn"), job("rnn"))),
+    "only what was imported": Situation(GOOD, GREEN, (JUDGED,), verdict(Level.STEADY)),
     "no backup": Situation(
         WARN, "The backup after the night failed", (job("cnn"), JUDGED), verdict(Level.STEADY),
         backups=(MissingBackup("after", "the disk is full."),),
@@ -95,7 +96,7 @@ def test_a_night_has_one_severity_one_headline_and_reasons_wherever_it_is_told(
     if situation.verdict is not None:
         write_verdict(slack.home, situation.verdict)
     night = slack.home.read_night(STAMP)
-    given = account.read_account(slack.home, night)
+    given = account.read_account(slack.home, STAMP, night)
     assert (given.severity, given.headline) == (situation.severity, situation.headline)
     assert len(given.headline) <= MOST_TITLE
     assert len(given.reasons) <= 3

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import enum
+import functools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, OK, RUNNING, SKIPPED, Home, JobResult, Night
 from tvmdash.errors import DashboardError
@@ -29,7 +30,8 @@ class Account:
     """What is said of a night: in so many words on every page, in every message and in the terminal.
 
     headline: at most 60 characters. reasons: at most three clauses, the gravest first, without a full stop. jobs: how
-    the night's jobs went, as a clause; is_whole: all of them went well. failures: what failed, in a line each.
+    the night's jobs went, as a clause; is_whole: all of them went well. level: the verdict's, None where there is none.
+    failures: what failed, in a line each.
     """
 
     severity: NightSeverity
@@ -37,6 +39,7 @@ class Account:
     reasons: tuple[str, ...]
     jobs: str
     is_whole: bool
+    level: Level | None
     failures: tuple[str, ...] = ()
 
     @property
@@ -45,13 +48,13 @@ class Account:
         return (*self.reasons, self.jobs) if self.is_whole and self.jobs != self.headline else self.reasons
 
 
-def read_account(home: Home, night: Night) -> Account:
-    """Give the account of a night of the home, from its record, the verdict on it and the machine's telemetry."""
+def read_account(home: Home, stamp: str, night: Night | None) -> Account:
+    """Give the account of the night `stamp`, from its record, the verdict on it and the machine's telemetry."""
     try:
-        verdict, fault = read_verdict(home, night.stamp), ""
+        verdict, fault = read_verdict(home, stamp), ""
     except DashboardError as error:
         verdict, fault = None, str(error)
-    return make_account(night, verdict, read_telemetry(home, night.stamp), fault)
+    return make_account(night, verdict, read_telemetry(home, stamp), fault)
 
 
 def make_account(
@@ -60,6 +63,8 @@ def make_account(
     """Give the account. night: None where its record cannot be read; fault: why the verdict cannot be."""
     jobs, disturbed = _tell_jobs(night), describe_disturbed(telemetry)
     of_tvm, title, reasons = _tell_of_tvm(night, verdict, fault)
+    if jobs.severity is NightSeverity.UNKNOWN and verdict is not None and verdict.level is not Level.NO_DATA:
+        jobs = replace(jobs, severity=NightSeverity.GOOD)  # what was imported was judged, and needs no experiment
     severity = min((of_tvm, jobs.severity), key=list(NightSeverity).index)
     if jobs.severity != NightSeverity.GOOD:
         if of_tvm in {NightSeverity.GOOD, NightSeverity.UNKNOWN}:
@@ -75,7 +80,8 @@ def make_account(
     told = tuple(dict.fromkeys(reason for reason in reasons if reason not in {"", title}))[:_REASONS]
     whole = jobs.severity is NightSeverity.GOOD
     failures = tuple(list_failures(night)) if night else ()
-    return Account(severity, elide(title, MOST_TITLE), told, jobs.words, whole, failures)
+    level = verdict.level if verdict else None
+    return Account(severity, elide(title, MOST_TITLE), told, jobs.words, whole, level, failures)
 
 
 def _tell_of_tvm(night: Night | None, verdict: NightVerdict | None, fault: str) -> tuple[NightSeverity, str, list[str]]:
@@ -108,7 +114,7 @@ def describe_disturbed(telemetry: TelemetryPage | None) -> str:
 def _explain_unjudged(job: JobResult) -> str:
     step = job.first_failure
     why = f"did not report: {step.message.rstrip('.')}" if step else "has not reported on this night"
-    return f"{_title_of(job)} {why}"
+    return f"{title_of(job)} {why}"
 
 
 @dataclass(frozen=True)
@@ -125,7 +131,7 @@ def _tell_jobs(night: Night | None) -> _Jobs:
     """Tell of a night whose experiments have all had their turn; its subsystems may not."""
     if night is None:
         return _Jobs(NightSeverity.WARN, _UNREADABLE, "", _UNREADABLE)
-    experiments = sorted(night.experiments, key=lambda job: (_title_of(job).lower(), job.name))
+    experiments = sort_experiments(night)
     groups = (
         ([job for job in experiments if job.state == FAILED], "failed"),
         ([job for job in experiments if job.state == BLOCKED], "did not run"),
@@ -142,7 +148,7 @@ def _tell_jobs(night: Night | None) -> _Jobs:
     if not experiments:
         count = "no experiment ran"
     elif len(experiments) == len(good):
-        count = f"all {_count(len(good), 'experiment')} ok" if len(good) > 1 else f"{_title_of(good[0]):.60} ok"
+        count = f"all {len(good)} experiments ok" if len(good) > 1 else f"{elide(title_of(good[0]), 60)} ok"
     if early or (experiments and not any(is_good(job) or is_partly_good(job) for job in experiments)):
         severity = NightSeverity.BAD
     elif any(trouble):
@@ -165,12 +171,22 @@ def is_partly_good(job: JobResult) -> bool:
 
 def is_unfinished(job: JobResult) -> bool:
     """Whether nothing stopped it, and yet it has not been through all its stages."""
-    done = {step.stage for step in job.steps}
-    wanted = [stage.name for stage in pipeline(job.kind).stages if not stage.optional]
-    return job.state not in {FAILED, BLOCKED} and not done.issuperset(wanted)
+    return job.state not in {FAILED, BLOCKED} and not _list_needed(job.kind) <= {step.stage for step in job.steps}
 
 
-def _title_of(job: JobResult) -> str:
+@functools.cache
+def _list_needed(kind: str) -> frozenset[str]:
+    """The stages that a job of this kind must go through: a site asks it of every job of its nights."""
+    return frozenset(stage.name for stage in pipeline(kind).stages if not stage.optional)
+
+
+def sort_experiments(night: Night) -> list[JobResult]:
+    """The night's experiments in the order in which people look for them."""
+    return sorted(night.experiments, key=lambda job: (title_of(job).lower(), job.name))
+
+
+def title_of(job: JobResult) -> str:
+    """What people call it."""
     return job.title.strip() or job.name
 
 
@@ -185,7 +201,7 @@ def _name(jobs: Sequence[JobResult], clause: str) -> str:
     if len(jobs) > _MOST_NAMES:
         return f"{_count(len(jobs), jobs[0].kind)} {clause}"
     width = _WIDTH if len(jobs) > 1 else 2 * _WIDTH
-    return f"{kind}{format_list([elide(_title_of(job), width) for job in jobs], _MOST_NAMES)} {clause}"
+    return f"{kind}{format_list([elide(title_of(job), width) for job in jobs], _MOST_NAMES)} {clause}"
 
 
 def _count(number: int, noun: str) -> str:

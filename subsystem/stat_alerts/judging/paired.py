@@ -171,7 +171,8 @@ def _beside(
     cut = min(row.first[build] for build in row.first if places[build] == found.begin)
     older = [build for build in row.first if places[build] < found.begin]
     is_since_reference = row.reference == max(older, key=places.__getitem__, default="")
-    if made.said is not None and made.bounds is not None and is_since_reference and made.reference is not None:
+    is_step = made.said is not None and made.said is not Said.WITHDRAWN
+    if is_step and made.bounds is not None and is_since_reference and made.reference is not None:
         effect, low, high = made.bounds  # what is told of a step is one number, wherever it stands
         differs = made.reference.differs or made.is_told
         made = replace(made, reference=replace(made.reference, effect=effect, low=low, high=high, differs=differs))

@@ -19,6 +19,7 @@ from tvmdash.incidents.events import Moved, Recovered
 from tvmdash.incidents.ledger import CHANGE, DETECTOR, Event, Incident, Ledger, iso_of
 from tvmdash.judge.home import Decision, interval
 from tvmdash.judge.model import FoundStep
+from tvmdash.text import format_percent
 
 BACK_NIGHTS, LEAST_BACK = 5, 4
 BACK = 0.4
@@ -68,7 +69,7 @@ def taken_back(table: Table, judged: Judged, ledger: Ledger) -> tuple[Memory, li
     back_of: dict[str, dict[str, int]] = {}
     exactly: dict[str, int] = {}
     steps = {}
-    withdrawn: dict[str, FoundStep] = {}
+    withdrawn: dict[str, dict[str, FoundStep]] = {}
     for row, said in judged.beside.items():
         if said.incident not in ledger.incidents or said.found is None:
             continue
@@ -80,15 +81,14 @@ def taken_back(table: Table, judged: Judged, ledger: Ledger) -> tuple[Memory, li
             exactly[said.incident] = exactly.get(said.incident, 0) + is_same
             size = said.found.shift
             if said.said is Decision.WITHDRAWN:
-                withdrawn[said.incident] = said.found
-                (size,) = (
-                    -math.log1p(one.effect) for one in ledger.incidents[said.incident].moved if one.series == key
-                )
+                withdrawn.setdefault(said.incident, {})[key] = said.found
+                moved = ledger.incidents[said.incident].moved
+                (size,) = (-math.log1p(one.effect) for one in moved if one.series == key)
             steps[key] = Step(table.stamps[since], size, RECOVERED)
     events = list(_reopened(table, judged, ledger))
     for name, back in back_of.items():
         incident = ledger.incidents[name]
-        events += recovered(table, judged.night, incident, back, rows, exactly[name], withdrawn.get(name))
+        events += recovered(table, judged.night, incident, back, rows, exactly[name], withdrawn.get(name, {}))
     ended = {table.rows[row].key: said.cut for row, said in judged.beside.items() if said.said is Decision.REOPENED}
     return judged.memory.without_ends(ended, table.stamps).with_steps(steps), events
 
@@ -139,12 +139,12 @@ def recovered(
     back: Mapping[str, int],
     rows: Mapping[str, int],
     exactly: int = 0,
-    withdrawn: FoundStep | None = None,
+    withdrawn: Mapping[str, FoundStep] | None = None,
 ) -> Iterator[Event]:
     """What tells that series of an incident are `back` since a night each, and that it ends where none is left.
 
-    exactly: how many of them run byte for byte what they ran before it. withdrawn: what all pairs by now say of one
-    that never moved.
+    exactly: how many of them run byte for byte what they ran before it. withdrawn: what all pairs by now say of
+    those that never moved; where that is all of them, the incident was none.
     """
     at, since = iso_of(table.stamps[night]), min(back.values())
     series = sorted(back)
@@ -165,11 +165,14 @@ def recovered(
     )
     if exactly:
         reason += f"; {exactly} of {len(back)} series run exactly the code of before"
-    if withdrawn is not None:
-        low, high = interval(withdrawn)
+    never = withdrawn or {}
+    was_none = never.keys() >= {moved.series for moved in incident.moved if moved.worse}
+    if was_none:
+        found = max(never.values(), key=lambda found: abs(found.shift))
+        low, high = interval(found)
         reason = (
-            f"it was none: all pairs by now say {100 * withdrawn.effect:+.1f} % "
-            f"({100 * low:+.1f} to {100 * high:+.1f} %) since it began"
+            f"it was none: all pairs by now say {format_percent(found.effect)} "
+            f"({format_percent(low)} to {format_percent(high)}) since it began"
         )
-    state = ledgers.FALSE_ALARM if same or withdrawn is not None else ledgers.FIXED
+    state = ledgers.FALSE_ALARM if same or was_none else ledgers.FIXED
     yield ledgers.changed(incident.id, state, at=at, who=DETECTOR, words=reason, end=table.stamps[since])

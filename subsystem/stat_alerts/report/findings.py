@@ -65,11 +65,6 @@ class Findings:
         return self.beside is not None and self.beside.is_first and bool(self.beside.differences or self.beside.exact)
 
     @property
-    def is_first_beside(self) -> bool:
-        """Whether the night is told by how TVM stands to a reference that it was never measured beside."""
-        return self.beside is not None and self.beside.is_first and not self.changed
-
-    @property
     def expected(self) -> int:
         return sum(self.counts.values()) - self.counts[Standing.GONE]
 

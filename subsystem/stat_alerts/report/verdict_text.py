@@ -42,7 +42,7 @@ def title(level: Level, findings: Findings) -> str:
     whole = lead(level, findings)
     if len(whole) <= MOST_TITLE:
         return whole
-    is_beside = findings.is_first_beside and level not in (Level.INCOMPLETE, Level.BLIND)
+    is_beside = _begins_beside(level, findings) and level not in (Level.INCOMPLETE, Level.BLIND)
     begin, what, end = _shorten_beside(findings) if is_beside else _SHORT[level](findings)
     return f"{begin}{elide(what, MOST_TITLE - len(begin) - len(end))}{end}"
 
@@ -56,8 +56,7 @@ def reasons(level: Level, findings: Findings) -> tuple[str, ...]:
 def lead(level: Level, findings: Findings) -> str:
     """What comes first: on the first night beside a reference how TVM stands to it, where nothing graver holds."""
     beside = findings.beside
-    graver = (Level.NO_DATA, Level.REGRESSION, Level.SUSPECT)
-    if beside is None or not findings.is_first_beside or level in graver:
+    if beside is None or not _begins_beside(level, findings):
         return _MAIN[level](findings)
     if level in (Level.INCOMPLETE, Level.BLIND):
         return f"{describe_beside(beside)}; {_lower(_MAIN[level](findings))}"
@@ -68,12 +67,19 @@ def lead(level: Level, findings: Findings) -> str:
     )
 
 
+def _begins_beside(level: Level, findings: Findings) -> bool:
+    """Whether the night is told by how TVM stands to a reference that it was never measured beside."""
+    graver = (Level.NO_DATA, Level.REGRESSION, Level.SUSPECT)
+    first = findings.beside is not None and findings.beside.is_first
+    return first and level not in graver and not findings.changed
+
+
 def _lower(text: str) -> str:
     """The text after others in a sentence; it may begin with a name."""
     return text[:1].lower() + text[1:] if text.startswith(_WORDS) else text
 
 
-_WORDS = ("Back ", "Changed: ", "Withdrawn, ", "Nothing ", "Too ", "Possibly ", "No ")
+_WORDS = ("Back ", "Changed: ", "Withdrawn: ", "Nothing ", "Too ", "Possibly ", "No ")
 
 
 def describe_beside(beside: BesideReference) -> str:
@@ -136,7 +142,7 @@ def _besides(level: Level, findings: Findings) -> list[str]:
     if findings.has_improved and level in (Level.CHANGED, Level.BLIND):
         clauses.append(_improvement(findings))
     if findings.withdrawn:
-        clauses.append(f"Withdrawn, as it was none: {_worst(findings.withdrawn, findings)}")
+        clauses.append(f"Withdrawn: {_worst(findings.withdrawn, findings)}")
     if findings.blind and level != Level.BLIND:
         clauses.append(f"{findings.blind} series could not have shown a change of {_MATTERS}{_name_blind(findings)}")
     return clauses

@@ -22,6 +22,7 @@ from views.context import SiteContext
 from views.night_results import KeptResults, Results, ResultsView
 
 from tvmdash import common, structured
+from tvmdash.account import sort_experiments
 from tvmdash.dashboard_info import Night
 from tvmdash.errors import DashboardError
 from tvmdash.records.metrics import Way
@@ -177,7 +178,7 @@ def _write_night(context: SiteContext, page: _Page, new: Path) -> NightRow:
         results=results,
         failures=night_views.failures(night.jobs),
         new=list_new(night, context.links),
-        jobs=[*night_views.experiments(night), *night_views.subsystems(night)],
+        jobs=[*sort_experiments(night), *night_views.subsystems(night)],
     )
     write_new(f"{new}/nights/{stamp}.html", text.encode())
     headline = "Its record could not be read" if fault else verdict.headline
@@ -192,7 +193,7 @@ def _write_night(context: SiteContext, page: _Page, new: Path) -> NightRow:
         verdict.versions,
         begun,
         results.kept,
-        tuple(job.title for job in night_views.experiments(night)),
+        tuple(job.title for job in sort_experiments(night)),
     )
 
 

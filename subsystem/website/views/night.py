@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tvmdash import common, dashboard_info
+from tvmdash.account import is_unfinished
 from tvmdash.dashboard_info import JobResult, Night, StepResult
-from tvmdash.stages import PRECHECK, pipeline
+from tvmdash.stages import PRECHECK
 from tvmdash.text import describe_missing_backups, format_duration, format_list
 
 OK, FAILED, BLOCKED, SKIPPED = "ok", "failed", "blocked", "skipped"
@@ -59,18 +60,7 @@ def job_state(job: JobResult) -> str:
     """Its state; not finished where a stage that it must go through has no outcome and nothing stopped it."""
     if job.state != dashboard_info.OK:
         return job.state
-    return OK if _needed(job.kind) <= {step.stage for step in job.steps} else UNFINISHED
-
-
-@functools.cache
-def _needed(kind: str) -> frozenset[str]:
-    """The stages that a job of this kind must go through."""
-    return frozenset(stage.name for stage in pipeline(kind).stages if not stage.optional)
-
-
-def experiments(night: Night) -> list[JobResult]:
-    """The night's experiments by title."""
-    return sorted(night.experiments, key=lambda job: (job.title.lower(), job.name))
+    return UNFINISHED if is_unfinished(job) else OK
 
 
 def subsystems(night: Night) -> list[JobResult]:

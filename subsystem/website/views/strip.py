@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from tvmdash.account import sort_experiments
 from tvmdash.dashboard_info import JobResult, Night
-from views.night import ABSENT, FAILED, OK, PARTIAL, experiments, job_state
+from views.night import ABSENT, FAILED, OK, PARTIAL, job_state
 from views.tonight import page_of
 
 NIGHTS = 30
@@ -51,8 +52,8 @@ def make_strip(nights: Sequence[Night], machine_changed: AbstractSet[str]) -> St
 def _rows(nights: Sequence[Night]) -> Iterable[StripRow]:
     titles: dict[str, str] = {}
     for night in nights:
-        titles.update({job.name: job.title for job in experiments(night)})
-    states = [{job.name: cell(job) for job in experiments(night)} for night in nights]
+        titles.update({job.name: job.title for job in sort_experiments(night)})
+    states = [{job.name: cell(job) for job in sort_experiments(night)} for night in nights]
     return (
         StripRow(name, title, page_of(name), tuple(night.get(name, ABSENT) for night in states))
         for name, title in titles.items()

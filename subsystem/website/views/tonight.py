@@ -15,12 +15,13 @@ from files.graphs import SiteGraph
 from files.reading import WRONG, reason_of
 
 from tvmdash import common, config_util, records, redaction
+from tvmdash.account import sort_experiments
 from tvmdash.dashboard_info import Home, JobResult, Night, experiment_of, make_title
 from tvmdash.errors import DashboardError
 from tvmdash.series.naming import label_of
 from tvmdash.text import format_bytes
 from views.context import SiteContext
-from views.night import ABSENT, OK, PARTIAL, experiments, job_state, subsystems
+from views.night import ABSENT, OK, PARTIAL, job_state, subsystems
 
 MAX_POINTS = 20
 MAX_TEXT = 4000
@@ -88,7 +89,7 @@ def experiment_views(context: SiteContext, site: Path) -> list[ExperimentView]:
     home, nights, old = context.home, context.last_nights, context.old
     reported = _find_newest_jobs(nights)
     configs = _configs(home)
-    jobs = {job.name: job for job in experiments(nights[0])}
+    jobs = {job.name: job for job in sort_experiments(nights[0])}
     views = []
     own = configs.keys() - find_measured_elsewhere(home, nights[0])
     for name in {*reported, *own, *home.experiments_with_data()}:
@@ -136,7 +137,7 @@ def _find_newest_jobs(nights: Iterable[Night]) -> dict[str, JobResult]:
     """By name, the newest that the nights tell of each experiment."""
     jobs: dict[str, JobResult] = {}
     for night in nights:
-        for job in experiments(night):
+        for job in sort_experiments(night):
             jobs.setdefault(job.name, job)
     return jobs
 

@@ -690,3 +690,28 @@ def test_what_goes_little_by_little_ends_the_regression_as_well(tmp_path: Path) 
     assert fixed < 15
     assert {verdict.level for verdict in said[5:fixed]} == {Level.REGRESSION}
     assert {verdict.level for verdict in said[fixed + 1 :]} == {Level.STEADY}
+
+
+def test_a_regression_that_none_of_the_later_pairs_of_its_build_has_is_withdrawn(tmp_path: Path) -> None:
+    """One night measured the sixth build 4 % too slow; the nights after it measure the same build."""
+    nights = Nights(16, artifacts=[f"build{min(night, 5)}" for night in range(16)], scatter=0.006)
+    home = nights.slower("dqn", 0, 1.04, 5, 6).fill(tmp_path)
+    said = verdicts(home, 16)
+    (incident,) = [one for one in opened(home) if one.is_worse]
+    assert incident.begin == stamp_of(5)
+    assert incident.state == "false_alarm"
+    assert incident.changes[-1].words.startswith("it was none: all pairs")
+    (night,) = [verdict for verdict in said if any(text.startswith("Withdrawn: ") for text in verdict.reasons)]
+    assert not night.fixed
+    assert incident.id not in night.open
+    assert said[-1].level is Level.STEADY
+
+
+def test_the_title_of_a_regression_beside_a_new_reference_is_that_of_the_regression(tmp_path: Path) -> None:
+    references = [OLD] * 7 + ["other"]
+    nights = Nights(8, references=references).slower("dqn", 0, 1.2, 5)
+    home = nights.slower("gru", 3, 1.3, 7).fill(tmp_path)
+    verdict = verdicts(home, 8)[-1]
+    assert verdict.beside is not None
+    assert (verdict.level, verdict.beside.is_first) == (Level.REGRESSION, True)
+    assert verdict.title.partition(": ")[0] in {"TVM got slower", "Slower", "1 open regression", "2 open regressions"}

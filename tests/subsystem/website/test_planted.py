@@ -265,7 +265,7 @@ def messages_of(home: Planted, **route: frozenset[Level]) -> list[Message]:
     ledger = command.ledger_of(home.home.home.root)
     account = make_account(home.home.home.read_night(stamp_of(TONIGHT)), home.verdicts[TONIGHT])
     now = Situation(
-        told, Routing({"mail": told}, (owner,), site), ledger, home.verdicts[TONIGHT], account, stamp_of(TONIGHT),
+        told, Routing({"mail": told}, (owner,), site), ledger, account, stamp_of(TONIGHT),
         str(home.home.home.root), home.home.home.output("routes"), stamp_of(0),
     )  # fmt: skip
     return [due.message for due in make_plan(now).due]

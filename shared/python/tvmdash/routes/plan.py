@@ -25,7 +25,7 @@ from tvmdash.routes.config import Route, Routing
 from tvmdash.routes.message import Event, Item, Message
 from tvmdash.routes.owners import find_level, find_owners, is_for, is_pinged_by, list_names, list_people
 from tvmdash.routes.record import LATE_DAYS
-from tvmdash.verdict import Level, NightVerdict
+from tvmdash.verdict import Level
 
 _MOST_SERIES = 50
 """Of an incident, in a message."""
@@ -53,7 +53,6 @@ class Situation:
     route: Route
     routing: Routing
     ledger: Ledger
-    verdict: NightVerdict | None
     account: Account
     night: str
     home: str
@@ -201,8 +200,8 @@ def _find_people(now: Situation, news: Sequence[_News]) -> tuple[tuple[str, ...]
 
 def _make_night(now: Situation, news: Sequence[_News]) -> Iterator[Due]:
     """The night's one message, where there is anything to tell in it."""
-    level = now.verdict.level if now.verdict else Level.NO_DATA
-    is_wanted = level in now.route.digest and not (now.verdict is None and now.route.is_judged_only)
+    level = now.account.level or Level.NO_DATA
+    is_wanted = level in now.route.digest and not (now.account.level is None and now.route.is_judged_only)
     key = f"night {now.night}"
     missed = [(night, title) for night, title in now.missed if night != now.night]
     if key in now.told or not (news or missed or is_wanted):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tvmdash import common
-from tvmdash.account import Account, make_account, read_account
+from tvmdash.account import Account, read_account
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.files import lock
@@ -17,7 +18,6 @@ from tvmdash.routes.deliver import Told, tell_route
 from tvmdash.routes.plan import Situation
 from tvmdash.routes.record import Record
 from tvmdash.routes.state import SUBSYSTEM, RouteState, RouteStates, write_states
-from tvmdash.verdict import NightVerdict, read_verdict
 
 _LOCK = ".routes.lock"
 _LOCK_S = 10.0
@@ -45,12 +45,12 @@ def _tell_all(
     home: Home, output: Path, night: str, routing: Routing, routes: list[Route], moment: datetime.datetime
 ) -> list[Told]:
     ledger = incident_file.read_ledger(home)
-    verdict, account = _read_verdict(home, night), _read_account(home, night)
+    account = _read_account(home, night)
 
     def tell(route: Route) -> Told:
         try:
             record = Record(output / f"{route.name}.json", night)
-            now = Situation(route, routing, ledger, verdict, account, night, str(home.root), output, record.since)
+            now = Situation(route, routing, ledger, account, night, str(home.root), output, record.since)
             return tell_route(now, record, home, moment)
         except DashboardError as error:
             return Told(0, RouteState(route.name, route.kind, fault=str(error)))
@@ -59,17 +59,8 @@ def _tell_all(
         return list(pool.map(tell, routes))
 
 
-def _read_verdict(home: Home, night: str) -> NightVerdict | None:
-    """None where that night was not judged, or what was said of it is damaged."""
-    try:
-        return read_verdict(home, night)
-    except DashboardError:
-        return None
-
-
 def _read_account(home: Home, night: str) -> Account:
-    try:
+    record = None
+    with contextlib.suppress(DashboardError):  # the account says that it cannot be read
         record = home.read_night(night)
-    except DashboardError:
-        return make_account(None, _read_verdict(home, night))
-    return read_account(home, record)
+    return read_account(home, night, record)

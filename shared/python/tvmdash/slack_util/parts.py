@@ -14,12 +14,7 @@ from tvmdash.stages import PRECHECK
 from tvmdash.text import elide, format_duration, format_list
 
 BAD, STOPPED, UNFINISHED, GOOD, NOTE = "❌", "⛔", "⏳", "✅", "⚠️"
-SEVERITY_ICONS = {
-    NightSeverity.BAD: "🔴",
-    NightSeverity.WARN: NOTE,
-    NightSeverity.UNKNOWN: "❔",
-    NightSeverity.GOOD: GOOD,
-}
+SEVERITY_ICONS = dict(zip(NightSeverity, ("🔴", NOTE, "❔", GOOD), strict=True))
 _REASON, _TAIL, _LISTED = 700, 1500, 8
 
 
@@ -54,7 +49,7 @@ def notify_of(identities: Sequence[str], name: str) -> Notify:
 
 def make_opening(home: Home, night: Night) -> tuple[str, list[Part]]:
     """A message's headline, and why: the night's account."""
-    account = read_account(home, night)
+    account = read_account(home, night.stamp, night)
     reasons = "\n".join(f"• {escape(clause, 1000)}" for clause in account.clauses)
     return f"{SEVERITY_ICONS[account.severity]} {account.headline}", [Part(reasons)] if reasons else []
 
