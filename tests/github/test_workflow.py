@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dashboard.artifacts.artifact import LAST_USED, Artifact, library_sizes, python_tag, write_manifest
+from dashboard.process import sandbox
 from tests.dashboard import homes, standin
 from tests.dashboard.homes import REPO, HomeForTests
 from tests.github import server
@@ -112,6 +113,8 @@ def write_code_option(lab: HomeForTests) -> None:
 def test_a_comment_gets_one_answer_that_is_edited_by_the_next_and_shows_no_token(
     lab: HomeForTests, github: State
 ) -> None:
+    if sandbox.find_obstacle():
+        pytest.skip(sandbox.find_obstacle())
     write_code_option(lab)
     github.add("<!-- tvm-dashboard try on epyc2 -->\nmine", login="mallory")
     first = ask(lab, github, "/tvm-try --until 2%\nand thanks")
