@@ -27,7 +27,8 @@ P99_FROM = 100
 class DecoderSession:
     """A decoder that all points of a process share. checked, facts: of its answers, and what it took to get here.
 
-    digest: a hash of the weights, as an array. count_kernels: of a call, where the engine can tell.
+    digest: a hash of the weights, as an array. count_kernels: of a call, where the engine can tell. describe_device: of
+    repeated calls on another device than this machine's processor, whose limits then are not those of the calls.
     """
 
     decoder: Sequences
@@ -36,6 +37,7 @@ class DecoderSession:
     checked: Mapping[str, float]
     facts: Mapping[str, float]
     count_kernels: Callable[[Callable[[], object]], int] | None = None
+    describe_device: Callable[[Callable[[], object]], Mapping[str, Any]] | None = None
 
 
 @dataclass(frozen=True)
@@ -112,28 +114,29 @@ class PointCall:
         limits.reset_peak_memory()
         return facts
 
-    def find_facts(self, tokens: int) -> dict[str, float]:
+    def find_facts(self, tokens: int) -> dict[str, Any]:
         """Numbers beside the time: the peak of memory, a stream of tokens, and shares of the machine's limits."""
-        found: dict[str, float] = {"peak_memory": limits.read_peak_memory(), "kv_memory": self._find_kv_bytes()}
+        found: dict[str, Any] = {"peak_memory": limits.read_peak_memory(), "kv_memory": self._find_kv_bytes()}
         if self.session.count_kernels:
             found["kernels"] = self.session.count_kernels(self.step)
             self.go_back()
+        if not self._is_prefill:
+            taken_ms = []
+            for _ in range(tokens):
+                begun = time.perf_counter_ns()
+                self.step()
+                taken_ms.append((time.perf_counter_ns() - begun) / 1e6)
+            self.decoder.go_back(tokens, self._rows)
+            wanted = (50, 95, 99) if tokens >= P99_FROM else (50, 95)
+            found |= {f"token_p{part}": float(np.percentile(taken_ms, part)) for part in wanted}
+        if self.session.describe_device:
+            return {**found, **self.session.describe_device(lambda: self.time(1, 1))}
         if self._is_prefill:
             flops = 2 * self.model.parameters * self.values["prompt"]
             share = flops / (self.time(1, 1)[0] / 1e9) / limits.find_flop_rate()
             return {**found, "flops_percent": share * 100}
-        taken_ms = []
-        for _ in range(tokens):
-            begun = time.perf_counter_ns()
-            self.step()
-            taken_ms.append((time.perf_counter_ns() - begun) / 1e6)
-        self.decoder.go_back(tokens, self._rows)
-        wanted = (50, 95, 99) if tokens >= P99_FROM else (50, 95)
-        found |= {f"token_p{part}": float(np.percentile(taken_ms, part)) for part in wanted}
-        share = (
-            self.session.weight_bytes / (found["token_p50"] / 1e3) / limits.find_copy_rate(self.session.weight_bytes)
-        )
-        return {**found, "bandwidth_percent": share * 100}
+        read_per_s = self.session.weight_bytes / (found["token_p50"] / 1e3)
+        return {**found, "bandwidth_percent": read_per_s / limits.find_copy_rate(self.session.weight_bytes) * 100}
 
     def _find_kv_bytes(self) -> int:
         """Of the tokens that the call leaves in the cache."""

@@ -52,22 +52,26 @@ class Decoder:
         qkv = self._loaded.tensor(past)
         self._begin(self._cache, self._shape([row]), self._shape([past.shape[1]]))
         self._functions["fill"](qkv, self._cache)
-        self._end(self._cache)
+        self._finish()
 
     def prefill(self, prompt: Any, row: int = 0) -> Any:
-        """The logits after a prompt of one row."""
+        """The logits after a prompt of one row, when the device has them."""
         self._begin(self._cache, self._shape([row]), self._shape([int(prompt.shape[1])]))
         logits = self._functions["prefill"](prompt, self._cache, self._parameters)[0]
-        self._end(self._cache)
+        self._finish()
         return logits
 
     def decode(self, tokens: Any, rows: Sequence[int]) -> Any:
-        """The logits after one more token of each of the rows."""
+        """The logits after one more token of each of the rows, when the device has them."""
         self._begin(self._cache, self._shape(rows), self._shape([1] * len(rows)))
         name = "decode" if len(rows) == 1 else "batch_decode"
         logits = self._functions[name](tokens, self._cache, self._parameters)[0]
-        self._end(self._cache)
+        self._finish()
         return logits
+
+    def _finish(self) -> None:
+        self._end(self._cache)
+        self._loaded.wait()
 
     def go_back(self, count: int, rows: Sequence[int]) -> None:
         """Forget the last tokens of the rows."""

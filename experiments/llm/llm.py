@@ -22,9 +22,11 @@ from llama_cpp import TOLERANCES, LlamaCpp, LlamaCppCall
 from torch_rival import TorchDecoder
 
 from tvmdash import relax_util
+from tvmdash.devices import CPU
 from tvmdash.exp_templates import Axis, Declared, Experiment, ExperimentConfig, History, Point, Prepared, Record
 from tvmdash.experiment import reference_engines
 from tvmdash.experiment.engines import Engine
+from tvmdash.experiment.on_devices import AXIS
 from tvmdash.networks.ops import Array
 from tvmdash.plot_util.specs import Plot
 from tvmdash.relax_util import Compiled, CompileOptions, workloads
@@ -51,6 +53,7 @@ class LlmConfig(ExperimentConfig):
     max_call_s: float
     threads: int
     mcpu: str
+    device: tuple[str, ...]
 
 
 LLAMA_CPP = Engine("llama.cpp", ("xllamacpp==2026.10.11549",))
@@ -68,6 +71,7 @@ class Llm(Experiment[LlmConfig]):
         *(Axis(name, "workload_args") for name in ("phase", "prompt", "depth", "batch", "dtype")),
         Axis("variant", "build_config"),
         Axis("threads", "runtime_config"),
+        AXIS,
     )
 
     def points(self, config: LlmConfig) -> list[Point]:
@@ -126,7 +130,7 @@ class Llm(Experiment[LlmConfig]):
         )
         if compiled is None:
             return own
-        program = functools.partial(_hash, compiled, tokens, call)
+        program = functools.partial(_hash, compiled, tokens, call) if point.device == CPU else None
         # The module is the same at all points of the process: what compiling it took belongs to one of them.
         passes = {"passes_ms": workloads.list_longest_passes(compiled)} if is_first else {}
         made = workloads.make_prepared(compiled, time_calls, check, details={**own.details, **passes})
@@ -140,8 +144,8 @@ class Llm(Experiment[LlmConfig]):
         return [reporting.find_rate(record) for record in records]
 
     def plots(self, history: History) -> Mapping[str, Plot]:
-        """The default graphs; tonight's has each engine beside the others, by length and depth."""
-        return {**super().plots(history), "tonight": reporting.make_plot(history)}
+        """The default graphs; tonight's are of a phase each: each engine beside the others, by length or depth."""
+        return {**super().plots(history), **reporting.make_plots(history)}
 
     def summary(self, history: History) -> Summary:
         """The default words, with each phase's times on each engine."""
@@ -199,7 +203,7 @@ def _open(point: Point, config: LlmConfig, seed: int, known: Answers, compiled: 
     rows = max(len(known.traces), *config.batches)
     longest = max(*config.prompts, *config.depths, answers.LONGEST) + config.tokens + 1
     begun = time.perf_counter()
-    loaded = relax_util.load(compiled, config.threads) if compiled else None
+    loaded = relax_util.load(compiled, config.threads, point.device) if compiled else None
     times = {"load_time": (time.perf_counter() - begun) * 1e3} if loaded else {}
     begun = time.perf_counter()
     decoder: Decoder | TorchDecoder
@@ -220,7 +224,10 @@ def _open(point: Point, config: LlmConfig, seed: int, known: Answers, compiled: 
         digest.update(array.data)
     size_bytes = sum(array.nbytes for array in arrays)
     count = decoder.count_kernels if isinstance(decoder, Decoder) else None
-    return DecoderSession(decoder, size_bytes, np.frombuffer(digest.digest(), np.uint8), checked, times, count)
+    describe = loaded.describe_device if loaded and point.device != CPU else None
+    return DecoderSession(
+        decoder, size_bytes, np.frombuffer(digest.digest(), np.uint8), checked, times, count, describe
+    )
 
 
 def _prepare_llama_cpp(point: Point, config: LlmConfig, seed: int, known: Answers) -> Prepared:

@@ -193,16 +193,17 @@ def test_a_night_has_both_phases_with_their_numbers(night: tuple[Tried, records.
 
 def test_the_words_tell_the_first_token_from_the_next(night: tuple[Tried, records.NightData]) -> None:
     text = night[0].told()
-    assert "first token of prompt 8" in text
-    assert "token at depth 40" in text
-    assert (night[0].root / "graph" / "tonight.svg").exists()
+    assert "prompt 8:" in text
+    assert "depth 40:" in text
+    assert (night[0].root / "graph" / "tonight_decode.svg").exists()
 
 
-def a_series(engine: str, ms: float, **args: Any) -> Series:
+def a_series(engine: str, ms: float, device: str = "", **args: Any) -> Series:
     labels = {
         "workload": "llm.15M",
         "engine": engine,
         "build_config": {},
+        "runtime_config": {"threads": 1, **({"device": device} if device else {})},
         "workload_args": {"dtype": "float32", **args},
     }
     return Series(
@@ -214,13 +215,13 @@ def test_engines_stand_beside_one_another_at_each_length_and_depth() -> None:
     series = (
         a_series("tvm", 10.0, phase="prefill", prompt=32, batch=1),
         a_series("torch", 2.0, phase="prefill", prompt=32, batch=1),
-        a_series("tvm", 3.0, phase="decode", depth=512, batch=1),
+        a_series("tvm", 3.0, "opencl", phase="decode", depth=512, batch=1),
     )
-    plot = OWN.reporting.make_plot(History("llm", (), series, (STAMP,), ()))
-    assert [group.split(", ")[1] for group in plot.groups] == ["first token of prompt 32", "token at depth 512"]
-    assert plot.series == ("tvm", "torch")
-    assert [(bar.value, bar.low, bar.high) for bar in plot.values[0]] == [(10.0, 5.0, 20.0), (2.0, 1.0, 4.0)]
-    assert plot.values[1][1] is None
+    plots = OWN.reporting.make_plots(History("llm", (), series, (STAMP,), ()))
+    prefill, decode = plots["tonight"], plots["tonight_decode"]
+    assert [group.split(", ")[1] for group in (*prefill.groups, *decode.groups)] == ["prompt 32", "depth 512"]
+    assert (prefill.series, decode.series) == (("tvm", "torch"), ("tvm on opencl",))
+    assert [(bar.value, bar.low, bar.high) for bar in prefill.values[0]] == [(10.0, 5.0, 20.0), (2.0, 1.0, 4.0)]
 
 
 def test_engines_measure_what_they_have() -> None:

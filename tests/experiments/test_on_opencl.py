@@ -58,11 +58,14 @@ def opencl(tvm_artifact: Artifact, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def measured(
-    root: Path, experiment: str, opencl: OpenCl, config: dict[str, object], **variables: str
+    root: Path, experiment: str, opencl: OpenCl, config: dict[str, object], *, set_up: bool = False, **variables: str
 ) -> records.NightData:
     """What the run and analyze stages leave; processes of its own import TVM with the runtime of the device."""
     tried = trying.Tried(root, experiment, {**BOTH, **config})
-    (tried.code / "setup").mkdir()
+    if set_up:
+        tried.set_up()
+    else:
+        (tried.code / "setup").mkdir()
     run = tried.stage("run", "raw", LD_LIBRARY_PATH=opencl.loader_path, **variables)
     return tried.analyzed(run)
 
@@ -140,6 +143,19 @@ def test_what_takes_devices_runs_on_it(
     for record in there.values():
         assert record.additional_info["max_error"] <= record.additional_info["tolerance"]
         assert "roofline_percent" not in record.additional_info
+
+
+def test_a_language_model_answers_rightly_on_the_device_in_both_phases(opencl: OpenCl, tmp_path: Path) -> None:
+    config = {"device": ["opencl"], "variants": ["recipe"], "depths": [40], "processes": 1, "max_processes": 1}
+    data = measured(tmp_path / "night", "llm", opencl, config, set_up=True)
+    assert data.failures == ()
+    steps = [(record.workload_args["phase"], record.workload_args["batch"]) for record in data.records]
+    assert steps == [("prefill", 1), ("decode", 1), ("decode", 2)]
+    for record in data.records:
+        info = record.additional_info
+        assert info["max_error"] <= info["tolerance"]
+        assert info["device"]["model"] == record.hw_model == opencl.model
+        assert not {"flops_percent", "bandwidth_percent"} & info.keys(), "those are shares of the processor's limits"
 
 
 def test_kernels_on_the_device_are_operators_of_its_traces(opencl: OpenCl, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from tvmdash.devices import CPU, device_of
 from tvmdash.experiment import plots
 from tvmdash.experiment.info import History
 from tvmdash.experiment.on_devices import AXIS
-from tvmdash.plot_util.specs import Estimate, GroupedBar
+from tvmdash.plot_util.specs import GroupedBar
 from tvmdash.series.store import Series
 from tvmdash.summary_util import SectionKind, Summary
 from tvmdash.text import format_list, format_quantity
@@ -51,11 +51,7 @@ def _find_differing(history: History, tonight: Sequence[Series], columns: Collec
 
 def plot(history: History) -> GroupedBar:
     """A group of bars for each case, a bar for each way."""
-    series_of = group_cases(history)
-    ways = tuple(dict.fromkeys(way for case in series_of.values() for way in case))
-    rows = tuple(tuple(_estimate(case.get(way)) for way in ways) for case in series_of.values())
-    title = f"{history.experiment}, night {history.stamps[-1]}"
-    return GroupedBar(title, "ms", tuple(series_of), ways, rows, lower_is_better=True)
+    return plots.compare_ways(f"{history.experiment}, night {history.stamps[-1]}", group_cases(history))
 
 
 def summary(usual: Summary, history: History) -> Summary:
@@ -85,7 +81,3 @@ def _format_line(name: str, ways: Mapping[str, Series]) -> str:
 
 def _read_ms(series: Series) -> float:
     return series.values[-1]
-
-
-def _estimate(series: Series | None) -> Estimate | None:
-    return Estimate(series.values[-1], series.low[-1], series.high[-1]) if series else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 import statistics
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from tvmdash import common, records, summary_util
@@ -154,6 +154,13 @@ def tonight_plot(history: History, series: Sequence[Series]) -> Plot:
         return Bar(title, unit, bars, lower_is_better=True if unit else None)
     rows = tuple(tuple(_make_estimate(named.get((group, name))) for name in names) for group in groups)
     return GroupedBar(title, unit, tuple(groups), tuple(names), rows, lower_is_better=True if unit else None)
+
+
+def compare_ways(title: str, series_of: Mapping[str, Mapping[str, Series]]) -> GroupedBar:
+    """Tonight's times by what is computed and in which way, with their intervals."""
+    ways = tuple(dict.fromkeys(way for row in series_of.values() for way in row))
+    rows = tuple(tuple(_make_estimate(row.get(way)) for way in ways) for row in series_of.values())
+    return GroupedBar(title, "ms", tuple(series_of), ways, rows, lower_is_better=True)
 
 
 def make_map(plot: GroupedBar) -> HeatMap | None:

@@ -117,8 +117,18 @@ class Loaded:
             found: dict[str, Any] = {"transfer_time": self._opened.time_transfers(inputs, self._call(*inputs))}
             if self._opened.waits_here:
                 found["device_time"] = self._evaluator(*inputs)(DEVICE_CALLS, 1)[0] / DEVICE_CALLS / 1e6
-                found |= self._opened.watch(self.caller(*inputs))
-            return {**self._opened.facts(), **found}
+            return {**self.describe_device(self.caller(*inputs)), **found}
+
+    def describe_device(self, call: Callable[[], object]) -> dict[str, Any]:
+        """What a record says of the device, and its maker's library while it repeats the call."""
+        if not self._opened:
+            return {}
+        return {**self._opened.facts(), **(self._opened.watch(call) if self._opened.waits_here else {})}
+
+    def wait(self) -> None:
+        """Until the device has done what it was given."""
+        if self._opened:
+            self._opened.handle.sync()
 
     def profile(self, x: Array, repeats: int) -> list[OperatorSpan]:
         """Every call the virtual machine makes, kernels and builtins alike, in `repeats` runs after two unwatched.
