@@ -230,8 +230,8 @@ class _Columns:
 
 _TITLE = "TVM nightly benchmarks"
 Column = Callable[[CatalogueEntry], Any]
-_NOISE_DIGITS = 3
-"""Nobody knows a scatter more exactly."""
+_NOISE_DIGITS, _MOST_FOUND = 3, 500
+"""Nobody knows a scatter more exactly; so many incidents, the newest, are found by the search."""
 
 
 def index_of(site: SiteContext, catalogue: SiteCatalogue) -> bytes:
@@ -245,6 +245,15 @@ def index_of(site: SiteContext, catalogue: SiteCatalogue) -> bytes:
         "stamps": site.stamps[-NIGHTS:],
         "nights": {night.stamp: _night(night, catalogue) for night in reversed(site.last_nights)},
         "years": sorted({int(stamp[:4]) for stamp in site.stamps}),
+        "incidents": [
+            {
+                "id": incident.id,
+                "headline": elide(format_headline(incident), _TITLE_CHARS),
+                "begin": incident.begin,
+                "versions": list(incident.versions),
+            }
+            for incident in site.alerts.incidents[:_MOST_FOUND]
+        ],
         "experiments": [
             {"name": experiment.name, "title": experiment.title, "page": experiment.page, "active": experiment.active}
             for experiment in catalogue.experiments.values()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -20,7 +20,7 @@ from tvmdash.trials.receipt import Receipt, ReceiptRecord
 if TYPE_CHECKING:  # it brings numpy, whose threads keep a site from being written by several processes
     from tvmdash.judge.operators import OperatorChange, OperatorSide
 
-_MOST_PARTS = 12
+_MOST_PARTS, _DIGITS_MS = 12, 6
 _ALL = 1.005
 """Beyond it, a share is no part of the whole: others made up for it."""
 _MOST_OFF = math.log(1.5)
@@ -52,6 +52,8 @@ class DifferencePart:
 class EnvironmentDifference:
     """Of one series; parts: those that differ most first; others: how many more there are. kind: operators or passes.
 
+    unexplained_ms: what the parts leave of the change of the whole, which was timed without a profiler; None of passes.
+
     renumbered: the compiler numbered its functions otherwise; parts go by what these compute.
     """
 
@@ -62,6 +64,7 @@ class EnvironmentDifference:
     good_ms: float
     bad_ms: float
     renumbered: bool
+    unexplained_ms: float | None = None
 
     @property
     def change(self) -> float:
@@ -126,8 +129,40 @@ def compare_records(name: str, metric: str, good: ReceiptRecord, bad: ReceiptRec
     parts.sort(key=lambda part: -part.difference_ms if whole >= 0 else part.difference_ms)
     renumbered = kind == "operators" and compared.renumbered
     return EnvironmentDifference(
-        name, kind, _farthest(parts), max(0, len(parts) - _MOST_PARTS), good_ms, bad_ms, renumbered=renumbered
-    )
+        name, kind, _farthest(parts), max(0, len(parts) - _MOST_PARTS), good_ms, bad_ms, renumbered=renumbered,
+        unexplained_ms=None if compared.unexplained_ms is None else round(compared.unexplained_ms, _DIGITS_MS),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class OneSidedPasses:
+    """What the compiler ran for a point on one night alone, in its order; `same` passes ran on both."""
+
+    gone: tuple[str, ...]
+    new: tuple[str, ...]
+    same: int
+
+
+def compare_passes(good: ReceiptRecord, bad: ReceiptRecord) -> OneSidedPasses | None:
+    """None where either night did not write down its passes."""
+    before, after = ([name for name, _ in record.passes] for record in (good, bad))
+    if not before or not after:
+        return None
+    gone, new = ([name for name in own if name not in other] for own, other in ((before, after), (after, before)))
+    return OneSidedPasses(tuple(gone), tuple(new), len({*before} & {*after}))
+
+
+_DEPENDENCIES = {"tvm_ffi": "tvm-ffi", "llvm_version": "LLVM"}
+"""What a TVM is built with and runs beside, by the names of its artifact's facts."""
+
+
+def compare_dependencies(good: Receipt, bad: Receipt) -> Iterator[str]:
+    """As in "LLVM 18.1.8 → 19.1.0"."""
+    facts = [common.object_in(common.object_in(each.night, "artifact"), "facts") for each in (good, bad)]
+    for fact, name in _DEPENDENCIES.items():
+        before, after = (side.get(fact) for side in facts)
+        if before and after and before != after:
+            yield f"{name} {before} → {after}"
 
 
 def _list_operators(record: ReceiptRecord) -> OperatorSide:
@@ -135,7 +170,8 @@ def _list_operators(record: ReceiptRecord) -> OperatorSide:
     from tvmdash.judge.operators import OperatorSide
 
     sums = {name: (total_ns / max(1, record.runs) / 1e6,) for name, _, total_ns in record.operators}
-    return OperatorSide(record.operator_ms or sums, known=record.known_operators)
+    whole = (median(record.samples_ms),) if record.samples_ms else ()
+    return OperatorSide(record.operator_ms or sums, whole, record.known_operators)
 
 
 def _list_passes(record: ReceiptRecord) -> OperatorSide:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlencode
 
+from files.code_changes import file_of
 from files.incremental import IncrementalSite, fingerprint
 from markup.escaping import clean
 from markup.night_chart import ChartMark, Curve, NightChart
@@ -16,12 +18,22 @@ from markupsafe import Markup, escape
 from render import page as pages
 from render.formats import anchor
 from views import incidents as incident_views
-from views.code_links import find_code_pages
+from views.code_links import find_code_pages, id_of_point
 from views.context import SiteContext
 from views.levels import match_ratios, read_levels
 from views.night import format_day
 
-from incident.differences import ComparedNight, DifferencePart, EnvironmentDifference, compare_records, read_night
+from incident.code import draw_difference, read_differences
+from incident.differences import (
+    ComparedNight,
+    DifferencePart,
+    EnvironmentDifference,
+    OneSidedPasses,
+    compare_dependencies,
+    compare_passes,
+    compare_records,
+    read_night,
+)
 from tvmdash import common
 from tvmdash.http_util import is_link
 from tvmdash.incidents.events import Moved
@@ -30,9 +42,10 @@ from tvmdash.incidents.text import format_bisection
 from tvmdash.routes.state import read_states
 from tvmdash.series import naming, store
 from tvmdash.text import format_percent, format_quantity
+from tvmdash.trials.receipt import ReceiptRecord
 
 FOLDER = "incidents"
-_MOST_DIFFERENCES = 4
+_MOST_DIFFERENCES, _MOST_KERNELS = 4, 2
 _MOST_EXPLORED = 50
 """As many series fit on the explorer's chart."""
 
@@ -56,11 +69,27 @@ class DifferenceView:
 
 @dataclass(frozen=True)
 class IncidentEvidence:
-    """What the last good and the first bad night left. lacking: why there is no difference, a line an experiment."""
+    """What the last good and the first bad night left. lacking: why there is no difference, a line an experiment.
+
+    passes: that ran on one side only, with the names of the series of which that is so. dependencies: of TVM, which
+    differ. kernels: functions whose TIR or code differs.
+    """
 
     differences: tuple[DifferenceView, ...]
     traces: tuple[IncidentTrace, ...]
     lacking: tuple[str, ...]
+    passes: Mapping[OneSidedPasses, Sequence[str]]
+    dependencies: tuple[str, ...]
+    kernels: tuple[KernelSides, ...]
+
+
+@dataclass(frozen=True)
+class KernelSides:
+    """A function on the last good night and on the first bad one: the lines of its TIR, or else of its code."""
+
+    name: str
+    before: Markup
+    after: Markup
 
 
 @dataclass(frozen=True)
@@ -90,12 +119,12 @@ def write_incidents(context: SiteContext, carrier: IncrementalSite) -> None:
     carrier.folder(FOLDER)
     for incident in context.alerts.incidents:
         name = page_of(incident.id)
-        made_from = fingerprint(*_sources(context, incident, carrier.new))
+        made_from = fingerprint(*_sources(context, incident, carrier))
         if not carrier.carry(name, made_from):
             carrier.write(name, _render(context, incident, carrier.new).encode(), made_from)
 
 
-def _sources(context: SiteContext, incident: Incident, site: Path) -> Iterator[str]:
+def _sources(context: SiteContext, incident: Incident, carrier: IncrementalSite) -> Iterator[str]:
     """What the page is made from, in texts."""
     yield common.dump_json(incident.to_json())
     yield from shown_stamps(context, incident)
@@ -103,10 +132,12 @@ def _sources(context: SiteContext, incident: Incident, site: Path) -> Iterator[s
     yield from _list_discussions(context, incident)
     if incident.is_open:
         yield context.tonight.stamp
+    for name in _experiments(context, incident):
+        yield carrier.files.get(file_of(name, incident.begin), ("", 0))[0]
     yield from (link.page for link in find_code_pages(incident, context))
     for experiment in _experiments(context, incident):
         for stamp in (incident.after, incident.begin):
-            night = read_night(site, experiment, stamp)
+            night = read_night(carrier.new, experiment, stamp)
             yield f"{experiment} {stamp} {bool(night.receipt)} {night.trace}"
 
 
@@ -156,6 +187,8 @@ def _gather_evidence(context: SiteContext, incident: Incident, site: Path) -> In
     differences: list[DifferenceView] = []
     traces: list[IncidentTrace] = []
     lacking: list[str] = []
+    passes: dict[OneSidedPasses, list[str]] = {}
+    dependencies: list[str] = []
     for experiment in _experiments(context, incident):
         nights = [read_night(site, experiment, stamp) for stamp in (incident.after, incident.begin)]
         traces += [IncidentTrace(experiment, night.stamp, night.trace) for night in nights if night.trace]
@@ -163,24 +196,56 @@ def _gather_evidence(context: SiteContext, incident: Incident, site: Path) -> In
         if faults:
             lacking += faults
             continue
+        dependencies += compare_dependencies(*(night.receipt for night in nights if night.receipt))
+        for item, good, bad in _list_sides(context, incident, experiment, nights):
+            if (one_sided := compare_passes(good, bad)) is not None:
+                passes.setdefault(one_sided, []).append(item.name)
         found = list(_compare(context, incident, experiment, nights))
         if not found:
             lacking.append(f"{experiment}, whose operators were not profiled undisturbed on both nights")
         differences += [DifferenceView(difference, draw(difference)) for difference in found]
-    return IncidentEvidence(tuple(differences[:_MOST_DIFFERENCES]), tuple(traces), tuple(lacking))
+    kernels = tuple(itertools.islice(_list_kernels(context, incident, site), _MOST_KERNELS))
+    dependencies = list(dict.fromkeys(dependencies))
+    shown = tuple(differences[:_MOST_DIFFERENCES])
+    return IncidentEvidence(shown, tuple(traces), tuple(lacking), passes, tuple(dependencies), kernels)
 
 
 def _compare(
     context: SiteContext, incident: Incident, experiment: str, nights: Sequence[ComparedNight]
 ) -> Iterator[EnvironmentDifference]:
-    for item in rank_moves(incident):
-        if not item.is_time or experiment_of(item, context) != experiment:
-            continue
-        key = naming.file_name_of(item.series)
-        good, bad = (night.record_of(key, item.metric) for night in nights)
-        difference = compare_records(item.name, item.metric, good, bad) if good and bad else None
+    for item, good, bad in _list_sides(context, incident, experiment, nights):
+        difference = compare_records(item.name, item.metric, good, bad) if item.is_time else None
         if difference is not None and not (item.relative and difference.contradicts(item.effect)):
             yield difference
+
+
+def _list_sides(
+    context: SiteContext, incident: Incident, experiment: str, nights: Sequence[ComparedNight]
+) -> Iterator[tuple[Moved, ReceiptRecord, ReceiptRecord]]:
+    """What moved of an experiment, the worst first, with its records of both nights where both have one."""
+    for item in rank_moves(incident):
+        if experiment_of(item, context) == experiment:
+            good, bad = (night.record_of(naming.file_name_of(item.series), item.metric) for night in nights)
+            if good and bad:
+                yield item, good, bad
+
+
+def _list_kernels(context: SiteContext, incident: Incident, site: Path) -> Iterator[KernelSides]:
+    """Of the points that moved, the worst first."""
+    for item in rank_moves(incident):
+        night = read_differences(site / file_of(experiment_of(item, context), incident.begin))
+        own = id_of_point(context.series_by_id.get(item.series))
+        for point in night.points if night else ():
+            for function in point.functions if point.id == own else ():
+                difference = function.tir or function.code
+                if difference is not None:
+                    sides = (replace(difference, lines=_without(difference.lines, sign)) for sign in "+-")
+                    before, after = (draw_difference(side) or Markup("") for side in sides)
+                    yield KernelSides(function.name, before, after)
+
+
+def _without(lines: Sequence[str], sign: str) -> tuple[str, ...]:
+    return tuple(line for line in lines if not line.startswith(sign))
 
 
 WIDTH, _ROW = 960, 26

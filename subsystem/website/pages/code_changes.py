@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-from data.code_changes import CodeDifference, FunctionDifference, NightDifferences, NumberOnBothSides, PointDifference
+from data.code_changes import FunctionDifference, NightDifferences, NumberOnBothSides, PointDifference
 from files.code_changes import FOLDER, file_of
 from files.incremental import IncrementalSite
-from markup.escaping import clean
-from markupsafe import Markup, escape
+from incident.code import draw_difference, read_differences
+from markupsafe import Markup
 from render import page as pages
 from views.context import SiteContext
 
-from tvmdash import structured
-from tvmdash.errors import DashboardError
 from tvmdash.records.metrics import METRICS
 from tvmdash.text import format_exact
 
 _ROOT = "../"
-_KINDS = {"+": "ins", "-": "del"}
 _UNITS = {metric.name: metric.unit for metric in METRICS}
 
 
@@ -68,7 +64,7 @@ def write_code_pages(context: SiteContext, carrier: IncrementalSite) -> None:
         old = {each: from_ for each in _known(carrier, name) if (from_ := carrier.made_from(each)) == made_from}
         if file_of(experiment, stamp, ".html") in old and all(carrier.carry(each, made_from) for each in old):
             continue
-        night = _read(carrier.new / name)
+        night = read_differences(carrier.new / name)
         if night is not None:
             for page, text in _render(context, night):
                 carrier.write(page, text.encode(), made_from)
@@ -84,14 +80,6 @@ def _known(carrier: IncrementalSite, name: str) -> Iterator[str]:
     """The pages that the old site had of this night."""
     start = name.removesuffix(".json")
     return (each for each in carrier.known if each.startswith(start) and each.endswith(".html"))
-
-
-def _read(path: Path) -> NightDifferences | None:
-    """None where a file of the old site is damaged, or of other code."""
-    try:
-        return structured.read(NightDifferences, path)
-    except DashboardError:
-        return None
 
 
 def _render(context: SiteContext, night: NightDifferences) -> Iterator[tuple[str, str]]:
@@ -140,8 +128,8 @@ def _view(function: FunctionDifference) -> FunctionView:
         "new" if function.is_new else "gone" if function.is_gone else "",
         _describe_cause(function),
         tuple(map(_format_number, function.numbers)),
-        _draw(function.tir),
-        _draw(function.code),
+        draw_difference(function.tir),
+        draw_difference(function.code),
     )
 
 
@@ -163,20 +151,3 @@ def _format_number(number: NumberOnBothSides) -> str:
 def _name(metric: str) -> str:
     """In front of a number; nothing where its unit says it."""
     return "" if _UNITS.get(metric) == metric else f"{metric.replace('_', ' ')} "
-
-
-def _draw(difference: CodeDifference | None) -> Markup | None:
-    """The lines, those of one side marked as text that was deleted or inserted."""
-    if difference is None:
-        return None
-    drawn = [_draw_line(line) for line in difference.lines]
-    if difference.more:
-        drawn.append(Markup('<span class="more">… and {} more lines</span>').format(f"{difference.more:,}"))
-    return Markup("\n").join(drawn)
-
-
-def _draw_line(line: str) -> Markup:
-    kind, text = _KINDS.get(line[:1]), escape(str(clean(line)))
-    if kind:
-        return Markup(f"<{kind}>{{}}</{kind}>").format(text)  # noqa: S704 - one of two names
-    return Markup('<span class="hunk">{}</span>').format(text) if line.startswith("@@") else text

@@ -13,8 +13,8 @@ from markupsafe import Markup
 from render import page as pages
 from views.alerts import PutAside
 from views.context import SiteContext
+from views.night_calendar import cell
 from views.series import SeriesView
-from views.strip import cell
 from views.tonight import ExperimentView
 
 from pages.code_changes import CodeNight, find_code_nights

@@ -1,4 +1,4 @@
-"""The first page: the verdict, the incidents, the strip, the series, what comes next; then what there is to read."""
+"""The first page: the account, the forest plot, what is open, the last nights; then what there is to read."""
 
 from __future__ import annotations
 
@@ -11,23 +11,26 @@ from views import night_facts
 from views import tally as verdict
 from views.alerts import Alerts, PutAside
 from views.context import SiteContext
+from views.forest import NightForest, is_control, make_forest
 from views.incidents import IncidentView
 from views.night import NightFailure
+from views.night_calendar import CalendarDay, machine_changes, make_calendar
 from views.night_facts import NextRun
-from views.overview import Overall, OverviewMatrix, make_matrix, read_overall
-from views.series import GONE, MISSING, YOUNG, SeriesView, counts, some_of_each
-from views.strip import Strip, machine_changes, make_strip
+from views.night_results import KeptResults
+from views.overview import Overall, read_overall
+from views.series import EXACT_KIND, GONE, MISSING, YOUNG, SeriesView, counts, some_of_each
 from views.tally import Tally
 from views.tonight import ExperimentView, ReportView, report_views
 
 from tvmdash.account import Account, describe_disturbed
 from tvmdash.dashboard_info import RUNNING, Night
+from tvmdash.incidents.text import format_level
 from tvmdash.pages import DeadlineAhead, ScoreTonight
+from tvmdash.records.metrics import WAYS
+from tvmdash.text import format_exact
 from tvmdash.verdict import Absence
 
-MOST_SERIES = 50
-MOST_YOUNG = 8
-"""As long as none can be judged."""
+_MOST_EXACT, _MOST_VALUES = 20, 8
 MOST_INCIDENTS = 3
 """More are behind a click."""
 
@@ -41,6 +44,16 @@ class MissingView:
     count: str
     words: str
     failed: bool
+
+
+@dataclass(frozen=True)
+class ExactNumbers:
+    """Sizes, counts and accuracies, which have no noise: of `count`, those that are others than `since`, with both."""
+
+    count: int
+    since: str
+    changed: tuple[tuple[str, str, str], ...]
+    more: int
 
 
 @dataclass(frozen=True)
@@ -63,19 +76,20 @@ class FirstScreen:
     incidents: list[IncidentView]
     more_incidents: list[IncidentView]
     faults: list[str]
-    strip: Strip
+    calendar: tuple[CalendarDay, ...]
     overall: Overall | None
-    matrix: OverviewMatrix | None
-    series: list[SeriesView]
-    all_shown: int
+    forest: NightForest | None
+    values: list[SeriesView]
+    exact: ExactNumbers | None
+    controls: list[SeriesView]
+    moved_controls: list[SeriesView]
     missing: list[MissingView]
     retired: int
     muted: int
     put_aside: list[tuple[PutAside, str]]
     why_retired: Mapping[str, str]
-    beside: list[SeriesView]
     against_itself: bool
-    reference: str
+    young: int
     too_young: str
     all_series: int
     deadlines: Sequence[DeadlineAhead]
@@ -90,8 +104,13 @@ class FirstScreen:
     reports: list[ReportView]
 
 
-def make_index_page(context: SiteContext, experiments: list[ExperimentView], own: str = "website") -> FirstScreen:
-    """The view; `own` is the subsystem that writes this."""
+def make_index_page(
+    context: SiteContext,
+    experiments: list[ExperimentView],
+    nights: Mapping[str, tuple[str, KeptResults]],
+    own: str = "website",
+) -> FirstScreen:
+    """The view; `own` is the subsystem that writes this. nights: how the jobs of each went, and what was kept of it."""
     night, series = context.tonight, context.series
     states = counts(series)
     failed_points = sum(view.points.failed for view in experiments if view.points)
@@ -99,8 +118,10 @@ def make_index_page(context: SiteContext, experiments: list[ExperimentView], own
     judged = night_views.judge(night, is_tonight=True)
     incidents = _incidents(context)
     told = context.verdict.value
-    young = bool(series) and states[YOUNG] == len(series)
-    beside = _beside(context)
+    young = [each for each in series if each.state == YOUNG]
+    controls = [each for each in series if is_control(context, each)]
+    wall = {key: ratio for view in experiments if view.points for key, ratio in view.points.wall.items()}
+    forest = make_forest(context, wall)
     shown = [each for each in series if each.state not in (MISSING, GONE)]
     return FirstScreen(
         night=night,
@@ -120,18 +141,17 @@ def make_index_page(context: SiteContext, experiments: list[ExperimentView], own
         incidents=incidents[:MOST_INCIDENTS],
         more_incidents=incidents[MOST_INCIDENTS:],
         faults=_faults(context, experiments),
-        strip=make_strip(context.last_nights, machine_changes(context.own_machines)),
+        calendar=make_calendar(nights, machine_changes(context.own_machines)) if len(nights) > 1 else (),
         overall=read_overall(context),
-        matrix=make_matrix(series),
-        series=some_of_each(series, MOST_YOUNG) if young else shown[:MOST_SERIES],
-        all_shown=len(shown),
+        forest=forest,
+        values=[] if forest else some_of_each(shown, _MOST_VALUES),
+        exact=_list_exact(context),
+        controls=controls,
+        moved_controls=[each for each in controls if each.state in WAYS],
         missing=_missing(context, experiments),
-        beside=beside,
-        against_itself=context.verdict.value is not None
-        and context.verdict.value.beside is not None
-        and context.verdict.value.beside.is_itself,
-        reference=beside[0].beside.reference if beside and beside[0].beside else "",
-        too_young=_too_young(context.alerts, series[0], len(context.stamps)) if young else "",
+        against_itself=bool(told and told.beside and told.beside.is_itself),
+        young=len(young),
+        too_young=_too_young(context.alerts, young[0], len(context.stamps)) if young else "",
         all_series=len(series),
         deadlines=context.deadlines,
         next_run=night_facts.next_run(context.stamps),
@@ -176,16 +196,23 @@ _ABSENCES = {
 }
 
 
-def _beside(context: SiteContext) -> list[SeriesView]:
-    """On the first night beside a reference what was measured on both, what differs most first."""
+def _list_exact(context: SiteContext) -> ExactNumbers | None:
+    """On the first night beside a reference those that differ from its own, else those that moved tonight."""
     told = context.verdict.value
-    if told is None or told.beside is None or not told.beside.is_first:
-        return []
-    return sorted((view for view in context.series if view.beside), key=_distance, reverse=True)[:MOST_SERIES]
-
-
-def _distance(view: SeriesView) -> tuple[bool, float]:
-    return (view.beside.differs, abs(view.beside.effect)) if view.beside else (False, 0.0)
+    beside = told.beside if told is not None and told.beside is not None and told.beside.is_first else None
+    if beside is not None and beside.numbers and not beside.is_itself:
+        known = [
+            (each.name, format_exact(each.reference, each.unit), format_exact(each.value, each.unit))
+            for each in beside.exact
+        ]
+        return ExactNumbers(
+            beside.numbers, f"on TVM {beside.reference}", tuple(known[:_MOST_EXACT]), len(known[_MOST_EXACT:])
+        )
+    views = [view for view in context.series if view.grade == EXACT_KIND and view.state not in (MISSING, GONE)]
+    moved = [(view, *context.alerts.open_moves()[view.id]) for view in views if view.state in WAYS]
+    known = [(view.name, format_level(part.before, part), format_level(part.after, part)) for view, _, part in moved]
+    kept = ExactNumbers(len(views), "before", tuple(known[:_MOST_EXACT]), len(known[_MOST_EXACT:]))
+    return kept if views and len(context.stamps) > 1 else None
 
 
 def _faults(context: SiteContext, experiments: list[ExperimentView]) -> list[str]:
@@ -197,7 +224,7 @@ def _faults(context: SiteContext, experiments: list[ExperimentView]) -> list[str
 
 
 def _too_young(alerts: Alerts, series: SeriesView, nights: int) -> str:
-    """Why no series, as this one, has a verdict yet, and from when on they will."""
+    """Why series, as this one, have no verdict yet, and from when on they will."""
     verdict = alerts.series.get(series.id)
     needed = verdict.why.needed if verdict and verdict.why else None
     so_far = "this was the first night" if nights == 1 else f"so far there are {nights}"

@@ -38,7 +38,7 @@ def write(site: SiteContext, new: Path, carrier: IncrementalSite) -> WrittenNigh
     html = pages.render(
         "index.html",
         site.frame("index"),
-        view=make_index_page(site, views),
+        view=make_index_page(site, views, {stamp: (row.state, row.kept) for stamp, row in written.rows.items()}),
         stamp=site.tonight.stamp,
         written=site.written,
         data_files=[(name, description) for name, description in DATA_FILES if (new / name).is_file()],

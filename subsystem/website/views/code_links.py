@@ -34,7 +34,7 @@ def _links(incident: Incident, context: SiteContext) -> Iterator[CodeLink]:
     for name in dict.fromkeys(names):
         if (name, incident.begin) in context.code_nights:
             moved = [each for each, own in zip(incident.moved, names, strict=True) if own == name]
-            ids = {_id_of(context.series_by_id.get(each.series)) for each in moved}
+            ids = {id_of_point(context.series_by_id.get(each.series)) for each in moved}
             part = f"#point-{next(iter(ids))}" if len(ids) == 1 and "" not in ids else ""
             yield CodeLink(file_of(name, incident.begin, ".html") + part, name)
 
@@ -44,7 +44,7 @@ def _experiment_of(moved: Moved, context: SiteContext) -> str:
     return moved.experiment or (series.experiment if series else "")
 
 
-def _id_of(series: SeriesView | None) -> str:
+def id_of_point(series: SeriesView | None) -> str:
     """The series' point; empty where it is none of a template's."""
     if series is None or "workload_args" not in series.labels:
         return ""

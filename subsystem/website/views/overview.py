@@ -1,4 +1,4 @@
-"""How TVM stands as a whole: workloads by variants tonight, and the geometric mean of its run times over nights."""
+"""How TVM stands as a whole: the geometric mean of its run times over nights."""
 
 from __future__ import annotations
 
@@ -13,92 +13,15 @@ from tvmdash.dashboard_info import host_of
 from tvmdash.incidents.headline import format_headline
 from tvmdash.judge.means import Ratio, combine_ratios
 from tvmdash.records.metrics import RUN_TIME
-from tvmdash.series import naming, store
+from tvmdash.series import store
 from tvmdash.series.store import Outline, Series
-from tvmdash.text import elide
 from views.context import SiteContext
 from views.levels import match_ratios, read_levels
 from views.night import format_day
-from views.series import GONE, MISSING, SeriesView
 
 NIGHTS = 90
-_MOST_ROWS, _MOST_COLUMNS = 40, 14
-_VARIED = ("engine_config", "target", "build_config", "runtime_config", "hw_model", "env_name")
 _FEWEST_NIGHTS, _FEWEST_SERIES = 3, 2
 _HEIGHT = 200
-_NAME = 60
-
-
-@dataclass(frozen=True)
-class MatrixCell:
-    """A workload in a variant: the series that needs attention most, and how many more there are."""
-
-    view: SeriesView
-    others: int
-
-
-@dataclass(frozen=True)
-class MatrixColumn:
-    """An experiment, or one variant of it."""
-
-    experiment: str
-    variant: str
-    page: str
-
-
-@dataclass(frozen=True)
-class OverviewMatrix:
-    """Run times of TVM: a row for each workload, what needs attention first; a cell is None where nothing is measured.
-
-    more: rows that are left out.
-    """
-
-    columns: tuple[MatrixColumn, ...]
-    rows: tuple[tuple[str, tuple[MatrixCell | None, ...]], ...]
-    more: int
-
-
-def make_matrix(series: Sequence[SeriesView]) -> OverviewMatrix | None:
-    """Of what has a value tonight; None where there would be one row or one column."""
-    views = [view for view in series if view.metric == RUN_TIME and view.labels.get("engine", "tvm") == "tvm"]
-    views = [view for view in views if view.state not in (MISSING, GONE)]
-    variants = _variants(views)
-    columns = list(dict.fromkeys(sorted((view.experiment, variants[view.id]) for view in views)))
-    if len(columns) > _MOST_COLUMNS:
-        variants = dict.fromkeys(variants, "")
-        columns = list(dict.fromkeys(sorted((view.experiment, "") for view in views)))[:_MOST_COLUMNS]
-    cells: dict[tuple[str, tuple[str, str]], list[SeriesView]] = {}
-    for view in views:
-        cells.setdefault((naming.workload_of(view), (view.experiment, variants[view.id])), []).append(view)
-    workloads = list(dict.fromkeys(name for view in views if (name := naming.workload_of(view))))
-    if len(columns) < 2 or len(workloads) < 2:
-        return None
-    pages = {view.experiment: view.page for view in views}
-    rows = [(name, tuple(_cell(cells.get((name, column), ())) for column in columns)) for name in workloads]
-    shown = tuple(MatrixColumn(experiment, variant, pages[experiment]) for experiment, variant in columns)
-    return OverviewMatrix(shown, tuple(rows[:_MOST_ROWS]), max(0, len(rows) - _MOST_ROWS))
-
-
-def _variants(views: Sequence[SeriesView]) -> dict[str, str]:
-    """By series, the parameters that its experiment varies."""
-    facts = {view.id: dict(naming.flatten({name: view.labels.get(name) for name in _VARIED})) for view in views}
-    values: dict[tuple[str, str], set[str]] = {}
-    for view in views:
-        for name, value in facts[view.id].items():
-            values.setdefault((view.experiment, name), set()).add(str(value))
-    return {
-        view.id: ", ".join(
-            f"{name} {elide(str(value), 24)}"
-            for name, value in sorted(facts[view.id].items())
-            if len(values[view.experiment, name]) > 1
-        )
-        for view in views
-    }
-
-
-def _cell(views: Sequence[SeriesView]) -> MatrixCell | None:
-    """The views are in the order of their need for attention."""
-    return MatrixCell(views[0], len(views) - 1) if views else None
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from tvmdash import common, config_util, records, redaction
 from tvmdash.account import sort_experiments
 from tvmdash.dashboard_info import Home, JobResult, Night, experiment_of, make_title
 from tvmdash.errors import DashboardError
+from tvmdash.measure.turns import combine_pairs
+from tvmdash.records.metrics import RUN_TIME
 from tvmdash.series.naming import label_of
 from tvmdash.text import format_bytes
 from views.context import SiteContext
@@ -38,13 +40,17 @@ class Text:
 
 @dataclass(frozen=True)
 class Points:
-    """Tonight's points of an experiment: how many were tried, and which failed why."""
+    """Tonight's points of an experiment: how many were tried, and which failed why.
+
+    wall: by the ID of a run time that was measured in turn by the CPU clock, its change by the wall clock.
+    """
 
     total: int
     failed: int
     told: tuple[tuple[str, str], ...]
     href: str
     size: str
+    wall: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -193,14 +199,25 @@ def _points(context: SiteContext, experiment: str, site: Path) -> tuple[Points |
         return None, ""
     try:
         data = records.read_data(path, experiment)
-        reported = _report_of(data.failures[:MAX_POINTS])
+        reported, wall = _report_of(data.failures[:MAX_POINTS]), _read_wall(data)
     except (DashboardError, *WRONG) as error:
         return None, reason_of(path, error)
     href = f"data/{safe_name(experiment)}/{path.name}"
     (site / href).parent.mkdir(parents=True, exist_ok=True)
     carry_over(path, site / href)
     total = len(data.records) + len(data.failures) or len(data.leaves)
-    return Points(total, len(data.failures), reported, href, format_bytes(size)), ""
+    return Points(total, len(data.failures), reported, href, format_bytes(size), wall), ""
+
+
+def _read_wall(data: records.NightData) -> dict[str, float]:
+    found = {}
+    for record in data.records:
+        paired = common.object_in(record.additional_info, "paired")
+        logs = common.object_in(common.object_in(paired, "ratios"), RUN_TIME).get("wall_log_ratios")
+        if isinstance(logs, list) and logs:
+            key = records.SeriesKey.of(data.experiment, RUN_TIME, record.labels, data.home)
+            found[key.id] = combine_pairs(logs).ratio - 1
+    return found
 
 
 def _report_of(failures: Sequence[records.Failure]) -> tuple[tuple[str, str], ...]:

@@ -72,7 +72,7 @@ def test_every_expected_series_is_counted_once(told: tuple[Site, Page]) -> None:
     counts = tallies(told[1])
     assert counts["worse"] == 1
     assert counts["missing"] == 8
-    assert counts["failed points"] == 0
+    assert "failed points" not in counts, "nothing stands for nothing"
     assert sum(counts.values()) == 24
 
 
@@ -83,8 +83,8 @@ def test_the_incident_says_from_to_by_how_much_since_when_and_how_sure(told: tup
     assert "ms → " in words
     assert f"Since {common.parse_stamp(stamp_of(NIGHTS - 4)):%Y-%m-%d}, TVM " in words
     assert "over 4 nights" in words
-    kinds = [item.get("class") for item in page.all("svg")]
-    assert kinds[0] == "spark worse"
+    kinds = [str(item.get("class")) for item in page.all("svg")]
+    assert kinds[:3] == ["forest-axis", "forest-row is-worse", "spark worse"]
     shapes = {str(item.get("class")) for name in ("rect", "path", "circle") for item in page.all(name)}
     assert {"band", "break", "line", "dot"} <= shapes
 
@@ -92,9 +92,9 @@ def test_the_incident_says_from_to_by_how_much_since_when_and_how_sure(told: tup
 def test_what_needs_attention_comes_first_and_leads_to_its_receipt(told: tuple[Site, Page]) -> None:
     _, page = told
     rows = [" ".join(text.split()) for text in page.texts["tr"] if "(opt_level" in text]
-    assert rows[0].startswith(f"✖worse {MLP}")
-    assert all("steady" in row for row in rows[1:])
-    assert not [row for row in rows if "missing" in row], "they have a line for each experiment"
+    assert rows[0].startswith("✖mlp (opt_level 3) ◇ +8.2 %")
+    assert [row for row in rows if "✖" in row] == rows[:1]
+    assert not [row for row in rows if "gru" in row], "they have a line for each experiment"
     receipts = [str(item["href"]) for item in page.all("a") if "receipt.html" in str(item["href"])]
     assert receipts[0].startswith(f"receipt.html#night={TONIGHT}&series=")
     assert all(f"night={TONIGHT}" in receipt for receipt in receipts)
@@ -166,10 +166,9 @@ def test_five_hundred_series_stay_small(site: Site) -> None:
             site.data(f"exp{index:03}", rows, at=stamp(ago))
     page = site.publish_here()
     assert "500 of 500 expected series" in page.words
-    assert len([drawing for drawing in page.all("svg") if "spark" in (drawing["class"] or "")]) == 50
+    assert len([drawing for drawing in page.all("svg") if "spark" in (drawing["class"] or "")]) == 8 + 100
     assert len(gzip.compress(page.path.read_bytes())) < 40_000
     assert len(site.page("series.html").all("svg")) == 500
-    assert "and 88 more experiments" in page.words
     assert len(list((site.folder / "experiments").iterdir())) == 100
 
 
@@ -178,7 +177,8 @@ def test_one_night_with_one_series_looks_right(site: Site) -> None:
     site.data("cnn", [record("mlp", 1.0)])
     page = site.publish_here()
     assert "1 of 1 expected series" in page.words
-    assert "The first night" in page.words
+    assert "Some of what was measured" in page.words
+    assert not page.all("svg"), "one night is no line"
     assert "Too few nights to tell how often they start." in page.words
     assert_whole(site)
 
@@ -211,9 +211,8 @@ def test_the_first_night_shows_a_few_run_times_and_when_there_will_be_verdicts(s
     verdicts(site, "too young", None, needed=18)
     page = site.publish_here()
     assert "A series is judged once it has 18 nights; this was the first night." in page.words
-    assert len(page.all("svg")) == 8
-    rows = [" ".join(text.split()) for text in page.texts["tr"] if "run time" in text]
-    assert [row.split()[2] for row in rows] == ["cnn", "rnn"] * 4
+    rows = [" ".join(text.split()) for text in page.texts["dt"] if "run time" in text]
+    assert [row.split()[0] for row in rows] == ["cnn", "rnn"] * 4
     assert_whole(site)
 
 
@@ -229,7 +228,7 @@ def test_a_damaged_verdict_costs_the_page_its_sentence_and_nothing_else(site: Si
     page = site.publish_here()
     assert page.first("h1").startswith("?")
     assert "✗Verdict: " in page.words
-    assert [text for text in page.texts["tr"] if "run time" in text]
+    assert [text for text in page.texts["dt"] if "run time" in text]
     assert_whole(site)
 
 
@@ -277,8 +276,8 @@ def test_a_series_of_no_positive_values_and_one_of_equal_ones_are_drawn(site: Si
         site.night(job("cnn", stamp(ago)), at=stamp(ago), state=COMPLETE)
         site.home.data("cnn").mkdir(parents=True, exist_ok=True)
         common.write_json(site.home.data_file("cnn", stamp(ago)), {"down": -1.0 * ago, "same": 0})
-    page = site.publish_here()
-    assert len(page.all("svg")) == 2
+    site.publish_here()
+    assert len(site.page("series.html").all("svg")) == 2
     assert_whole(site)
 
 
@@ -362,8 +361,7 @@ def test_nights_before_an_experiment_was_renamed_are_shown_under_its_name_of_now
     page = site.publish_here()
     assert not list((site.folder / "experiments").glob("old*"))
     assert "Not in this night" not in page.words
-    (row,) = [text for text in page.texts["tr"] if "new_name" in text]
-    assert row.count("✓") == 2
+    assert [" ".join(text.split()) for text in page.texts["dt"] if "name" in text] == ["✓new_name"]
 
 
 def test_another_build_of_the_commit_of_the_night_before_is_not_called_the_same(site: Site) -> None:
@@ -399,4 +397,4 @@ def test_a_night_took_as_long_as_its_steps_whenever_its_page_is_made(site: Site)
     night = site.home.read_night(STAMP)
     months_later = common.parse_stamp(STAMP) + datetime.timedelta(days=167)
     scripts.load("website").publishing.publish(site.home, night, site.folder, months_later)
-    assert "took 15 min" in site.page().words
+    assert "Took 15 min" in site.page().words

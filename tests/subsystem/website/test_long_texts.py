@@ -73,30 +73,6 @@ def test_a_line_that_never_moves_is_in_the_middle(level: float) -> None:
     assert f'cy="{SPARKS.HEIGHT / 2:g}' in drawn
 
 
-@pytest.mark.parametrize(
-    ("experiments", "workloads", "shown"), [(1, 3, False), (3, 1, False), (1, 1, False), (2, 2, True)]
-)
-def test_a_table_of_one_row_or_one_column_is_none(experiments: int, workloads: int, *, shown: bool) -> None:
-    fields = dict.fromkeys(VIEWS.SeriesView.__dataclass_fields__)
-    views = [
-        VIEWS.SeriesView(
-            **{
-                **fields,
-                "id": f"{at}.{of}",
-                "experiment": f"e{at}",
-                "page": f"e{at}.html",
-                "metric": "run_time",
-                "labels": {"workload": f"w{of}"},
-                "state": "steady",
-            }
-        )
-        for at in range(experiments)
-        for of in range(workloads)
-    ]
-    matrix = sys.modules["views.overview"].make_matrix(views)
-    assert (matrix is not None) is shown
-
-
 @pytest.mark.parametrize("change", [0.004, 0.03, 0.1, 0.37, 2.0, 9.5])
 def test_a_chart_names_a_few_round_changes_whatever_its_reach(change: float) -> None:
     curve = CHART.Curve("all", (0.0, change, -change / 3))

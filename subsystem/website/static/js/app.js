@@ -106,7 +106,7 @@ function walk(step) {
 
 /** A button at each text that is there to be copied. */
 function offerCopies() {
-  for (const text of document.querySelectorAll("pre[data-copy]")) {
+  for (const text of document.querySelectorAll("pre[data-copy], .steps code")) {
     text.before(copyButton("Copy", () => text.textContent ?? ""));
   }
 }

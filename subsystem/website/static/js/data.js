@@ -16,6 +16,7 @@
  * @typedef {{state: string, tvm: string[], machine: string}} NightFacts
  * @typedef {{
  *   night: string, title: string, stamps: string[], nights: Record<string, NightFacts>, years: number[],
+ *   incidents: {id: string, headline: string, begin: string, versions: string[]}[],
  *   experiments: Experiment[], series: Entry[], byId: Map<string, Entry>,
  * }} Catalogue
  * @typedef {{stamp: string, size: number | null, kind: string}} Step
@@ -184,6 +185,7 @@ export function catalogue(index) {
     stamps: index.stamps ?? [],
     nights: index.nights ?? {},
     years: index.years ?? [],
+    incidents: index.incidents ?? [],
     experiments,
     series,
     byId: new Map(series.map((one) => [one.id, one])),

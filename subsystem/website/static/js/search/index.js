@@ -31,6 +31,12 @@ export function findable(catalogue) {
       more: one.name === one.title ? "" : one.name,
       url: one.page,
     })),
+    ...catalogue.incidents.map((one) => ({
+      kind: "incident",
+      words: one.headline,
+      more: `${one.id} ${one.begin.slice(0, 4)}-${one.begin.slice(4, 6)}-${one.begin.slice(6, 8)} ${one.versions.join(" ")}`,
+      url: `incidents/${one.id}.html`,
+    })),
     ...catalogue.series.map((one) => ({
       kind: "series",
       words: one.name,

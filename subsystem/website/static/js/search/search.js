@@ -21,8 +21,8 @@ export function openSearch(text) {
     role: "combobox",
     "aria-expanded": "true",
     "aria-controls": "found",
-    "aria-label": "Search series, experiments, nights",
-    placeholder: "Series, experiment, night",
+    "aria-label": "Search series, incidents, commits, nights",
+    placeholder: "Series, incident, commit, date",
     autocomplete: "off",
     spellcheck: "false",
   });
