@@ -34,7 +34,8 @@ from tvmdash.relax_util.build import hash_program
 from tvmdash.relax_util.targets import make_target
 from tvmdash.summary_util import Summary
 
-PIPELINES = {"default": "default", "recipe": "zero"}
+OURS = "ours"
+PIPELINES = {"default": "default", "recipe": "zero", OURS: "llm_ours"}
 """By variant, the pipeline that compiles it."""
 
 
@@ -86,6 +87,10 @@ class Llm(Experiment[LlmConfig]):
             for step in steps
         ]
         return [point for name, step in values for point in _list_points(name, step, config)]
+
+    def runs_on_devices(self, point: Point, config: LlmConfig) -> bool:
+        """What TVM schedules by itself: our schedule is for processors."""
+        return super().runs_on_devices(point, config) and point.values["variant"] != OURS
 
     def make_inputs(self, config: LlmConfig, folder: Path, seed: int) -> None:
         """The right answers, from numpy: for each network and dtype a file."""

@@ -1,7 +1,8 @@
 """The decoder in relax.frontend.nn with TVM's paged KV cache: what is compiled. Importing it imports TVM.
 
 `default` is what a newcomer writes and gets: nn.Linear and TVM's default pipeline, which transposes the weights in each
-call. `recipe` is what TVM's LLM stacks do: one product with the weights as they lie, and operators fused.
+call. `recipe` is what TVM's LLM stacks do: one product with the weights as they lie, and operators fused. `ours` is
+`recipe` with a schedule of our own.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import operator
 from dataclasses import dataclass
 from typing import Any
 
+import own_schedule
 from network import EPSILON, FLOATS, GROUP, THETA, ZERO, Llama
+from own_schedule import PRODUCT, UNPACKED
 from tvm import relax, te, tirx
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import op
@@ -46,6 +49,7 @@ def lower(kind: ModuleKind) -> Any:
     every layer of the cache, so that a depth costs no prefill. `create_cache` takes sequences, tokens in all, tokens of
     the longest prompt, and tokens of a page.
     """
+    own_schedule.register()
     decoder, model = _Decoder(kind), kind.model
     decoder.to(None)
     for name, parameter in decoder.named_parameters():
@@ -78,9 +82,9 @@ class _Product(nn.Module):  # type: ignore[misc, no-any-unimported, unused-ignor
     def forward(self, x: Any) -> Any:
         parts = [self.weight, self.scales] if self._kind.is_packed else [self.weight]
         if self._kind.variant == "default":  # nn.Linear's: a matrix that is transposed in each call
-            matrix = op.tensor_expr_op(self._matrix, "dequantize", parts) if self._kind.is_packed else self.weight
+            matrix = op.tensor_expr_op(self._matrix, UNPACKED, parts) if self._kind.is_packed else self.weight
             return op.matmul(x, op.permute_dims(matrix), out_dtype=self._out)
-        return op.tensor_expr_op(self._multiply, "NT_matmul", [x, *parts])
+        return op.tensor_expr_op(self._multiply, PRODUCT, [x, *parts])
 
     def _matrix(self, *parts: Any) -> Any:
         if not self._kind.is_packed:
@@ -93,7 +97,7 @@ class _Product(nn.Module):  # type: ignore[misc, no-any-unimported, unused-ignor
             number = tirx.bitwise_and(shifted, tirx.const(15, "uint32"))
             return (number.astype(floats) - tirx.const(ZERO, floats)) * scales[row, at // GROUP]
 
-        return te.compute((words.shape[0], words.shape[1] * 8), unpack, name="dequantize")
+        return te.compute((words.shape[0], words.shape[1] * 8), unpack, name=UNPACKED)
 
     def _multiply(self, x: Any, *parts: Any) -> Any:
         """With the weights as they lie, summed in float32."""
@@ -103,7 +107,7 @@ class _Product(nn.Module):  # type: ignore[misc, no-any-unimported, unused-ignor
         def multiply(row: Any, m: Any, n: Any) -> Any:
             return te.sum(x[row, m, at].astype("float32") * matrix[n, at].astype("float32"), axis=at)
 
-        summed = te.compute(shape, multiply, name="NT_matmul")
+        summed = te.compute(shape, multiply, name=PRODUCT)
         if self._out == "float32":
             return summed
         return te.compute(shape, lambda *place: summed(*place).astype(self._out), name="cast")

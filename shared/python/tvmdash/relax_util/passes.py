@@ -42,10 +42,12 @@ def unknown_name(kind: str, name: str, known: Collection[str]) -> DashboardError
 
 
 def pipeline_steps(pipeline: str, added: Sequence[str] = ()) -> list[Any]:
-    """The tvm.transform.Pass objects of a pipeline in `PIPELINES`, after those of the `added` passes."""
-    if pipeline not in PIPELINES:
+    """The tvm.transform.Pass objects of a pipeline of `PIPELINES` or of TVM, after those of the `added` ones."""
+    from tvm.relax.pipeline import PIPELINE_MAP
+
+    if pipeline not in PIPELINES and pipeline not in PIPELINE_MAP:
         raise unknown_name("pipeline", pipeline, PIPELINES)
-    return [_step(name) for name in (*added, *PIPELINES[pipeline])]
+    return [_step(name) for name in (*added, *PIPELINES.get(pipeline, (pipeline,)))]
 
 
 def _step(name: str) -> Any:
