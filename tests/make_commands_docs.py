@@ -22,8 +22,8 @@ from dashboard.cli.arguments import (
 )
 from tvmdash.incidents import annotations
 from tvmdash.incidents import command as incidents
+from tvmdash.notify import command as routes
 from tvmdash.records_exchange import __main__ as records
-from tvmdash.routes import command as routes
 from tvmtraces import __main__ as traces
 
 PROGRAM = "python3 -m dashboard"

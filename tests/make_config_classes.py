@@ -18,7 +18,7 @@ from tvmdash import config_util
 from tvmdash.config_util import EXPERIMENT_FIELDS, FIELD_SETS, JOB_FIELDS, Fields, JobConfig, annotation_of
 from tvmdash.config_util.fields import OF_A_SIZE
 from tvmdash.experiment.config import ExperimentConfig, MeasuringConfig
-from tvmdash.slack_util.delivery import SlackConfig
+from tvmdash.notify.channel import SlackConfig
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 LIBRARY = REPOSITORY / "shared" / "python" / "tvmdash"
@@ -30,7 +30,7 @@ IN_THE_LIBRARY: Mapping[type, tuple[str, Fields]] = {
     JobConfig: ("config_util/typed.py", JOB_FIELDS),
     MeasuringConfig: ("experiment/config.py", FIELD_SETS["timing"]),
     ExperimentConfig: ("experiment/config.py", EXPERIMENT_FIELDS),
-    SlackConfig: ("slack_util/delivery.py", {**FIELD_SETS["slack"], "env": JOB_FIELDS["env"]}),
+    SlackConfig: ("notify/channel.py", {**FIELD_SETS["slack"], "env": JOB_FIELDS["env"]}),
 }
 NOT_HELD: Mapping[type, set[str]] = {
     MeasuringConfig: {"threads"},  # a list in some experiments

@@ -18,10 +18,10 @@ from tvmdash.dashboard_info import Night
 from tvmdash.incidents.ledger import Incidents
 from tvmdash.machine.identity import MachineIdentity
 from tvmdash.machine.telemetry import Telemetry
+from tvmdash.notify.message import Message
+from tvmdash.notify.state import InSlack, RouteStates
 from tvmdash.pages import DeadlinesAhead, ScorePage, Scores, TelemetryPage
 from tvmdash.records.code_changes import CodeChanges
-from tvmdash.routes.message import Message
-from tvmdash.routes.state import InSlack, RouteStates
 from tvmdash.signoff.result import Signoff
 from tvmdash.structured import Stamp, choices_of, is_literal, name_in_file, written_properties
 from tvmdash.trials.receipt import Receipt

@@ -120,10 +120,10 @@ ELSEWHERE: dict[str, str] = {
     f"{DASHBOARD}devices HOME --add opencl": _DEVICES,
     f"{DASHBOARD}devices sample-dashboard-home --add opencl": _DEVICES,
     f"{DASHBOARD}devices HOME --add cuda": _DEVICES,
-    f"{DASHBOARD}routes HOME --send": "tests/tvmdash/routes/test_webhook.py::test_what_waits_is_sent_by_hand",
-    f"{DASHBOARD}routes HOME --test": "tests/tvmdash/routes/test_webhook.py::test_the_command_line_shows_and_tests",
+    f"{DASHBOARD}routes HOME --send": "tests/tvmdash/notify/test_webhook.py::test_what_waits_is_sent_by_hand",
+    f"{DASHBOARD}routes HOME --test": "tests/tvmdash/notify/test_webhook.py::test_the_command_line_shows_and_tests",
     f"{DASHBOARD}work": "tests/dashboard/hosts/test_hosts_night.py::",
-    f"{DASHBOARD}notify HOME --check": "tests/tvmdash/slack_util/test_slack_util.py::"
+    f"{DASHBOARD}notify HOME --check": "tests/tvmdash/notify/test_slack.py::"
     "test_the_check_sends_one_test_for_each_channel_and_names_lacking_scopes",
     f"{DASHBOARD}try-request HOME --asked-by LOGIN --pull NUMBER": "tests/github/test_workflow.py::"
     "test_who_is_not_on_the_list_is_refused_before_anything_is_done",

@@ -31,8 +31,8 @@ from tvmdash.config_util import CONFIG_FILE, ConfigError
 from tvmdash.dashboard_info import RUNNING, Home
 from tvmdash.errors import DashboardError
 from tvmdash.files import trees
+from tvmdash.notify.state import SUBSYSTEM, THREADS
 from tvmdash.records.metrics import Declarations
-from tvmdash.routes.state import SUBSYSTEM, THREADS
 
 OWN_CHECK = "check.sh"
 """A job's script that `check` calls with its config folder and the home; each line that it prints is a fault."""
@@ -162,8 +162,8 @@ def _find_folder_faults(plan: Plan) -> Iterator[str]:
 
 def _find_route_faults(plan: Plan) -> Iterator[str]:
     """Routes that nobody serves, or that cannot be opened; other faults of one the subsystem's own check finds."""
-    from tvmdash.routes.config import RouteKind, read_what_is_good  # the detector's imports cost the other verbs time
-    from tvmdash.routes.deliver import SENDERS
+    from tvmdash.notify.config import RouteKind, read_what_is_good  # the detector's imports cost the other verbs time
+    from tvmdash.notify.service import SENDERS
 
     active = {job.name for job in plan.subsystems}
     for route in read_what_is_good(plan.home).routes.values():

@@ -31,7 +31,7 @@ from tvmdash import common
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.files import mounts
-from tvmdash.routes.state import format_fault, read_states
+from tvmdash.notify.state import format_fault, read_states
 from tvmdash.text import format_duration, format_list
 
 _TOOLS = {
@@ -264,8 +264,8 @@ def _find_in_routes(home: Home) -> Iterator[HomeFinding]:
 
 def _is_anybody_told(home: Home) -> bool:
     """Whether there is a route on which `watch` tells that nights stopped; so it counts where routes have faults."""
-    from tvmdash.routes.config import read_despite_faults  # the detector's imports cost a third of a second
-    from tvmdash.routes.spells import list_watching
+    from tvmdash.notify.config import read_despite_faults  # the detector's imports cost a third of a second
+    from tvmdash.notify.spells import list_watching
 
     try:
         return bool(list_watching(home, read_despite_faults(home)))

@@ -24,7 +24,7 @@ from tvmdash.dashboard_info import (
     JobResult,
     Night,
 )  # fmt: skip
-from tvmdash.routes.state import format_fault, read_states
+from tvmdash.notify.state import format_fault, read_states
 from tvmdash.text import align, describe_missing_backups, format_duration, format_list
 
 

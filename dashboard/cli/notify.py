@@ -16,6 +16,6 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
 
 
 def _notify(arguments: argparse.Namespace) -> int:
-    from tvmdash.slack_util import client  # only this verb of the dashboard knows Slack
+    from tvmdash.notify import channel  # only this verb of the dashboard knows Slack
 
-    return client.main(["check", str(arguments.home)])
+    return channel.main(["check", str(arguments.home)])

@@ -101,7 +101,7 @@ def _rename(arguments: argparse.Namespace) -> int:
 def _list_left_behind(home: Home, change: Rename) -> Iterator[str]:
     """A line for each pattern of owners, mutes and what is retired that was of the old name and is not of the new."""
     from tvmdash.incidents import decisions
-    from tvmdash.routes.config import read_what_is_good
+    from tvmdash.notify.config import read_what_is_good
 
     for at, owner in enumerate(read_what_is_good(home).owners):
         for name, pattern in (("experiment", owner.experiment), ("series", owner.series)):

@@ -14,6 +14,6 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
 
 
 def _routes(rest: Sequence[str]) -> int:
-    from tvmdash.routes import command  # the detector's imports cost the other verbs a third of a second
+    from tvmdash.notify import command  # the detector's imports cost the other verbs a third of a second
 
     return command.main(rest)

@@ -20,8 +20,8 @@ from tvmdash.errors import DashboardError
 from tvmdash.text import format_duration
 
 if TYPE_CHECKING:
-    from tvmdash.routes.deliver import Told
-    from tvmdash.routes.spells import Spell
+    from tvmdash.notify.service import Told
+    from tvmdash.notify.spells import Spell
 
 
 _AGAIN = "Nights are running again"
@@ -64,8 +64,8 @@ def read_grace(home: Home) -> datetime.timedelta | None:
 
 def _tell(home: Home, watched: Watched, now: datetime.datetime) -> tuple[bool, Sequence[Told]]:
     """Whether the state is news, and whether sending it succeeded."""
-    from tvmdash.routes import spells  # the detector's imports cost the other verbs a third of a second
-    from tvmdash.routes.config import read_despite_faults
+    from tvmdash.notify import spells  # the detector's imports cost the other verbs a third of a second
+    from tvmdash.notify.config import read_despite_faults
 
     try:
         routing = read_despite_faults(home)
@@ -79,8 +79,8 @@ def _tell(home: Home, watched: Watched, now: datetime.datetime) -> tuple[bool, S
 
 
 def _make_spell(home: Home, watched: Watched) -> Spell:
-    from tvmdash.routes.message import Item
-    from tvmdash.routes.spells import Spell
+    from tvmdash.notify.message import Item
+    from tvmdash.notify.spells import Spell
 
     title, *lines = _describe(home, watched)
     night = _choose_night(watched)
@@ -105,8 +105,8 @@ def _choose_night(watched: Watched) -> str:
 
 
 def _make_end(home: Home, watched: Watched, since: str) -> Spell:
-    from tvmdash.routes.message import Item
-    from tvmdash.routes.spells import Spell
+    from tvmdash.notify.message import Item
+    from tvmdash.notify.spells import Spell
 
     last = watched.last.stamp if watched.last else ""
     if last > since:

@@ -16,10 +16,9 @@ from tvmdash import common, pages
 from tvmdash.config_util import ConfigError, Field, JobConfig, check
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError
+from tvmdash.notify.channel import Section, SlackConfig, find_slack_faults, open_slack, tell_section
+from tvmdash.notify.payloads import Part, escape, format_bold, format_mention, format_pings, link
 from tvmdash.pages import DEADLINES_FILE, DeadlineAhead, DeadlinesAhead
-from tvmdash.slack_util.delivery import SlackConfig, find_slack_faults, open_slack, tell
-from tvmdash.slack_util.parts import format_in_a_line
-from tvmdash.slack_util.payloads import Message, Part, build, escape, format_bold, format_mention, link
 from tvmdash.structured import from_json
 from tvmdash.subsys_templates import Report, Subsystem
 from tvmdash.text import elide
@@ -212,22 +211,22 @@ class DeadlineSubsystem(Subsystem[DeadlineConfig]):
         sentences += [f"{past} in the past can be removed from the config."] if past else []
         if near:
             slack = open_slack(config, home, WHERE)
-            reminder = message(near, tonight.stamp)
-            sentences.append(tell(slack, output, tonight.stamp, reminder))
+            sentences.append(tell_section(slack, home, output, tonight, make_section(near, tonight.stamp)))
         return Report("Deadlines", "\n".join(sentences))
 
 
-def message(near: Sequence[ConfiguredDeadline], stamp: str) -> Message:
-    """The deadlines that are near, the nearest in the headline."""
+def make_section(near: Sequence[ConfiguredDeadline], stamp: str) -> Section:
+    """The deadlines that are near, the nearest in the title."""
     now = common.parse_stamp(stamp)
     first = near[0]
-    return build(f"⏰ {elide(first.title, 60)} {first.format_left(now)}", "", [_part(item, stamp) for item in near])
+    title = f"⏰ {elide(first.title, 60)} {first.format_left(now)}"
+    return Section(stamp, title, tuple(_part(item, stamp) for item in near), of_night=False)
 
 
 def _part(item: ConfiguredDeadline, stamp: str) -> Part:
     now = common.parse_stamp(stamp)
     name = format_bold(item.title) if not item.url else f"{format_bold(item.title)} ({link(item.url, 'details')})"
-    lines = (f"{name} {escape(item.describe(now), 300)}", format_in_a_line(item.pings))
+    lines = (f"{name} {escape(item.describe(now), 300)}", format_pings(item.pings))
     return Part("\n".join(filter(None, lines)), item.pings)
 
 

@@ -15,9 +15,16 @@ from tvmdash.config_util import JobConfig
 from tvmdash.dashboard_info import OK, Home, Night
 from tvmdash.files import trees
 from tvmdash.files.trees import TreeEntry
-from tvmdash.slack_util.delivery import Attachment, SlackConfig, attach, find_slack_faults, open_slack, tell
-from tvmdash.slack_util.parts import find_page, website_url
-from tvmdash.slack_util.payloads import Message, build, link
+from tvmdash.notify.channel import (
+    Attachment,
+    SlackConfig,
+    attach_to_section,
+    find_slack_faults,
+    open_slack,
+    tell_section,
+)
+from tvmdash.notify.night import find_page, website_url
+from tvmdash.notify.payloads import Payload, build, link
 from tvmdash.subsys_templates import Report, Subsystem
 from tvmdash.text import elide
 
@@ -36,12 +43,11 @@ class ExpReports(Subsystem[ExpReportsConfig]):
         return find_slack_faults(config, home, shown)
 
     def work(self, config: ExpReportsConfig, output: Path, home: Home, tonight: Night) -> Report:
-        night_message = message.of_night(home, tonight, str(output / "message.txt"))
         slack = open_slack(config, home, "config/subsystem/exp_reports/config.json")
-        text = tell(slack, output, tonight.stamp, night_message)
+        text = tell_section(slack, home, output, tonight, message.of_night(home, tonight))
         if slack is not None and config.graphs:
             attached = of_night(home, tonight, config.graphs)
-            text = f"{text} {attach(slack, output, tonight.stamp, attached.files, attached.note)}".rstrip()
+            text = f"{text} {attach_to_section(slack, home, tonight.stamp, attached.files, attached.note)}".rstrip()
         logging.getLogger("exp_reports").info("%s", text)
         return Report("Experiments in Slack", f"{read_account(home, tonight.stamp, tonight).jobs}. {text}")
 
@@ -55,7 +61,7 @@ class Graphs:
     """Files for the thread, and a message there about those that are not among them."""
 
     files: tuple[Attachment, ...]
-    note: Message | None
+    note: Payload | None
 
 
 def of_night(home: Home, night: Night, count: int) -> Graphs:
@@ -72,7 +78,7 @@ def of_night(home: Home, night: Night, count: int) -> Graphs:
     return Graphs(chosen, _note(night, website, total) if website and total > len(chosen) else None)
 
 
-def _note(night: Night, website: str, total: int) -> Message:
+def _note(night: Night, website: str, total: int) -> Payload:
     text = f"All {total} graphs" if total > 1 else "The graph"
     page = link(f"{website.rstrip('/')}/index.html#experiments", "on the website, until the next night")
     return build(

@@ -6,35 +6,20 @@ from collections.abc import Iterator
 
 from tvmdash.account import is_good, is_partly_good, is_unfinished, sort_experiments, title_of
 from tvmdash.dashboard_info import BLOCKED, FAILED, Home, JobResult, Night
+from tvmdash.notify.channel import Section
+from tvmdash.notify.night import Notify, make_blocked_parts, make_failed_part, note_parts, read_notify
+from tvmdash.notify.payloads import GOOD, NOTE, UNFINISHED, Part, escape, format_bold, format_pings
 from tvmdash.pages import read_telemetry
-from tvmdash.slack_util.parts import (
-    GOOD,
-    NOTE,
-    UNFINISHED,
-    Notify,
-    format_about,
-    format_in_a_line,
-    format_rest,
-    make_blocked_parts,
-    make_failed_part,
-    make_opening,
-    note_parts,
-    read_notify,
-    website_url,
-)
-from tvmdash.slack_util.payloads import Message, Part, build, escape, format_bold
 from tvmdash.text import elide
 
 _SUMMARY = 400
 _DISTURBED = "Possibly disturbed during the measurement:"
 
 
-def of_night(home: Home, night: Night, whole: str) -> Message:
-    """The message; `whole` is the file that holds it where Slack has no room for all of it."""
+def of_night(home: Home, night: Night) -> Section:
+    """What is said of the experiments, below the account of the night."""
     jobs = [(job, read_notify(home, job.kind, job.name)) for job in sort_experiments(night)]
-    website = website_url(home)
-    headline, parts = make_opening(home, night)
-    parts += [make_failed_part(job, notify) for job, notify in jobs if job.state == FAILED]
+    parts = [make_failed_part(job, notify) for job, notify in jobs if job.state == FAILED]
     parts += make_blocked_parts([item for item in jobs if item[0].state == BLOCKED])
     parts += [_unfinished_part(job, notify) for job, notify in jobs if is_unfinished(job)]
     parts += note_parts(night, [fault for _, notify in jobs for fault in notify.faults])
@@ -42,13 +27,13 @@ def of_night(home: Home, night: Night, whole: str) -> Message:
     telemetry = read_telemetry(home, night.stamp)
     troubled = telemetry.find_abnormal() if telemetry else {}
     parts += [_good_part(home, job, night.stamp, troubled.get(job.name, "")) for job in sorted(measured, key=is_good)]
-    return build(headline, format_about(night, website), parts, format_rest(night, website, whole))
+    return Section(night.stamp, "Experiments", tuple(parts))
 
 
 def _unfinished_part(job: JobResult, notify: Notify) -> Part:
     done = [step.stage for step in job.steps]
     sentence = f"Last completed stage: {escape(done[-1], 60)}." if done else "It was not started."
-    lines = (f"{UNFINISHED} {format_bold(title_of(job))} did not finish. {sentence}", format_in_a_line(notify.pings))
+    lines = (f"{UNFINISHED} {format_bold(title_of(job))} did not finish. {sentence}", format_pings(notify.pings))
     return Part("\n".join(filter(None, lines)), notify.pings)
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from tvmdash.config_util import ConfigError, JobConfig
 from tvmdash.dashboard_info import Home, Night
-from tvmdash.routes.command import summarize
-from tvmdash.routes.config import read_routing
-from tvmdash.routes.service import tell_routes
+from tvmdash.notify.command import summarize
+from tvmdash.notify.config import read_routing
+from tvmdash.notify.service import tell_routes
 from tvmdash.subsys_templates import Report, Subsystem
 
 

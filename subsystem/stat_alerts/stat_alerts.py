@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from in_slack import ThreadsConfig, post_threads
 from judging import false_positive_rate, sensitivity
 from judging.judge import Options
 from judging.table import Table, read_table
@@ -18,8 +19,6 @@ from report import verdict as concluding
 from report.expected import find_retired
 from report.line import Line
 from rerun import allowed
-from threads import post as threads
-from threads.post import ThreadsConfig
 
 from tvmdash import common, structured
 from tvmdash.config_util import JobConfig
@@ -29,7 +28,7 @@ from tvmdash.detect.series import Settings
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import annotations as known
 from tvmdash.incidents.ledger import Incidents, Ledger
-from tvmdash.slack_util.delivery import find_slack_faults
+from tvmdash.notify.channel import find_slack_faults
 from tvmdash.subsys_templates import Report, Subsystem
 from tvmdash.text import elide, format_list
 from tvmdash.verdict import Controls, write_verdict
@@ -69,7 +68,7 @@ class StatAlerts(Subsystem[StatAlertsConfig]):
         if done.judged is None or (tonight.experiments and done.table.stamps[-1] != tonight.stamp):
             write_verdict(home, concluding.nothing_measured(tonight))
             report = _without_data(done, tonight.stamp)
-            return threads.post_threads(report, config, output, home, tonight, done.ledger, [Line(report.value)])
+            return post_threads(report, config, output, home, tonight, done.ledger, [Line(report.value)])
         rates = false_positive_rate.measured(output, done.table, done.judged, options, config.honesty_series)
         seen = sensitivity.measured(output, done.table, done.judged)
         verdict, stands = concluding.conclude(home, tonight, done.table, done.judged, done.ledger, options, seen)
@@ -80,7 +79,7 @@ class StatAlerts(Subsystem[StatAlertsConfig]):
         retired = find_retired(done.table, done.judged.night, options.annotations)
         lines = telling.report_lines(done.table, done.judged, done.ledger, done.events, rates, verdict, retired)
         report = telling.report(verdict, lines)
-        return threads.post_threads(report, config, output, home, tonight, done.ledger, lines)
+        return post_threads(report, config, output, home, tonight, done.ledger, lines)
 
 
 def _options(config: StatAlertsConfig, home: Home, tonight: Night) -> Options:

@@ -12,20 +12,10 @@ from tvmdash.account import title_of
 from tvmdash.config_util import JobConfig
 from tvmdash.dashboard_info import BLOCKED, FAILED, OK, Home, JobResult, Night
 from tvmdash.errors import DashboardError
-from tvmdash.routes.state import IN_SLACK_FILE, InSlack
-from tvmdash.slack_util.delivery import SlackConfig, find_slack_faults, open_slack, tell
-from tvmdash.slack_util.parts import (
-    GOOD,
-    format_about,
-    format_rest,
-    make_blocked_parts,
-    make_failed_part,
-    make_fault_part,
-    make_opening,
-    read_notify,
-    website_url,
-)
-from tvmdash.slack_util.payloads import Message, Part, build, escape, format_bold, link
+from tvmdash.notify.channel import Section, SlackConfig, find_slack_faults, open_slack, tell_section
+from tvmdash.notify.night import make_blocked_parts, make_failed_part, make_fault_part, read_notify, website_url
+from tvmdash.notify.payloads import GOOD, Part, escape, format_bold, link
+from tvmdash.notify.state import IN_SLACK_FILE, InSlack
 from tvmdash.subsys_templates import Report, Subsystem
 from tvmdash.text import elide, format_list
 
@@ -47,7 +37,7 @@ class SubsysReporter(Subsystem[SubsysReporterConfig]):
     def work(self, config: SubsysReporterConfig, output: Path, home: Home, tonight: Night) -> Report:
         jobs = [job for job in tonight.subsystems if job.name != NAME]
         slack = open_slack(config, home, f"config/subsystem/{NAME}/config.json")
-        text = tell(slack, output, tonight.stamp, of_night(home, tonight, jobs, str(output / "message.txt")))
+        text = tell_section(slack, home, output, tonight, of_night(home, tonight, jobs))
         return Report("Subsystems in Slack", f"{verdict(jobs)}. {text}")
 
 
@@ -67,19 +57,18 @@ def _named(jobs: Sequence[JobResult], clause: str) -> str:
     return f"Subsystem{'' if len(jobs) == 1 else 's'} {names} {clause}" if jobs else ""
 
 
-def of_night(home: Home, night: Night, jobs: Sequence[JobResult], whole: str) -> Message:
-    """The message; `whole` is the file that holds it where Slack has no room for all of it."""
+def of_night(home: Home, night: Night, jobs: Sequence[JobResult]) -> Section:
+    """What is said of the subsystems, below the account of the night."""
     notified = [(job, read_notify(home, job.kind, job.name)) for job in jobs]
     website = website_url(home)
-    headline, parts = make_opening(home, night)
-    parts += [make_failed_part(job, notify) for job, notify in notified if job.state == FAILED]
+    parts = [make_failed_part(job, notify) for job, notify in notified if job.state == FAILED]
     parts += make_blocked_parts([item for item in notified if item[0].state == BLOCKED])
     parts += [make_fault_part(fault) for _, notify in notified for fault in notify.faults]
     reports = [(job, report_of_tonight(home, job, night)) for job in jobs if job.state == OK]
     parts += [_report_part(job, report, in_threads(home, job, night, website)) for job, report in reports if report]
     quiet = [title_of(job) for job, report in reports if not report]
     parts += [Part(f"{GOOD} {escape(format_list(quiet, 20), 1500)}: nothing to report.", group=GOOD)] if quiet else []
-    return build(headline, format_about(night, website), parts, format_rest(night, website, whole))
+    return Section(night.stamp, "Subsystems", tuple(parts))
 
 
 def report_of_tonight(home: Home, job: JobResult, night: Night) -> tuple[str, str] | None:

@@ -252,7 +252,7 @@ def test_a_slack_that_is_down_fails_nothing_and_the_message_goes_out_the_next_ni
     state.fail("*", *[Fault("status", status=503)] * 20)
     done = home.run(NAME, night(job("a")), slack=state.url, channel=CHANNEL, slack_seconds=1)
     assert (done.code, done.success) == (0, True)
-    assert "is queued in slack.json" in done.report
+    assert "is queued in outbox.json" in done.report
     state.faults.clear()
     home.run(NAME, night(job("a"), stamp="20261122T031500Z"), slack=state.url, channel=CHANNEL)
     assert len(state.channel()) == 2
@@ -308,12 +308,12 @@ def test_a_real_night_tells_slack_of_a_rejected_experiment_and_a_failed_subsyste
     (tmp_path / "token").chmod(0o600)
     done = made.run()
     assert done.code == 1, done.output
-    experiments, subsystems = state.channel()
-    assert experiments.blocks[0]["text"]["text"].startswith("🔴 typo failed")
-    assert "Did you mean 'repeat'?" in experiments.markup()
-    assert experiments.pings() == ["<@U012ABCDEF>"]
-    assert subsystems.blocks[0]["text"]["text"] == "🔴 typo failed"
-    assert "out of ideas" in subsystems.markup()
+    (message,) = state.channel()
+    assert message.blocks[0]["text"]["text"].startswith("🔴 typo failed")
+    assert "Did you mean 'repeat'?" in message.markup()
+    assert message.pings() == ["<@U012ABCDEF>"]
+    assert "out of ideas" in message.markup(), "the subsystems' section was added"
+    assert (message.edits, state.thread()) == (1, [])
     leaked = [
         path
         for path in tmp_path.rglob("*")

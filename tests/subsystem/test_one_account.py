@@ -15,8 +15,8 @@ from tests.subsystem.website.sites import Site
 from tvmdash import account
 from tvmdash.account import NightSeverity
 from tvmdash.dashboard_info import JobResult, MissingBackup, Night
-from tvmdash.routes import text
-from tvmdash.slack_util.parts import SEVERITY_ICONS
+from tvmdash.notify import text
+from tvmdash.notify.night import SEVERITY_ICONS
 from tvmdash.verdict import MOST_TITLE, Level, NightVerdict, write_verdict
 
 JUDGED = job("stat_alerts", kind="subsystem")

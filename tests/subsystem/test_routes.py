@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.subsystem import slack_homes
-from tests.tvmdash.routes.route_homes import NIGHTS, RouteHome
+from tests.tvmdash.notify.route_homes import NIGHTS, RouteHome
 from tests.webhook import server
 from tests.webhook.server import SECRET, Fault, State
 from tvmdash.dashboard_info import Night

@@ -20,8 +20,8 @@ from dashboard.trials import queue
 from dashboard.upkeep import disk, drill
 from tests import fuzzing
 from tests.fuzzing import the_same_each_time
-from tests.tvmdash.routes import route_homes
-from tests.tvmdash.routes.route_homes import NIGHTS, ONE, moved
+from tests.tvmdash.notify import route_homes
+from tests.tvmdash.notify.route_homes import NIGHTS, ONE, moved
 from tvmdash import common, structured
 from tvmdash.backfill import calls
 from tvmdash.dashboard_info import COMPLETE, RUNNING, Home, JobResult, Night, StepResult
@@ -33,14 +33,13 @@ from tvmdash.incidents.events import Recovered, Unsilenced
 from tvmdash.incidents.ledger import Event, Incidents, iso_of
 from tvmdash.incidents.text import describe
 from tvmdash.machine.identity import MachineIdentity, Rename, RenameKind
-from tvmdash.routes import record as route_record
-from tvmdash.routes import spells
-from tvmdash.routes import state as route_states
-from tvmdash.routes.message import Event as Reason
-from tvmdash.routes.message import Item, Message
+from tvmdash.notify import slack_history, spells
+from tvmdash.notify import state as route_states
+from tvmdash.notify.message import Entry, Item, Kept, Outgoing, State
+from tvmdash.notify.message import Event as Reason
+from tvmdash.notify.outbox import Outbox
 from tvmdash.signoff import waivers
 from tvmdash.signoff.result import SignoffState, SignoffWaiver, WaiverEvent
-from tvmdash.slack_util import ledger as slack_ledger
 from tvmdash.trials import files as try_files
 from tvmdash.trials import text
 from tvmdash.trials.trial import Asked, Trial, TrialRequest, TrialSeries, TrialState, TrialTvm
@@ -50,16 +49,16 @@ NOW = NIGHTS[30]
 STEPS = (StepResult("run", "ok", "m", NOW, 3.0), StepResult("analyze", "failed", "m", NOW, 3.0))
 JOB = JobResult("experiment", "cnn", "t", "d", STEPS)
 NIGHT = Night(NOW, COMPLETE, elapsed_s=100.0, seed=3, jobs=(JOB,), notes=("n",), artifacts=({"key": "k"},))
-MESSAGE = Message("id", Reason.NIGHT, NIGHTS[3], "t", (Item("a", ("b",), "", (("x", "y"),)),), Level.REGRESSION)
-KEPT = route_record.Kept(
+MESSAGE = Outgoing("id", Reason.NIGHT, NIGHTS[3], "t", (Item("a", ("b",), "", (("x", "y"),)),), Level.REGRESSION)
+KEPT = Kept(
     NIGHTS[0],
     ("i1",),
     (
-        route_record.Entry("told", NIGHTS[1], route_record.State.SENT, ("m1", "m2"), 1, iso_of(NIGHTS[1])),
-        route_record.Entry("waits", NIGHTS[3], route_record.State.WAITING, message=MESSAGE),
+        Entry("told", NIGHTS[1], State.SENT, ("m1", "m2"), 1, iso_of(NIGHTS[1])),
+        Entry("waits", NIGHTS[3], State.WAITING, message=MESSAGE),
     ),
 )
-SENT = slack_ledger.Entry(NIGHTS[3], "k", 1.0, slack_ledger.SENT, "C", "1.2", "d")
+SENT = {"stamp": NIGHTS[3], "key": "k", "since": 1.0, "state": "sent", "channel": "C", "ts": "1.2", "digest": "d"}
 WAIVER = SignoffWaiver(iso_of(NOW), "a", "r", "*", "A", "B", "id", "name", SignoffState.WORSE, 0.1, 2.0)
 SIDES = (TrialTvm("pypi:1", "k", "1"), TrialTvm("pypi:2", "l", "2"))
 TRY = Trial(
@@ -163,15 +162,13 @@ def look_at_machine(home: Home, path: Path) -> None:
 
 
 def look_at_route(home: Home, path: Path) -> None:
-    record = route_record.Record(path, NOW)
+    record = Outbox(path, NOW)
     record.begin([], (), NOW)
-    assert {entry.key for entry in record} == {entry.key for entry in route_record.Record(path, NOW)}
+    assert {entry.key for entry in record} == {entry.key for entry in Outbox(path, NOW)}
 
 
 def look_at_slack(home: Home, path: Path) -> None:
-    ledger = slack_ledger.Ledger(path.parent)
-    for entry in list(ledger.entries.values()):
-        ledger.put(entry)
+    assert all(entry.state in State for entry in slack_history.read_messages(path.parent))
 
 
 def look_at_tries(home: Home, path: Path) -> None:
@@ -242,7 +239,7 @@ READERS: dict[str, tuple[str, list[Any] | Any, Callable[[Home, Path], object]]] 
         look_at_spell,
     ),
     "slack": (
-        "results/subsystem/output/routes/slack.json", version_1(slack_ledger.Messages((SENT,))), look_at_slack,
+        "results/subsystem/output/digest/slack.json", {"schema_version": 1, "messages": [SENT]}, look_at_slack,
     ),
     "request": (
         f"results/tries/queue/{NIGHTS[2]}.json", version_1(TrialRequest("git:abc", "me", NIGHTS[2])), look_at_tries,

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.tvmtraces.traces_for_tests import write_raw
-from tvmdash.slack_util.payloads import Part, build, code, escape, format_bold
+from tvmdash.notify.payloads import Part, build, code, escape, format_bold
 from tvmdash.text import (
     clean,
     clean_lines,

@@ -39,7 +39,7 @@ from tvmdash.http_util import is_link
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import Incident
 from tvmdash.incidents.text import format_bisection
-from tvmdash.routes.state import read_states
+from tvmdash.notify.state import read_states
 from tvmdash.series import naming, store
 from tvmdash.text import format_percent, format_quantity
 from tvmdash.trials.receipt import ReceiptRecord

@@ -9,7 +9,7 @@ from render import page as pages
 from views import incidents as incident_views
 from views.context import SiteContext
 
-from tvmdash.routes.state import format_fault, read_states
+from tvmdash.notify.state import format_fault, read_states
 from tvmdash.text import three_digits
 from tvmdash.verdict import NightVerdict
 from tvmdash.verdict.page import AlertRate

@@ -23,7 +23,7 @@ from tests.fuzzing import files_like, the_same_each_time
 from tvmdash import common
 from tvmdash.dashboard_info import Home, experiment_of
 from tvmdash.errors import DashboardError
-from tvmdash.routes.config import read_despite_faults, read_routing, read_what_is_good
+from tvmdash.notify.config import read_despite_faults, read_routing, read_what_is_good
 
 SAMPLE = Path(__file__).resolve().parents[3] / "sample-dashboard-home"
 JOBS = ("experiments/canary", "experiments/relax_opt", "subsystem/website", "subsystem/stat_alerts")

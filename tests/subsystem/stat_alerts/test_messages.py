@@ -20,7 +20,7 @@ from tvmdash.detect.fleet.fleet import FleetState, NightDecision
 from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.detect.series import Decision, SeriesState
 from tvmdash.incidents import ledger as ledgers
-from tvmdash.incidents.ledger import DETECTOR, Change, Event, Incident, fold
+from tvmdash.incidents.ledger import DETECTOR, Event, fold
 from tvmdash.verdict import (
     Absence,
     BesideReference,
@@ -39,7 +39,7 @@ from tvmdash.verdict import (
 from tvmdash.verdict.remeasured import Outcome, OutcomeKind, Run
 
 scripts.load("stat_alerts")
-JUDGE, TABLE, EVIDENCE, RATES, FINDINGS, HEADLINE, REPORT, THREADS = map(
+JUDGE, TABLE, EVIDENCE, RATES, FINDINGS, HEADLINE, REPORT = map(
     importlib.import_module,
     (
         "judging.judge",
@@ -49,7 +49,6 @@ JUDGE, TABLE, EVIDENCE, RATES, FINDINGS, HEADLINE, REPORT, THREADS = map(
         "report.findings",
         "report.verdict_text",
         "report.report",
-        "threads.text",
     ),
 )
 NIGHT = "20260705T031500Z"
@@ -251,34 +250,5 @@ def reports() -> Iterator[tuple[str, str]]:
     yield "remeasured: not, the budget is spent", lines(QUIET, confirmation=again(UNMEASURED, ended=EVIDENCE.BUDGET))
 
 
-SETTING = THREADS.Setting("https://bench.example.org/tvm", "/home", lambda _: ())
-PINGING = replace(SETTING, find_pings=lambda _: ("<@U0CNNTEAM1>",))
-
-
-def settled(state: str) -> Incident:
-    return fold([opened(), ledgers.changed(ONE, state, at=AT, who="ann")]).incidents[ONE]
-
-
-def threads() -> Iterator[tuple[str, str]]:
-    for name, case in {"a regression": SLOWER, "an improvement": FASTER, "the machine": MACHINES}.items():
-        yield f"thread: {name}", THREADS.first_message([case], NIGHT, SETTING).plain()
-    count = incident(moved(worse=None, metric="count", kind="number"))
-    yield "thread: neither worse nor better", THREADS.first_message([count], NIGHT, SETTING).plain()
-    yield (
-        "thread: with its owners, without a website",
-        THREADS.first_message([SLOWER], NIGHT, replace(PINGING, website="")).plain(),
-    )
-    commits = incident(moved(experiment="exp"), versions=["a" * 40, "b" * 40])
-    yield "thread: between commits", THREADS.first_message([commits], NIGHT, SETTING).plain()
-    for state in ledgers.STATES:
-        yield f"thread: {state}", THREADS.first_message([settled(state)], NIGHT, SETTING).plain()
-        yield f"reply: {state}", THREADS.change_reply(SLOWER, Change(AT, "ann", state), named=False).message.plain()
-    yield "thread: several", THREADS.first_message([SLOWER, FASTER, MACHINES], NIGHT, PINGING).plain()
-    change = Change(AT, DETECTOR, "fixed", "back where it was")
-    yield "reply: among several, by the detector", THREADS.change_reply(SLOWER, change, named=True).message.plain()
-    for count_of, more in {"one": [moved("s2")], "two": [moved("s2"), moved("s3")]}.items():
-        yield f"reply: {count_of} more", THREADS.growth_reply(SLOWER, more, SETTING, named=False).message.plain()
-
-
 def test_messages(golden: Golden) -> None:
-    golden.messages("stat_alerts", [*headlines(), *reports(), *threads()])
+    golden.messages("stat_alerts", [*headlines(), *reports()])

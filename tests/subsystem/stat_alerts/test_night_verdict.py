@@ -21,7 +21,7 @@ from tvmdash.detect.cause import UNKNOWN
 from tvmdash.detect.reason import ReasonKind
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
-from tvmdash.slack_util import parts
+from tvmdash.notify.night import make_opening
 from tvmdash.verdict import Absence, Evidence, Level, NightVerdict, Standing, Suspect, read_verdict, write_verdict
 
 SUBSYSTEM = scripts.load("stat_alerts")
@@ -376,7 +376,7 @@ def test_a_damaged_verdict_is_told_and_costs_nothing_else(tmp_path: Path, conten
     told = night_summary.summarize_status(home, night)
     assert str(path) in told
     assert "cnn ok" in told
-    headline, more = parts.make_opening(home, night)
+    headline, more = make_opening(home, night)
     assert headline == "❔ TVM was not judged"
     assert "verdict.json" in more[0].markup
 

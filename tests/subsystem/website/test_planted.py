@@ -22,12 +22,13 @@ from tests.subsystem.website.sites import Page
 from tvmdash import common
 from tvmdash.account import make_account
 from tvmdash.incidents import command
-from tvmdash.routes.config import Owner, Route, RouteKind, Routing
-from tvmdash.routes.message import Message
-from tvmdash.routes.plan import Situation, make_plan
-from tvmdash.routes.state import RouteState, RouteStates, write_states
+from tvmdash.notify.config import Owner, Route, RouteKind, Routing
+from tvmdash.notify.message import Message
+from tvmdash.notify.night import make_opening
+from tvmdash.notify.outbox import Outbox
+from tvmdash.notify.plan import Situation, make_plan
+from tvmdash.notify.state import RouteState, RouteStates, write_states
 from tvmdash.series import store
-from tvmdash.slack_util.parts import make_opening
 from tvmdash.verdict import Absence, Level
 
 website = scripts.load("website")
@@ -266,9 +267,10 @@ def messages_of(home: Planted, **route: frozenset[Level]) -> list[Message]:
     owner = Owner(experiment="cnn_*", name="CNN team", email=("ada@example.org",))
     ledger = command.ledger_of(home.home.home.root)
     account = make_account(home.home.home.read_night(stamp_of(TONIGHT)), home.verdicts[TONIGHT])
+    output = home.home.home.output("routes")
     now = Situation(
         told, Routing({"mail": told}, (owner,), site), ledger, account, stamp_of(TONIGHT),
-        str(home.home.home.root), home.home.home.output("routes"), stamp_of(0),
+        str(home.home.home.root), output, Outbox(output / "mail.json", stamp_of(0)),
     )  # fmt: skip
     return [due.message for due in make_plan(now).due]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,10 +12,10 @@ from tests.dashboard.result_homes import data, record
 from tvmdash import common, structured, verdict
 from tvmdash.dashboard_info import COMPLETE, FAILED, OK, Home, JobResult, Night, StepResult
 from tvmdash.incidents import file as incident_file
-from tvmdash.incidents.ledger import LEDGER_FILE, Event
+from tvmdash.incidents.ledger import LEDGER_FILE, Event, iso_of
+from tvmdash.notify.message import Entry, Kept, State
+from tvmdash.notify.outbox import FILE, Outbox
 from tvmdash.records import SeriesKey
-from tvmdash.routes.record import Entry, Kept, State
-from tvmdash.slack_util import ledger as slack
 from tvmdash.trials.trial import Trial, TrialChange, TrialSeries, TrialState, TrialTvm
 from tvmdash.verdict import ledger
 from tvmdash.verdict.remeasured import FOLDER, RatioRun, Remeasured, Run
@@ -142,11 +143,11 @@ def send_in_slack(home: Home, subsystem: str, nights: Sequence[str]) -> None:
     """One message for each night, as a subsystem sends them, one night after the other."""
     folder = home.output(subsystem)
     folder.mkdir(parents=True, exist_ok=True)
+    outbox = Outbox(folder / FILE, nights[0])
     for night in nights:
-        replies = {"fixed": slack.SavedReply(slack.State.GIVEN_UP, why="too old")}
         ts = f"{common.parse_stamp(night).timestamp() + 600:.0f}.000100"
-        sent = slack.Entry(night, f"key of {night}", 0.0, slack.State.SENT, ts=ts, replies=replies)
-        slack.Ledger(folder).put(sent)
+        at = common.stamp_of(common.parse_stamp(night) + datetime.timedelta(minutes=10))
+        outbox.put(Entry(night, night, State.SENT, (night,), 1, iso_of(at), remote=f"C0NIGHTLY01 {ts}"))
 
 
 def _measure_again(home: Home) -> None:

@@ -294,7 +294,9 @@ def test_what_a_night_measured_again_is_a_trial_for_each_two_artifacts(home: Hom
 
 
 def test_who_asks_the_store_does_not_load_what_sends() -> None:
-    program = "import sys, tvmdash.store; print({'ssl', 'tvmdash.slack_util', 'pandas', 'numpy'} & set(sys.modules))"
+    program = (
+        "import sys, tvmdash.store; print({'ssl', 'tvmdash.notify.service', 'pandas', 'numpy'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
 
@@ -303,8 +305,7 @@ def test_messages_of_routes_and_in_slack_stand_in_one_table(home: Home) -> None:
     index(home)
     assert ask(home, "SELECT * FROM messages WHERE night = ? ORDER BY route, key", NIGHTS[-1]) == [
         ("mail", "night", NIGHTS[-1], "sent", 1, "2026-11-25T05:00:00Z", ""),
-        ("slack exp_reports", NIGHTS[-1], NIGHTS[-1], "sent", None, "2026-11-25T03:25:00Z", ""),
-        ("slack exp_reports", f"{NIGHTS[-1]} fixed", NIGHTS[-1], "given_up", None, "", "too old"),
+        ("slack exp_reports", NIGHTS[-1], NIGHTS[-1], "sent", 1, "2026-11-25T03:25:00Z", ""),
     ]
 
 
@@ -315,7 +316,7 @@ def test_messages_that_their_own_files_have_forgotten_are_known_for_ever(home: H
         keep_messages(home, NIGHTS[0])
         index(home)
     before = everything(home)
-    (home.output("digest") / "slack.json").unlink()
+    (home.output("digest") / "outbox.json").unlink()
     (home.output("routes") / "mail.json").unlink()
     home.store_file.unlink()
     index(home)

@@ -1,25 +1,8 @@
-"""Slack: payloads as values, and the one client that sends them, within a time budget and nothing twice."""
+"""Slack for authors of subsystems: `delivery` opens a channel and tells it, `payloads` makes the message."""
 
 from __future__ import annotations
 
-from tvmdash.slack_util.client import (
-    API_URL,
-    API_URL_VARIABLE,
-    EVENT,
-    SCOPES,
-    SPEAKERS,
-    Slack,
-    check,
-    main,
-)
+from tvmdash.notify.channel import SPEAKERS, check, main
+from tvmdash.notify.slack import API_URL, API_URL_VARIABLE, EVENT, SCOPES, Slack
 
-__all__ = [
-    "API_URL",
-    "API_URL_VARIABLE",
-    "EVENT",
-    "SCOPES",
-    "SPEAKERS",
-    "Slack",
-    "check",
-    "main",
-]
+__all__ = ["API_URL", "API_URL_VARIABLE", "EVENT", "SCOPES", "SPEAKERS", "Slack", "check", "main"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tvmdash.slack_util.client import main
+from tvmdash.slack_util import main
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -5,17 +5,15 @@ All in one transaction: who reads meanwhile sees what was there before. A file i
 
 from __future__ import annotations
 
-import contextlib
-import datetime
 import functools
 import json
 import logging
 import math
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tvmdash import common, structured, verdict
 from tvmdash.dashboard_info import OK, SKIPPED, Home, Night
@@ -23,20 +21,17 @@ from tvmdash.errors import DashboardError
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as incidents
 from tvmdash.incidents.headline import format_headline
+from tvmdash.notify import slack_history
+from tvmdash.notify.message import Kept
+from tvmdash.notify.outbox import FILE as OUTBOX
+from tvmdash.notify.state import ROUTES_FILE, SUBSYSTEM
 from tvmdash.records.metrics import RATIOS
-from tvmdash.routes.record import Kept
-from tvmdash.routes.state import ROUTES_FILE, SUBSYSTEM
 from tvmdash.series import naming
 from tvmdash.series.store import Outline, Store
 from tvmdash.structured import Stamp
 from tvmdash.trials import files as trial_files
 from tvmdash.verdict import ledger, remeasured
 
-if TYPE_CHECKING:
-    from tvmdash.slack_util import ledger as slack
-
-_SLACK_FILE = "slack.json"
-"""That of `slack_util.ledger`, which is imported where there is such a file: with what sending needs it takes 35 ms."""
 _MOST_WORDS = 500
 _SETTLED = ("sent", "refused", "given_up")
 """The states of what is not tried again."""
@@ -298,46 +293,37 @@ class _Settled:
 
 def _list_message_files(home: Home) -> list[Path]:
     """The files that know of messages; routes.json and report.json, which lie beside some, do not."""
-    routes = [path for path in home.output(SUBSYSTEM).glob("*.json") if path.name not in {ROUTES_FILE, "report.json"}]
-    outputs = home.output(SUBSYSTEM).parent
-    return sorted([*routes, *outputs.glob(f"*/{_SLACK_FILE}"), *outputs.glob(f"*/*/*/{_SLACK_FILE}")])
+    routes, outputs = home.output(SUBSYSTEM), home.output(SUBSYSTEM).parent
+    files = [path for path in routes.glob("*.json") if path.name not in {ROUTES_FILE, "report.json"}]
+    files += [*routes.glob("channels/*.json"), *outputs.glob(f"*/{OUTBOX}"), *outputs.glob(f"*/*/*/{OUTBOX}")]
+    return sorted([*files, *outputs.glob(f"*/{slack_history.FILE}"), *outputs.glob(f"*/*/*/{slack_history.FILE}")])
 
 
 def _route_of(home: Home, path: Path) -> str:
     """What the table calls the route of such a file."""
-    if path.name == _SLACK_FILE:
+    if path.name in (OUTBOX, slack_history.FILE):
         return f"slack {path.parent.relative_to(home.output(SUBSYSTEM).parent)}"
-    return path.stem
+    return f"slack {path.stem}" if path.parent.name == "channels" else path.stem
 
 
 def _read_messages(path: Path, home: Home) -> list[_Message]:
-    """The messages in one of these files; DashboardError where it is damaged."""
+    """The messages in one of these files; DashboardError where it is damaged.
+
+    An old file of Slack's stays beside the outbox that carries on what it knows: it tells what was settled by then.
+    """
     route = _route_of(home, path)
-    if path.name != _SLACK_FILE:
+    if path.name == slack_history.FILE:
+        entries = [entry for entry in slack_history.read_messages(path.parent) if entry.state in _SETTLED]
+    else:
         kept = structured.from_json(Kept, common.read_json(path), path)
-        return [
-            _Message(route, entry.key, entry.night, entry.state, entry.tries, entry.at, entry.why[:_MOST_WORDS])
-            for entry in kept.entries
-        ]
-    from tvmdash.slack_util.ledger import Messages
-
-    found = structured.from_json(Messages, common.read_json(path), path)
-    return [message for entry in found.messages for message in _of_slack(route, entry)]
-
-
-def _of_slack(route: str, entry: slack.Entry) -> Iterator[_Message]:
-    moment = ""
-    with contextlib.suppress(ValueError, OverflowError):  # of a file that somebody else wrote
-        at = datetime.datetime.fromtimestamp(float(entry.ts or entry.since), datetime.UTC)
-        moment = f"{at:%Y-%m-%dT%H:%M:%SZ}"
-    yield _Message(route, entry.stamp, entry.stamp, _state(entry.state), None, moment, entry.why[:_MOST_WORDS])
-    for mark, reply in entry.replies.items():
-        key = f"{entry.stamp} {mark}"
-        yield _Message(route, key, entry.stamp, _state(reply.state), None, "", reply.why[:_MOST_WORDS])
-
-
-def _state(state: slack.State) -> str:
-    return state.replace(" ", "_")
+        entries = [entry for entry in kept.entries if entry.why != slack_history.CARRIED]
+    old = path.name == slack_history.FILE  # nobody counted its tries
+    return [
+        _Message(
+            route, entry.key, entry.night, entry.state, None if old else entry.tries, entry.at, entry.why[:_MOST_WORDS]
+        )
+        for entry in entries
+    ]
 
 
 def keep_messages(home: Home, night: str) -> None:

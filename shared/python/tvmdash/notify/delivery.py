@@ -1,0 +1,185 @@
+"""One time of telling a route: each message is written down before and after it is sent, and sent once."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from tvmdash import structured
+from tvmdash.errors import DashboardError
+from tvmdash.notify.errors import Budget, BusyError, DeliveryError, IncompleteError, RefusedError, UnfitError
+from tvmdash.notify.message import Entry, Event, Item, Message, Outgoing, State, opening_of
+from tvmdash.notify.outbox import Outbox
+from tvmdash.notify.payloads import Payload
+from tvmdash.notify.sender import Sender
+from tvmdash.notify.text import format_day
+from tvmdash.text import clean_message
+from tvmdash.verdict import Level
+
+_FAILURES = 2
+"""Messages that were not taken, after which no other is tried that time."""
+
+
+@dataclass(frozen=True)
+class Due:
+    """A message that is to be sent, or shown in place of the one of its key that was.
+
+    key: of it among the route's; marks: what it tells; levels: of that.
+    """
+
+    key: str
+    message: Message
+    marks: tuple[str, ...] = ()
+    levels: frozenset[Level] = frozenset()
+
+
+@dataclass
+class Delivery:
+    """One time of telling one route, in the night `night` and at the moment `at` (ISO 8601 UTC).
+
+    sender: None where it cannot be opened, and all is only kept.
+    until: the end of the quiet hours, "" outside of them; wake: levels that are told in them. known: secrets, which
+    are hidden in what is kept and sent. Afterwards: how many were sent and edited, the first fault, whether that was a
+    refusal, and what must be said besides.
+    """
+
+    sender: Sender | None
+    outbox: Outbox
+    night: str
+    at: str
+    budget: Budget
+    until: str = ""
+    wake: frozenset[Level] = frozenset()
+    known: tuple[str, ...] = ()
+    sent: int = 0
+    edited: int = 0
+    fault: str = ""
+    is_refused: bool = False
+    notes: list[str] = field(default_factory=list)
+    _failures: int = 0
+
+    def tell(self, due: Sequence[Due], hushed: tuple[str, ...] = ()) -> None:
+        """Send these, then of what was not taken before what still counts, and bring up to date what was sent."""
+        there = {item.key: item for item in due if self._is_there(item.key)}
+        entries = [self._make_entry(item) for item in due if item.key not in there]
+        self.notes += self.outbox.begin(entries, hushed, self.night)
+        if self.sender is None:
+            return
+        uncertain = [entry for entry in self.outbox if entry.state is State.SENDING and not self.is_held(entry)]
+        waiting = [entry for entry in self.outbox if entry.state is State.WAITING and not entry.held]
+        waiting.sort(key=lambda entry: entry.night != self.night)
+        for entry in (*uncertain, *(entry for entry in waiting if not self._is_folded(entry))):
+            if self._failures < _FAILURES:
+                self._send(self.sender, entry)
+        for key, item in there.items():
+            sent = self.outbox.find(key)
+            if sent is not None and sent.state is State.SENT and self._failures < _FAILURES:
+                self._edit(self.sender, sent, item.message)
+
+    def _is_there(self, key: str) -> bool:
+        entry = self.outbox.find(key)
+        return entry is not None and entry.state in (State.SENT, State.GIVEN_UP)
+
+    def _make_entry(self, due: Due) -> Entry:
+        entry = self.outbox.find(due.key) or Entry(due.key, self.night, State.WAITING)
+        held = bool(self.until) and not due.levels & self.wake
+        return replace(entry, marks=due.marks, message=make_outgoing(due.message, self.known), held=held)
+
+    def is_held(self, entry: Entry) -> bool:
+        """Whether quiet hours keep it from being sent now."""
+        return bool(self.until) and entry.message is not None and entry.message.level not in self.wake
+
+    def _is_folded(self, entry: Entry) -> bool:
+        """Whether another message tells it: a night that was missed."""
+        return any(entry.key in other.marks for other in self.outbox if other.key != entry.key)
+
+    def _send(self, sender: Sender, entry: Entry) -> None:
+        message, is_again = entry.message, entry.state is State.SENDING
+        if message is None or (is_again and not sender.safe_twice):
+            self._give_up(entry, "an earlier run ended while sending it")
+            return
+        if entry.night < self.night and message.event is Event.NIGHT and not is_again:
+            message = mark_late(message)
+        remote = self.outbox.find_remote([opening_of(message.incident.id)] if message.incident else entry.marks)
+        entry = self.outbox.change(entry, state=State.SENDING, tries=entry.tries + 1, at=self.at)
+        tries = itertools.count(int(is_again))
+        try:
+            name = self.budget.spend(
+                lambda limit_s: sender.send(message, limit_s, remote, again=next(tries) > 0),
+                again=sender.safe_twice,
+            )
+        except IncompleteError as error:
+            self.notes.append(str(error))
+            self._settle(sender, entry, "")
+        except UnfitError as error:
+            self._fail(entry, error, State.GIVEN_UP)
+        except (BusyError, RefusedError) as error:
+            self._fail(entry, error, State.SENDING if is_again else State.WAITING)
+        except DeliveryError as error:
+            if sender.safe_twice:
+                self._fail(entry, error, State.SENDING)
+            else:
+                self._give_up(entry, str(error))
+        else:
+            self._settle(sender, entry, name)
+
+    def _settle(self, sender: Sender, entry: Entry, remote: str) -> None:
+        self.sent += 1
+        digest = make_digest(entry.message) if sender.edits and entry.message else ""
+        self.outbox.change(entry, state=State.SENT, why="", remote=remote, message=None, digest=digest)
+        for other in self.outbox:
+            if other.state is State.WAITING and other.key in entry.marks:
+                self.outbox.change(other, state=State.SENT, why=f"told by {entry.key}", message=None)
+
+    def _edit(self, sender: Sender, entry: Entry, message: Message) -> None:
+        """Show what is known by now; where that fails, the next night does."""
+        outgoing = make_outgoing(message, self.known)
+        digest = make_digest(outgoing)
+        if not sender.edits or not entry.remote or entry.digest == digest:
+            return
+        try:
+            self.budget.spend(lambda limit_s: sender.edit(outgoing, limit_s, entry.remote), again=True)
+        except IncompleteError as error:
+            self.notes.append(str(error))
+        except DeliveryError as error:
+            self._failures += 1
+            self.notes.append(f"{entry.key} was not brought up to date: {error}")
+            return
+        else:
+            self.edited += 1
+        self.outbox.change(entry, digest=digest)
+
+    def _fail(self, entry: Entry, error: DashboardError, state: State) -> None:
+        self._failures += 1
+        self.fault = self.fault or str(error)
+        self.is_refused = self.is_refused or isinstance(error, RefusedError)
+        message = None if state is State.GIVEN_UP else entry.message
+        self.outbox.change(entry, state=state, why=str(error), message=message)
+
+    def _give_up(self, entry: Entry, why: str) -> None:
+        self.notes.append(f"unknown whether {entry.key} was delivered ({why}); it is not sent again")
+        self.outbox.change(entry, state=State.GIVEN_UP, why=why, message=None)
+
+
+def make_outgoing(message: Message, known: tuple[str, ...]) -> Outgoing:
+    """The message without secrets, to be kept and sent."""
+    values = {each.name: getattr(message, each.name) for each in fields(message)}
+    outgoing = Outgoing(**values)
+    cleaned: Mapping[str, Any] = clean_message(structured.to_json(outgoing), known)
+    return structured.from_json(Outgoing, cleaned, "message")
+
+
+def make_digest(message: Message) -> str:
+    """Two messages are shown alike where this is the same."""
+    return hashlib.sha256(json.dumps(structured.to_json(message), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def mark_late(message: Outgoing) -> Outgoing:
+    """The message with a line in front that says of which night it is."""
+    note = f"Late: from the night of {format_day(message.night)}, when it could not be sent."
+    payload: Payload | None = message.payload.marked(note) if message.payload else None
+    return replace(message, items=(Item("", (note,)), *message.items), payload=payload)

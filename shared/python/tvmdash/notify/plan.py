@@ -1,0 +1,286 @@
+"""What a route has yet to tell: what the ledger of incidents and the night's verdict hold that it was not told."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tvmdash import common
+from tvmdash.account import Account
+from tvmdash.incidents.ledger import (
+    CONFIRMED,
+    DETECTOR,
+    SETTLED,
+    Change,
+    Incident,
+    Ledger,
+    iso_of,
+)
+from tvmdash.notify import text
+from tvmdash.notify.config import Route, RouteKind, Routing
+from tvmdash.notify.delivery import Due
+from tvmdash.notify.message import Event, Item, Message, State, incident_of, opening_of
+from tvmdash.notify.outbox import LATE_DAYS, Outbox, make_identity
+from tvmdash.notify.owners import find_level, find_owners, is_for, is_pinged_by, list_names, list_people
+from tvmdash.verdict import Level
+
+_MOST_SERIES = 50
+"""Of an incident, in a message."""
+_FOLLOWED_DAYS = 30
+"""How long the message of a settled incident is kept up to date."""
+
+
+@dataclass(frozen=True)
+class Situation:
+    """A home as the night `night` left it, for one route.
+
+    output: what messages are told apart by; it is of this machine and home. told: the marks of what the outbox told.
+    main: stat_alerts has a channel of its own. threads: how many new incidents of a night get a message each, where the
+    others share one; 0: all.
+    """
+
+    route: Route
+    routing: Routing
+    ledger: Ledger
+    account: Account
+    night: str
+    home: str
+    output: Path
+    outbox: Outbox
+    main: bool = False
+    threads: int = 0
+    told: frozenset[str] = frozenset()
+
+    def make_id(self, key: str) -> str:
+        """The same for each try of a message."""
+        return make_identity(self.output, self.route.name, key)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The messages in the order in which they are to be sent, and the incidents that wait for a silence to end."""
+
+    due: tuple[Due, ...]
+    hushed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _News:
+    """What an incident has that was not told: all of it where it is new."""
+
+    incident: Incident
+    event: Event
+    marks: tuple[str, ...]
+    changes: tuple[Change, ...] = ()
+    joined: tuple[str, ...] = ()
+
+
+def make_plan(now: Situation) -> Plan:
+    """What the route is to be told."""
+    mine = [incident for incident in now.ledger.incidents.values() if is_for(now.route, now.routing.owners, incident)]
+    silent = {incident.id for incident in mine if now.ledger.silent(incident, iso_of(now.night))}
+    news, hushed = list[_News](), list[str]()
+    for incident in mine:
+        if find_level(incident) not in now.route.at_once | now.route.digest:
+            continue
+        found = _find_news(now, incident)
+        if found is None:
+            continue
+        if incident.id not in silent:
+            news.append(found)
+        elif found.event is Event.OPENED:
+            hushed.append(incident.id)
+    news.sort(
+        key=lambda item: (item.event is not Event.OPENED, not item.incident.is_worse, -text.size_of(item.incident))
+    )
+    at_once = [item for item in news if find_level(item.incident) in now.route.at_once]
+    together = [item for item in news if find_level(item.incident) in now.route.digest]
+    opened = [item for item in at_once if item.event is Event.OPENED]
+    rest = opened[now.threads :] if now.threads else []
+    alone = [_make_due(now, item) for item in at_once if item not in rest]
+    shared = [_make_shared(now, rest)] if rest else []
+    kept = _keep_up_to_date(now, {incident.id: incident for incident in mine if incident.id not in silent})
+    return Plan((*alone, *shared, *_make_night(now, together), *kept), tuple(hushed))
+
+
+def _find_news(now: Situation, incident: Incident) -> _News | None:
+    opened = opening_of(incident.id)
+    changes = [change for change in incident.changes[1:] if (change.who, change.state) != (DETECTOR, CONFIRMED)]
+    by_mark = {f"{incident.id} {change.at} {change.who} {change.state}": change for change in changes}
+    nights = sorted({moved.joined for moved in incident.moved if moved.joined})
+    joined = {f"{incident.id} joined {night}": night for night in nights}
+    bisected = [f"{incident.id} bisected"] if incident.bisected else []
+    marks = (opened, *joined, *by_mark, *bisected)
+    if opened not in now.told:
+        return _News(incident, Event.OPENED, marks) if _is_new(now, incident) else None
+    left = [mark for mark in marks if mark not in now.told]
+    if not left:
+        return None
+    untold = tuple(change for mark, change in by_mark.items() if mark in left)
+    closed = bool(untold) and incident.state in SETTLED
+    event = Event.CLOSED if closed else Event.UPDATED
+    return _News(incident, event, tuple(left), untold, tuple(night for mark, night in joined.items() if mark in left))
+
+
+def _is_new(now: Situation, incident: Incident) -> bool:
+    """Found since the route's first night and lately, and not over; or it waited for a silence, and is still open."""
+    if incident.id in now.outbox.hushed:
+        return incident.is_open
+    days = (common.parse_stamp(now.night) - common.parse_stamp(incident.found)).total_seconds() / 86400
+    return now.outbox.since <= incident.found <= now.night and days <= LATE_DAYS and incident.state not in SETTLED
+
+
+def _make_due(now: Situation, news: _News) -> Due:
+    incident, level = news.incident, find_level(news.incident)
+    opening = opening_of(incident.id)
+    is_first = news.event is Event.OPENED
+    key = opening if is_first else f"{incident.id} {hashlib.sha256(repr(news.marks).encode()).hexdigest()[:12]}"
+    people, pings = _find_people(now, [news])
+    message = Message(
+        id=now.make_id(key),
+        event=news.event,
+        night=now.night,
+        title=text.format_title(incident),
+        items=(_make_titled_item(now, news) if _is_shared(now, opening) else _make_item(now, news),),
+        level=level,
+        news=_format_news(now, news),
+        is_minor=not is_first and len(news.joined) == len(news.marks),
+        first="" if is_first else now.make_id(opening),
+        people=people,
+        owners=tuple(list_names(find_owners(now.routing.owners, incident))),
+        home=now.home,
+        incident=_shorten(incident),
+        series=len(incident.moved),
+    )
+    return Due(key, message, (*news.marks, *pings), frozenset({level}))
+
+
+def _format_news(now: Situation, news: _News) -> str:
+    """What is new; where what was sent is kept up to date, of a new incident its state."""
+    if news.event is not Event.OPENED:
+        return text.format_news(news.incident, news.changes, news.joined)
+    return text.format_state(news.incident) if now.route.kind is RouteKind.SLACK else ""
+
+
+def _is_shared(now: Situation, opening: str) -> bool:
+    """Whether it was told first in one message with others."""
+    return any(entry.remote and entry.key != opening and opening in entry.marks for entry in now.outbox)
+
+
+def _make_shared(now: Situation, news: Sequence[_News]) -> Due:
+    """The new incidents beyond those that get a message each, in one."""
+    marks = tuple(mark for item in news for mark in item.marks)
+    people, pings = _find_people(now, news)
+    key = f"more {now.night} {hashlib.sha256(repr(marks).encode()).hexdigest()[:12]}"
+    message = _list_together(now, key, now.night, [item.incident for item in news])
+    levels = frozenset(find_level(item.incident) for item in news)
+    return Due(key, replace(message, people=people), (*marks, *pings), levels)
+
+
+def _list_together(now: Situation, key: str, night: str, incidents: Sequence[Incident]) -> Message:
+    website = now.routing.website_url
+    return Message(
+        id=now.make_id(key),
+        event=Event.OPENED,
+        night=night,
+        title=f"{len(incidents)} more incidents of the night of {text.format_day(night)}",
+        items=tuple(text.describe_briefly(incident, website) for incident in incidents),
+        home=now.home,
+    )
+
+
+def _keep_up_to_date(now: Situation, incidents: Mapping[str, Incident]) -> Iterator[Due]:
+    """The first messages of incidents as they are by now, where the route shows them in place of what was sent."""
+    if now.route.kind is not RouteKind.SLACK:
+        return
+    for entry in now.outbox:
+        told = [incidents[name] for mark in entry.marks if (name := incident_of(mark)) in incidents]
+        followed = any(incident.is_open or _count_settled(incident, now.night) <= _FOLLOWED_DAYS for incident in told)
+        if not followed or entry.state is not State.SENT or not entry.remote:
+            continue
+        if opening_of(told[0].id) != entry.key:
+            yield Due(entry.key, _list_together(now, entry.key, entry.night, told))
+            continue
+        (incident,) = told
+        news = _News(incident, Event.OPENED, entry.marks)
+        (people, _), due = _find_people(replace(now, told=frozenset()), [news]), _make_due(now, news)
+        yield Due(entry.key, replace(due.message, night=entry.night, people=people))
+
+
+def _count_settled(incident: Incident, night: str) -> float:
+    """The days since its last change."""
+    last = common.parse_stamp(incident.changes[-1].at.replace("-", "").replace(":", ""))
+    return (common.parse_stamp(night) - last).total_seconds() / 86400
+
+
+def _make_item(now: Situation, news: _News) -> Item:
+    website = now.routing.website_url
+    if news.event is Event.OPENED:
+        return text.describe_new(news.incident, website, now.home)
+    return text.describe_news(news.incident, news.changes, news.joined, website, now.home)
+
+
+def _find_people(now: Situation, news: Sequence[_News]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Who is pinged, and the marks of that: owners of what got worse and is open, whom nothing pinged for it before."""
+    people, marks = dict[str, None](), list[str]()
+    kind, name, routing = now.route.kind, now.route.name, now.routing
+    for incident in (item.incident for item in news if item.incident.is_open):
+        owners = find_owners(routing.owners, incident)
+        for person in list_people(
+            [each for each in owners if is_pinged_by(each, kind, name, routing, main=now.main)], kind
+        ):
+            mark = f"{incident.id} pinged {person}"
+            if mark not in now.told:
+                people[person] = None
+                marks.append(mark)
+    return tuple(people), tuple(marks)
+
+
+def _make_night(now: Situation, news: Sequence[_News]) -> Iterator[Due]:
+    """The night's one message, where there is anything to tell in it."""
+    level = now.account.level or Level.NO_DATA
+    is_wanted = level in now.route.digest and not (now.account.level is None and now.route.is_judged_only)
+    key = f"night {now.night}"
+    waiting = [entry for entry in now.outbox if entry.state is State.WAITING and entry.night != now.night]
+    missed = [
+        (entry.night, entry.message.title) for entry in waiting if entry.message and entry.message.event is Event.NIGHT
+    ]
+    if key in now.told or not (news or missed or is_wanted):
+        return
+    people, pings = _find_people(now, news)
+    website, told = now.routing.website_url, {item.incident.id for item in news}
+    still = [incident for incident in now.ledger.open() if incident.id not in told]
+    still = [incident for incident in still if is_for(now.route, now.routing.owners, incident)]
+    items = [text.describe_night(now.account, now.night, website, now.home)]
+    items += [text.describe_failures(now.account.failures)] if now.account.failures else []
+    items += [_make_titled_item(now, item) for item in news]
+    items += [text.describe_open(still)] if still else []
+    items += [text.describe_missed(missed)] if missed else []
+    owners = [owner for item in news for owner in find_owners(now.routing.owners, item.incident)]
+    message = Message(
+        id=now.make_id(key),
+        event=Event.NIGHT,
+        night=now.night,
+        title=now.account.headline,
+        items=tuple(items),
+        level=level,
+        people=people,
+        owners=tuple(list_names(owners)),
+        home=now.home,
+    )
+    marks = (key, *(f"night {night}" for night, _ in missed), *(mark for item in news for mark in item.marks), *pings)
+    yield Due(key, message, marks, frozenset({level, *(find_level(item.incident) for item in news)}))
+
+
+def _make_titled_item(now: Situation, news: _News) -> Item:
+    incident = news.incident
+    what = "New" if news.event is Event.OPENED else text.format_news(incident, news.changes, news.joined)
+    return replace(_make_item(now, news), title=f"{what}: {text.format_title(incident)}")
+
+
+def _shorten(incident: Incident) -> Incident:
+    """The incident with the series that moved the farthest for the worse: it may have thousands."""
+    moved = sorted(incident.moved, key=lambda series: (series.worse is not True, -abs(series.effect)))
+    return replace(incident, moved=tuple(moved[:_MOST_SERIES]))

@@ -1,1 +1,0 @@
-"""Each incident's thread in Slack."""
