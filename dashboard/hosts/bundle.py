@@ -140,6 +140,7 @@ def pack_config(plan: Plan, host: Host, jobs: Sequence[Job], code: BundledCode, 
 
 def _make_home_config(plan: Plan, host: Host, code: BundledCode, tvms: Tvms) -> Mapping[str, Any]:
     config, value = plan.config, common.read_json(plan.home.config_file)
+    kept = config.keep_raw_nights
     spec = _pin(config.tvm, tvms.have)
     return {
         **{name: value[name] for name in _SENT if name in value},
@@ -154,7 +155,7 @@ def _make_home_config(plan: Plan, host: Host, code: BundledCode, tvms: Tvms) -> 
         "reference": _write_reference(config.reference, tvms),
         "seed": plan.seed,
         "env_name": host.name,
-        "keep_raw_nights": min(config.keep_raw_nights, _KEPT_RAW_NIGHTS),
+        "keep_raw_nights": _KEPT_RAW_NIGHTS if kept is None else min(kept, _KEPT_RAW_NIGHTS),
     }
 
 

@@ -14,7 +14,8 @@ from dashboard.importing.source import File
 from tvmdash import records
 from tvmdash.errors import DashboardError
 from tvmdash.measure import reduction
-from tvmdash.records_exchange import NO_MEDIAN, SAMPLES
+from tvmdash.records.description import SAMPLES
+from tvmdash.records_exchange import NO_MEDIAN
 
 _OBJECTS = ("workload_args", "engine_config", "build_config", "runtime_config", "execution_config")
 

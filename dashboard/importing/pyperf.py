@@ -17,7 +17,8 @@ from tvmdash.errors import DashboardError
 
 _NOTES = """
     aslr cpu_affinity cpu_config cpu_count cpu_machine platform timer boot_time python_cflags python_compiler
-    python_executable python_hash_seed python_gc perf_version performance_version commit_id commit_branch commit_date
+    python_config_args python_executable python_hash_seed python_gc perf_version performance_version commit_id
+    commit_branch commit_date
 """
 _NOT_KEPT = """
     python_unicode cpu_freq cpu_temp runnable_threads uptime duration mem_max_rss mem_peak_pagefile_usage

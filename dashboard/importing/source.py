@@ -7,9 +7,7 @@ import functools
 import gzip
 import hashlib
 import io
-import json
 import lzma
-import math
 import os
 import posixpath
 import stat
@@ -69,22 +67,7 @@ class File:
 
     def json(self) -> Any:
         """The JSON value in it, with null for NaN and Infinity, which Python's writers leave where a tool has none."""
-        try:
-            return common.parse_json(self.content, "as read")
-        except DashboardError:
-            return common.parse_json(self._parse_leniently(), "as read")
-
-    def _parse_leniently(self) -> bytes:
-        try:
-            value = json.loads(self.content.decode("utf-8"), parse_constant=lambda _: None, parse_float=_parse_finite)
-            return json.dumps(value).encode()
-        except (ValueError, RecursionError) as error:
-            raise DashboardError(f"not JSON: {str(error)[:200]}") from error
-
-
-def _parse_finite(text: str) -> float | None:
-    number = float(text)
-    return number if math.isfinite(number) else None
+        return common.parse_json(self.content, "", has_gaps=True)
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,8 @@ class Phases:
             self._journal.write_whole()
             self._each([job for job in going if not job.measures], _RUN)
         self._tvms.prune()
+        with self._noting_faults():
+            raw_data.prune(self._context)
         # Closed first: the archive holds the whole record, and a folder half removed is not taken for a killed night's.
         self._journal.close(COMPLETE)
         if not self._is_ordered:

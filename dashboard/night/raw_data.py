@@ -31,7 +31,7 @@ _log = logging.getLogger("night")
 
 
 def keep_raw(context: Context, job: Job, raw: Path) -> list[Problem]:
-    """Seal and zip what is in `raw`, once, each checked against its source; remove the oldest nights beyond the limit.
+    """Seal and zip what is in `raw`, once, each checked against its source.
 
     What cannot be sealed is zipped. The sources stay where they are: they go with the night's folder. Returned is what
     cannot be kept though it may be data; links and pipes are none. A stage that made `raw` itself a link may have
@@ -51,7 +51,6 @@ def keep_raw(context: Context, job: Job, raw: Path) -> list[Problem]:
     sealed = has_databases and ((folder / name).is_dir() or _seal(context, job, raw, folder / name))
     rest = [entry for entry in tree.files if not entry.path.startswith(_PREBUILT)]
     _zip([entry for entry in rest if not (sealed and fnmatch(entry.name, "raw_*.db*"))], raw, whole)
-    _prune(folder, context.plan.config.keep_raw_nights, context.stamp)
     return [problem for problem in tree.problems if problem.fault is not Fault.SPECIAL]
 
 
@@ -92,13 +91,37 @@ def _zip(files: list[TreeEntry], raw: Path, whole: Path) -> None:
     sync_folder(whole.parent)
 
 
-def _prune(folder: Path, nights: int, tonight: str) -> None:
-    """Remove the oldest nights beyond `nights`, the zip and the sealed run of each; tonight's goes last by any clock.
+def prune(context: Context) -> None:
+    """Remove the oldest nights beyond the config's limits, the zip and the sealed run of each.
 
-    What is not named by a night is somebody else's.
+    By bytes tonight's are never removed, and by nights they go last, by any clock. What is not named by a night is
+    somebody else's.
     """
-    names = {path.name.removeprefix("raw_").removesuffix(".zip") for path in folder.glob("raw_*")}
-    stamps = sorted(filter(common.is_stamp, names), key=lambda stamp: (stamp == tonight, stamp))
-    for stamp in stamps[: max(0, len(stamps) - nights)]:
-        trees.remove(folder / f"raw_{stamp}")
-        (folder / f"raw_{stamp}.zip").unlink(missing_ok=True)
+    config, kept = context.plan.config, list[tuple[bool, str, Path]]()
+    for folder in (config.tmp_data / "raw").glob("*"):
+        names = {path.name.removeprefix("raw_").removesuffix(".zip") for path in folder.glob("raw_*")}
+        nights = sorted((stamp == context.stamp, stamp, folder) for stamp in filter(common.is_stamp, names))
+        most = len(nights) if config.keep_raw_nights is None else config.keep_raw_nights
+        beyond = max(0, len(nights) - most)
+        for _, stamp, _ in nights[:beyond]:
+            _remove(folder, stamp)
+        kept += nights[beyond:]
+    sizes_bytes = {night: sum(map(_size_bytes, _list_parts(night[2], night[1]))) for night in sorted(kept)}
+    left_bytes = sum(sizes_bytes.values())
+    for (is_tonights, stamp, folder), size_bytes in sizes_bytes.items():
+        if left_bytes > config.max_raw_bytes and not is_tonights:
+            _remove(folder, stamp)
+            left_bytes -= size_bytes
+
+
+def _list_parts(folder: Path, stamp: str) -> list[Path]:
+    return [path for path in (folder / f"raw_{stamp}", folder / f"raw_{stamp}.zip") if path.exists()]
+
+
+def _size_bytes(path: Path) -> int:
+    return trees.walk(path).size_bytes if path.is_dir() else path.stat().st_size
+
+
+def _remove(folder: Path, stamp: str) -> None:
+    for path in _list_parts(folder, stamp):
+        trees.remove(path)

@@ -22,6 +22,8 @@ from tvmdash.machine.telemetry import SECONDS, Cost, Telemetry
 from tvmdash.stages import Stage
 
 MAX_SHARE = 0.005
+_KEPT_NIGHTS = 30
+"""Of telemetry, where the home's config does not say."""
 MAX_READINGS = 20_000
 """A longer recording is thinned to half of its readings and goes on at half the rate."""
 _LOWEST_PRIORITY = 19
@@ -124,7 +126,8 @@ def _keep(context: Context, job: Job, recorder: Recorder, rate: float) -> None:
     whole = Telemetry(job.name, context.stamp, recorder.begun_unix_s, rate, cores, memory, recorder.cost(), columns)
     telemetry.write(telemetry.file(root, job.name, context.stamp), whole)
     kept = sorted(telemetry.folder(root, job.name).glob("telemetry_*.json"))
-    for old in kept[: -max(1, context.plan.config.keep_raw_nights)]:
+    nights = context.plan.config.keep_raw_nights
+    for old in kept[: -max(1, _KEPT_NIGHTS if nights is None else nights)]:
         old.unlink()
 
 

@@ -121,6 +121,7 @@ def _parse(home: Home, value: dict[str, Any]) -> HomeConfig:
         keep_archives=value["keep_archives"],
         backup_copy=value["backup_copy"],
         keep_raw_nights=value["keep_raw_nights"],
+        max_raw_bytes=int(value["max_raw_gb"] * 10**9),
         telemetry_rate=value["telemetry_rate"],
         env=value["env"],
         env_name=value["env_name"] or home_machine.name_of(home),

@@ -67,7 +67,8 @@ class HomeConfig:
     min_free_bytes: int
     keep_archives: int
     backup_copy: str
-    keep_raw_nights: int
+    keep_raw_nights: int | None
+    max_raw_bytes: int
     telemetry_rate: float
     env: Mapping[str, str]
     env_name: str

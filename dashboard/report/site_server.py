@@ -150,10 +150,11 @@ class Handler(BaseHTTPRequestHandler):
             if holds:
                 return status, text
         content, end = bytearray(), time.monotonic() + _BODY_S
-        while (left := size - len(content)) and time.monotonic() < end:
-            if not (chunk := self.rfile.read1(min(_CHUNK, left))):
-                break
-            content += chunk
+        with contextlib.suppress(TimeoutError):
+            while (left := size - len(content)) and time.monotonic() < end:
+                if not (chunk := self.rfile.read1(min(_CHUNK, left))):
+                    break
+                content += chunk
         if left:
             return HTTPStatus.REQUEST_TIMEOUT, "The body was cut off or too slow."
         return desk.accept(Submission(name, bytes(content), dict(parse_qsl(parts.query))))

@@ -126,7 +126,7 @@ _PLACES = frozenset(("library_path",))
 Fact = tuple[str, str, str]
 """Its name, how it was then, how it is now."""
 _MACHINE = ("host", "hw_model")
-_FACTS = ("cpu_microcode", "governor", "memory_bytes", "affinity", "system", "distribution", "libc", "python")
+_FACTS = ("cpu_microcode", *hardware.STATE, "memory_bytes", "affinity", "system", "distribution", "libc", "python")
 
 
 def is_same_machine(receipt: Receipt) -> bool | None:
@@ -150,8 +150,8 @@ def find_differing(receipt: Receipt, artifact: Artifact, code: Code, note: str) 
         yield "commit of this repository", commit[:12], current[:12]
     then, now = _machine_of(receipt), hardware.facts()
     for name in (*_MACHINE, *_FACTS):
-        if then and then.get(name) != now.get(name):
-            yield name, _known(then.get(name)), _known(now.get(name))
+        if name in then and then[name] != now.get(name):
+            yield name, _known(then[name]), _known(now.get(name))
 
 
 def compare_engines(receipt: Receipt, nights: Sequence[Mapping[str, Any]]) -> Iterator[Fact]:

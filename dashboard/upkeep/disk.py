@@ -77,7 +77,7 @@ def examine(home: Home, folders: Sequence[Path], least_bytes: int) -> Iterator[H
             yield make_good("disk", f"{text}; {what}.")
             continue
         text = f"{text}, {format_bytes(growth.per_night_bytes or 0)} a night: full in {left} nights."
-        remedy = "Free some space there, or lower keep_archives, keep_raw_nights or max_artifacts_gb in the config."
+        remedy = "Free some space there, or lower keep_archives, max_raw_gb or max_artifacts_gb in the config."
         if left <= _SOON:
             yield make_fault("disk", text, remedy)
         elif left <= _LATER:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from dashboard.upkeep.finding import HomeFinding, make_good, make_warning
+from tvmdash.machine import hardware
 from tvmdash.text import format_bytes
 
 _LOOK_S = 1.0
@@ -16,28 +17,25 @@ _BUSY_CORES, _STOLEN_SHARE, _SWAPPED_BYTES = 0.3, 0.01, 64 << 20
 
 def examine(root: Path = Path("/"), look_s: float = _LOOK_S) -> Iterator[HomeFinding]:
     """What is found in /proc and /sys below `root`; other load is looked at for that long."""
-    found = [*_find_frequency(root), *_find_smt(root), *_find_memory(root), *_find_load(root, look_s)]
+    state = hardware.read_state(root)
+    found = [*_find_frequency(root, state), *_find_memory(root), *_find_load(root, look_s)]
     yield from found
     if not found:
         yield make_good("machine", "no known cause of noisy measurements.")
 
 
-def _find_frequency(root: Path) -> Iterator[HomeFinding]:
+def _find_frequency(root: Path, state: Mapping[str, object]) -> Iterator[HomeFinding]:
     cpu = root / "sys/devices/system/cpu"
     governors = {_read(path) for path in cpu.glob("cpu[0-9]*/cpufreq/scaling_governor")} - {"", "performance"}
     if governors:
         text = f"the CPU governor is {', '.join(sorted(governors))}, so the clock follows the load."
         yield make_warning("machine", text, "sudo cpupower frequency-set -g performance")
-    if _read(cpu / "intel_pstate/no_turbo") == "0":
-        command = "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo"
-        yield make_warning("machine", "turbo is on, so the clock depends on temperature and on other cores.", command)
-    elif _read(cpu / "cpufreq/boost") == "1":
-        command = "echo 0 | sudo tee /sys/devices/system/cpu/cpufreq/boost"
-        yield make_warning("machine", "boost is on, so the clock depends on temperature and on other cores.", command)
-
-
-def _find_smt(root: Path) -> Iterator[HomeFinding]:
-    if _read(root / "sys/devices/system/cpu/smt/active") == "1":
+    if state["boost"]:
+        intel = (cpu / "intel_pstate/no_turbo").exists()
+        name, off, switch = ("turbo", 1, "intel_pstate/no_turbo") if intel else ("boost", 0, "cpufreq/boost")
+        command = f"echo {off} | sudo tee /sys/devices/system/cpu/{switch}"
+        yield make_warning("machine", f"{name} is on, so the clock depends on temperature and on other cores.", command)
+    if state["smt"]:
         command = "echo off | sudo tee /sys/devices/system/cpu/smt/control"
         yield make_warning("machine", "SMT is on: two threads share a core and slow each other down.", command)
 

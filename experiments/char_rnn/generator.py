@@ -118,9 +118,10 @@ def spelled(letters: Sequence[int]) -> str:
 
 
 def checked(names: Sequence[str], expected: Sequence[str]) -> dict[str, object]:
-    """The names, for the record; DashboardError where one is not the reference's."""
+    """The names and the share that is right, for the record; DashboardError where one is not the reference's."""
     if list(names) != list(expected):
         differing = [pair for pair in zip(names, expected, strict=False) if pair[0] != pair[1]]
         problem = f"{differing[0][0]!r} is not {differing[0][1]!r}" if differing else f"{len(names)} names"
         raise DashboardError(f"wrong answer: {problem}, which numpy gives; {len(expected)} names were asked for.")
-    return {"names": list(names)}
+    same = sum(name == right for name, right in zip(names, expected, strict=True))
+    return {"names": list(names), "validation_accuracy": same / len(expected)}

@@ -101,31 +101,32 @@ class RealModel:
     """A model in an installed package.
 
     `shapes` are those that its inputs are fixed to. An input in `carried` gets the output of that place of the call
-    before. `inputs` makes the feeds of one or more calls, without what is carried (which begins as zeros); `read` says
-    in words what the first outputs of all calls mean; `labels` finds the names that it needs in the model's file.
+    before. `inputs` makes the feeds of one or more calls, without what is carried (which begins as zeros). `decide`
+    gives what the first output of a call decides, and `read` says in words what all of these mean; `labels` finds the
+    names that it needs in the model's file.
     """
 
     file: str
     licence: str
     shapes: Mapping[str, Shape]
     inputs: Callable[[int], list[dict[str, Array]]]
+    decide: Callable[[Array], Array]
     read: Callable[[Sequence[Array], Sequence[str]], str]
     carried: Mapping[str, int]
     labels_in: str = ""
 
 
-def _speech(outputs: Sequence[Array], _labels: Sequence[str]) -> str:
-    chances = [float(output.max()) for output in outputs]
-    return f"speech in {sum(chance > 0.5 for chance in chances)} of {len(chances)} chunks"
+def _speech(decided: Sequence[Array], _labels: Sequence[str]) -> str:
+    return f"speech in {sum(bool(chunk.any()) for chunk in decided)} of {len(decided)} chunks"
 
 
-def _file_type(outputs: Sequence[Array], labels: Sequence[str]) -> str:
-    return labels[int(outputs[0][0].argmax())]
+def _file_type(decided: Sequence[Array], labels: Sequence[str]) -> str:
+    return labels[int(decided[0][0])]
 
 
-def _text(outputs: Sequence[Array], labels: Sequence[str]) -> str:
+def _text(decided: Sequence[Array], labels: Sequence[str]) -> str:
     """The likeliest sign at each place, repetitions and blanks taken out (connectionist temporal classification)."""
-    places = outputs[0][0].argmax(axis=-1)
+    places = decided[0][0]
     kept = [index for index, before in zip(places, [0, *places[:-1]], strict=True) if index not in (0, before)]
     return "".join(np.array(["", *labels, " "])[kept])
 
@@ -136,6 +137,7 @@ MODELS: Mapping[str, RealModel] = {
         "MIT",
         {"input": (1, 576), "state": (2, 1, 128), "sr": ()},
         audio,
+        lambda output: output > 0.5,
         _speech,
         {"state": 1},
     ),
@@ -144,6 +146,7 @@ MODELS: Mapping[str, RealModel] = {
         "Apache-2.0",
         {"bytes": (1, 2048)},
         file_bytes,
+        lambda output: output.argmax(axis=-1),
         _file_type,
         {},
         labels_in="config.min.json",
@@ -153,6 +156,7 @@ MODELS: Mapping[str, RealModel] = {
         "Apache-2.0",
         {"x": (1, 3, 48, 160)},
         drawn_text,
+        lambda output: output.argmax(axis=-1),
         _text,
         {},
         labels_in="character",

@@ -142,10 +142,13 @@ class Given:
         if max(errors) > TOLERANCE:
             problem = f"the largest error {max(errors):.2g} against ONNX Runtime is beyond {TOLERANCE:g}"
             raise DashboardError(f"wrong answer: {problem}.")
-        reads = self.model.read(answers, self.facts["labels"])
+        decided = [self.model.decide(answer) for answer in answers]
+        reads = self.model.read(decided, self.facts["labels"])
         if reads != self.facts["reads"]:
             raise DashboardError(f"wrong answer: it reads {reads!r}, ONNX Runtime {self.facts['reads']!r}.")
-        return {"max_error": max(errors), "tolerance": TOLERANCE, "reads": reads}
+        same = [part == self.model.decide(call["out0"]) for part, call in zip(decided, self.calls, strict=True)]
+        share = float(np.concatenate(same, axis=None).mean())
+        return {"max_error": max(errors), "tolerance": TOLERANCE, "reads": reads, "validation_accuracy": share}
 
 
 def _on_tvm(given: Given, point: Point, options: CompileOptions, threads: int) -> Prepared:
@@ -228,7 +231,6 @@ def make(name: str, model: RealModel, folder: Path, seed: int) -> None:
     }
     np.savez(folder / CALLS_FILE, **arrays)
     labels = _labels(model, shipped)
-    answers = [call["out0"] for call in calls]
     package = PACKAGE[model.file.partition("/")[0]]
     facts = {
         "model": name,
@@ -236,7 +238,7 @@ def make(name: str, model: RealModel, folder: Path, seed: int) -> None:
         "file": model.file,
         "licence": model.licence,
         "calls": len(calls),
-        "reads": model.read(answers, labels),
+        "reads": model.read([model.decide(call["out0"]) for call in calls], labels),
         "labels": labels,
     }
     common.write_json(folder / FACTS_FILE, facts)

@@ -78,8 +78,10 @@ class TreeLstm(Experiment[TreeLstmConfig]):
 
 
 def checked(asked: TreeProblem, runs: list[ForestRun], tables: list[tuple[Array, Array]]) -> dict[str, float]:
-    """The largest error of any node's h and c."""
-    return accuracy.check_answer(answers(asked, runs, tables), asked.expected)
+    """The largest error of any node's h and c, and the share of nodes whose strongest unit is the reference's."""
+    states = answers(asked, runs, tables)
+    same = states.argmax(axis=1) == asked.expected.argmax(axis=1)
+    return {**accuracy.check_answer(states, asked.expected), "validation_accuracy": float(same.mean())}
 
 
 def _work(runs: list[ForestRun]) -> dict[str, int]:

@@ -72,7 +72,7 @@ def test_a_name_ends_where_its_end_is_likeliest(program: str) -> None:
 
 def test_another_letter_is_a_wrong_answer() -> None:
     names = task().names
-    assert OWN.generator.checked(names, names) == {"names": list(names)}
+    assert OWN.generator.checked(names, names) == {"names": list(names), "validation_accuracy": 1.0}
     wrong = (names[0], names[1][:-1] + "?", names[2])
     with pytest.raises(DashboardError, match=r"wrong answer: '.*\?' is not"):
         OWN.generator.checked(wrong, names)

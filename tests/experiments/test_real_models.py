@@ -77,8 +77,8 @@ def test_audio_begins_faint_and_its_chunks_overlap_by_their_context() -> None:
 
 def test_text_is_read_as_ctc_has_it() -> None:
     places = [0, 1, 1, 0, 1, 2, 3, 3, 0]  # blank, a, a, blank, a, b, space, space, blank
-    output = np.eye(4)[places][None]
-    assert OWN.models.MODELS["ppocr_rec"].read([output], ["a", "b"]) == "aab "
+    model = OWN.models.MODELS["ppocr_rec"]
+    assert model.read([model.decide(np.eye(4)[places][None])], ["a", "b"]) == "aab "
 
 
 def given(folder: Path):
@@ -91,8 +91,9 @@ def given(folder: Path):
     facts = {"package": "p 1", "file": "f", "licence": "MIT", "calls": 2, "reads": "2 calls", "labels": []}
     (folder / "facts.json").write_text(json.dumps(facts))
     shapes = {"x": (3,), "state": (2,)}
-    read = lambda outputs, labels: f"{len(outputs)} calls"  # noqa: E731
-    return OWN.real_models.Given(OWN.models.RealModel("f", "MIT", shapes, lambda seed: [], read, {"state": 1}), folder)
+    read = lambda decided, labels: f"{len(decided)} calls"  # noqa: E731
+    model = OWN.models.RealModel("f", "MIT", shapes, lambda seed: [], np.round, read, {"state": 1})
+    return OWN.real_models.Given(model, folder)
 
 
 def test_a_state_is_carried_by_the_engine_itself_from_call_to_call(tmp_path: Path) -> None:
@@ -103,7 +104,7 @@ def test_a_state_is_carried_by_the_engine_itself_from_call_to_call(tmp_path: Pat
         return feeds["x"], feeds["state"] + 1.000001
 
     checked = given(tmp_path).check(call)
-    assert checked["reads"] == "2 calls"
+    assert (checked["reads"], checked["validation_accuracy"]) == ("2 calls", 1.0)
     assert 0 < checked["max_error"] < checked["tolerance"]
     np.testing.assert_allclose(seen, [[0, 0], [1.000001] * 2], rtol=1e-9)
 

@@ -151,10 +151,10 @@ def test_a_default_counts_once_the_experiment_has_measured_with_it(home: Home) -
 
 
 def test_a_setting_of_the_home_counts_with_its_default(home: Home) -> None:
-    assert unmet([needs_setting("keep_raw_nights", above=0)], home, night()) == ()
-    write(home.config_file, {"tmp_data_dir": "t", "backup_dir": "b", "setup_dir": "s", "keep_raw_nights": 0})
-    (sentence,) = unmet([needs_setting("keep_raw_nights", above=0)], home, night())
-    assert "$.keep_raw_nights: 0" in sentence
+    assert unmet([needs_setting("telemetry_rate", above=0)], home, night()) == ()
+    write(home.config_file, {"tmp_data_dir": "t", "backup_dir": "b", "setup_dir": "s", "telemetry_rate": 0})
+    (sentence,) = unmet([needs_setting("telemetry_rate", above=0)], home, night())
+    assert "$.telemetry_rate: 0" in sentence
 
 
 def test_one_of_several_is_enough_and_all_reasons_are_told_where_none_is_there(home: Home) -> None:

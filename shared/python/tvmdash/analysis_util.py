@@ -37,6 +37,8 @@ _OWN_PLACE = frozenset(
     )
 )
 """Facts of a trial that do not go into additional_info as they are."""
+_DIGITS = 5
+"""Of a sample in a record: finer than any clock; raw data has them all."""
 EndedBy = Callable[[Sequence[Trial], Reduced], str]
 """What ended the measurement of a point with these trials."""
 Beside = Callable[[Sequence[Trial]], Mapping[str, Any]]
@@ -91,6 +93,7 @@ def _record(trials: Sequence[Trial], ended_by: EndedBy | None, beside: Beside | 
         "docker_hash": machine["docker_hash"],
         description.FACT: described or None,
         **describe_statistics(reduced),
+        description.SAMPLES: [[float(f"{ms:.{_DIGITS}g}") for ms in process] for process in processes],
         "doubts": [doubt.words for doubt in doubts],
         "doubt_kinds": [doubt.kind for doubt in doubts],
         "ended_by": ended_by(trials, reduced) if ended_by else None,

@@ -109,8 +109,8 @@ def _open_without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
-def parse_json(raw: bytes, where: str) -> Json:
-    """The strict JSON value in `raw`; `where` names its origin in errors.
+def parse_json(raw: bytes, where: str, *, has_gaps: bool = False) -> Json:
+    """The strict JSON value in `raw`; `where` names its origin in errors. has_gaps: NaN and Infinity are read as null.
 
     UTF-8, no key twice, no half of a surrogate pair, no NaN or Infinity (also not as 1e999), no number beyond a
     float's range, at most 100 levels deep: whoever reads it on needs no check of their own.
@@ -118,8 +118,8 @@ def parse_json(raw: bytes, where: str) -> Json:
     try:
         value = json.loads(
             raw.decode("utf-8"),
-            parse_constant=_refuse_constant,
-            parse_float=_parse_finite,
+            parse_constant=(lambda _: None) if has_gaps else _refuse_constant,
+            parse_float=_parse_known if has_gaps else _parse_finite,
             parse_int=_parse_whole,
             object_pairs_hook=_check_unique_keys,
         )
@@ -167,6 +167,11 @@ def _parse_finite(text: str) -> float:
     if not math.isfinite(number):
         raise _NotFiniteError(f"{text:.40} is out of range for a number; omit values that could not be measured")
     return number
+
+
+def _parse_known(text: str) -> float | None:
+    number = float(text)
+    return number if math.isfinite(number) else None
 
 
 def _parse_whole(text: str) -> int:

@@ -15,7 +15,9 @@ from judging.table import Table, finite
 from tvmdash.detect.cause import UNKNOWN
 from tvmdash.detect.grade import smallest_visible_change
 from tvmdash.detect.noise import CLIP, MAD_TO_SD, WIDTH, FloatArray
+from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.detect.series import Decision, Settings
+from tvmdash.detect.strong import STAYS
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import Incident, Ledger
 from tvmdash.verdict import MATTERS, TELL, Standing
@@ -45,7 +47,7 @@ class SeriesStanding:
 
     relative: the effect is a fraction, else in units of the series' scatter. visible: the smallest change that would
     have been seen; None where nothing could be, or it has no value. paired: it is judged by its ratio to the reference.
-    exact: it has no noise, and the reference's own number says how it stands.
+    exact: it has no noise, and the reference's own number says how it stands. reason: of a suspect that has to last.
     """
 
     kind: Standing
@@ -56,6 +58,7 @@ class SeriesStanding:
     relative: bool = True
     paired: bool = False
     exact: bool = False
+    reason: Reason | None = None
 
 
 def standings(
@@ -190,7 +193,9 @@ def _suspicion(
         effect, nights = _beyond_its_noise(known, run, decision, settings)
     if effect is None or _is_same_tvm(table, row, decision, nights):
         return None
-    return SeriesStanding(Standing.SUSPECT, effect, relative=relative)
+    waits = decision.z is not None and nights < settings.least_nights
+    reason = Reason(ReasonKind.TOO_SHORT, nights=nights, needed=settings.least_nights) if waits else None
+    return SeriesStanding(Standing.SUSPECT, effect, relative=relative, reason=reason)
 
 
 def _last_run(known: FloatArray) -> int:
@@ -234,13 +239,15 @@ def _is_far_out(known: FloatArray, scale: float, unit: float | None) -> bool:
     alone = float(np.median(away))
     way = min(abs(alone), max(CLIP, _LEAST_OF_WAY * abs(alone)))
     usual = (np.median(away) - away) * np.sign(alone) >= _USUAL_DISTANCE * way
-    return abs(alone) >= FAR_SCALES and float(np.mean(_without_last_run(usual))) <= USUAL
+    return abs(alone) >= FAR_SCALES and _find_odds(usual) <= USUAL
 
 
-def _without_last_run(usual: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Without the nights just before tonight that went the same way: they are of what tonight shows."""
+def _find_odds(usual: npt.NDArray[np.bool_]) -> float:
+    """How often nights went the same way, and that again for each just before tonight, which are of its kind."""
     others = (~usual).nonzero()[0]
-    return usual[: others[-1] + 1] if len(others) else usual
+    before = usual[: others[-1] + 1] if len(others) else usual
+    again = (float(np.sum(before[1:] & before[:-1])) + STAYS) / (float(before[:-1].sum()) + 1)
+    return float(np.mean(before)) * again ** (len(usual) - len(before))
 
 
 def _beyond_its_few_nights(known: FloatArray, run: int, scatter: float | None) -> float | None:

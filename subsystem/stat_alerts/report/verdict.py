@@ -176,8 +176,8 @@ def _other(key: str, stand: SeriesStanding, judged: Judged, row: int, decision: 
         evidence = Evidence.MEASURED_AGAIN
     relative = decision.state.unit is None
     effect, low, high = map(_rounded, found)
-    visible = _rounded(stand.visible)
-    return JudgedSeries(key, stand.kind, evidence, decision.reason, effect, low, high, relative, visible)
+    visible, reason = _rounded(stand.visible), stand.reason or decision.reason
+    return JudgedSeries(key, stand.kind, evidence, reason, effect, low, high, relative, visible)
 
 
 def _rounded(value: float | None) -> float | None:

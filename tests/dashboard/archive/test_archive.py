@@ -13,7 +13,6 @@ import signal
 import socket
 import stat
 import subprocess
-import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -24,6 +23,7 @@ import pytest
 from dashboard.archive import objects
 from dashboard.archive.archive import ArchiveResult, archive, archives, prune, restore, verify
 from dashboard.archive.manifests import read_manifest
+from tests.dashboard.killed import in_a_child, killed_at
 from tvmdash.errors import DashboardError
 from tvmdash.files import trees
 
@@ -310,21 +310,6 @@ def run_unprivileged(check: Callable[[], None]) -> None:
         check()
 
     assert in_a_child(unprivileged) == 0
-
-
-def in_a_child(work: Callable[[], None]) -> int:
-    """The exit status of a forked process that does `work`; the negative signal where one killed it."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            work()
-            code = 0
-        except BaseException as error:  # noqa: BLE001 - the child must not go on as a second pytest
-            sys.stderr.write(f"{error!r}\n")
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 @pytest.fixture
@@ -655,24 +640,6 @@ def test_what_a_killed_restore_left_is_removed_by_the_next_to_the_same_place(
     assert [path.suffix for path in parent.iterdir()] == [".new"]
     work()
     assert [path.name for path in parent.iterdir()] == ["again"]
-
-
-def killed_at(step: int, folder: Path, work: Callable[[], None]) -> None:
-    """Do `work`, and kill this process before its `step`-th change below `folder`."""
-    left = step
-
-    def hook(event: str, arguments: tuple[object, ...]) -> None:
-        nonlocal left
-        if event not in ("open", "os.rename", "os.remove", "os.mkdir", "os.chmod"):
-            return
-        if not str(arguments[0]).startswith(str(folder)) or (event == "open" and arguments[1] == "r"):
-            return
-        left -= 1
-        if left < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    sys.addaudithook(hook)
-    work()
 
 
 def test_two_processes_do_not_write_one_backup_at_once(home: Path, backup: Path) -> None:

@@ -84,3 +84,17 @@ def test_a_run_that_failed_keeps_what_it_had_measured(place):
     assert place.run().code == 1
     (stamp,) = place.stamps()
     assert f"raw_{stamp}" in kept(place)
+
+
+def test_the_oldest_nights_go_where_all_raw_measurements_take_too_many_bytes_and_tonights_stay(place):
+    for name in ("good", "other"):
+        place.experiment(name, run=homes.good("run", 'head -c 40000 /dev/urandom > "$2/x"'))
+    place.configure(max_raw_gb=0.0002)
+    for _ in range(3):
+        place.night()
+    newest = [f"raw_{stamp}.zip" for stamp in place.stamps()[-2:]]
+    assert (kept(place), kept(place, "other")) == (newest, newest)
+    place.configure(max_raw_gb=0)
+    place.night()
+    tonight = [f"raw_{place.stamps()[-1]}.zip"]
+    assert (kept(place), kept(place, "other")) == (tonight, tonight)

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+import tvmdash
+from tvmdash.machine.libraries import describe_libraries
+
 LIBRARY = Path(__file__).resolve().parents[3] / "shared" / "python"
 SOURCES = {
     "libcuda.so.550.54.15": "int cuDriverGetVersion(int *v) { *v = 12040; return 0; }",
@@ -22,7 +25,7 @@ SOURCES = {
 
 
 def describe(folder: Path, names: list[str]) -> dict[str, str]:
-    """What a process that has loaded these tells."""
+    """What a process that has loaded these tells of them, and nothing of packages but of the dashboard's own."""
     code = (
         "import ctypes, json, sys; from tvmdash.machine.libraries import describe_libraries\n"
         "for path in sys.argv[1:]: ctypes.CDLL(path)\n"
@@ -30,7 +33,10 @@ def describe(folder: Path, names: list[str]) -> dict[str, str]:
     )
     argv = [sys.executable, "-c", code, *(str(folder / name) for name in names)]
     environment = {**os.environ, "PYTHONPATH": str(LIBRARY)}
-    return dict(json.loads(subprocess.run(argv, env=environment, capture_output=True, text=True, check=True).stdout))
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True)
+    told: dict[str, str] = json.loads(done.stdout)
+    assert told.pop("tvmdash") == tvmdash.__version__
+    return told
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +67,9 @@ def test_versions_before_9_of_cudnn_are_counted_otherwise(folder: Path) -> None:
 
 def test_a_process_without_them_tells_nothing(folder: Path) -> None:
     assert describe(folder, []) == {}
+
+
+def test_each_imported_package_says_its_version_and_the_standard_library_none() -> None:
+    told = describe_libraries()
+    assert told["pytest"] == pytest.__version__
+    assert not {"json", "re", "ctypes"} & told.keys()

@@ -241,7 +241,19 @@ HOME_FIELDS: Fields = {
         min=0,
     ),
     "keep_archives": Field("int", "Number of archives to keep (two per night).", default=60, min=2),
-    "keep_raw_nights": Field("int", "Number of nights whose raw measurements are kept.", default=30, min=0),
+    "max_raw_gb": Field(
+        "float",
+        "Size limit of all raw measurements; the oldest nights are removed first.",
+        default=20.0,
+        min=0,
+    ),
+    "keep_raw_nights": Field(
+        "int",
+        "Number of nights whose raw measurements are kept at most, and telemetry (default: 30).",
+        default=None,
+        nullable=True,
+        min=0,
+    ),
     "env": Field("map", "Additional environment variables for every stage.", default={}, of=_VARIABLES),
     "telemetry_rate": Field(
         "float",

@@ -30,6 +30,10 @@ LEAST_VARIANCE = 0.6
 LEAST_FLOOR = 0.0005
 LEAST_SLOPE_NIGHTS = 20
 SLOPE_ERRORS = 1.5
+FAR, MOST_INFLATED = 2 * CLIP, 2.0
+"""Few nights correlate by chance, and a bounded score cannot make up for it however far a level is. Where every night
+since the cut is so many standard deviations out, on one side, correlation and tails count for this at most; how often
+such nights come, and come again, is asked apart from it (strong.run_odds)."""
 MAD_TO_SD = 1.4826
 PRIOR_NIGHTS = 6.0
 """How many nights the baseline's scatter counts for when the nights after a cut scatter more."""
@@ -116,7 +120,10 @@ def scan(noise: Noise, right: FloatArray, *, large: float = 2.0) -> tuple[FloatA
     score = np.clip(away, -CLIP, CLIP)
     total = np.cumsum(score, axis=1)
     variance = held_spread(noise.variance[:, None], total, np.cumsum(score**2, axis=1), count)
-    error = np.sqrt(count * variance * spread) * (1 + 4 / np.maximum(noise.size, 1)[:, None])
+    inflated = variance * spread
+    nearest = np.minimum(np.maximum.accumulate(-away, axis=1), np.maximum.accumulate(away, axis=1))
+    inflated = np.where(nearest <= -FAR, np.minimum(inflated, MOST_INFLATED), inflated)
+    error = np.sqrt(count * inflated) * (1 + 4 / np.maximum(noise.size, 1)[:, None])
     z = total / error
     rows = ((np.abs(z) >= large).any(axis=1) & (noise.nights >= LEAST_SLOPE_NIGHTS)).nonzero()[0]
     if not len(rows):

@@ -22,6 +22,8 @@ SLOPED = 0.9
 LINE = 1.1
 """A straight line may cost this much more than a step and is still believed."""
 CLEAR = 3.0
+STAYS = 0.2
+"""How likely an odd night is beforehand to be followed by another, with the weight of one night."""
 OPENING_NIGHTS, UNSEEN_ODDS = 20, 5e-3
 """A level of fewer nights may itself be a run of odd ones; how unlikely that must be where none was ever so far off."""
 FAR = 1.9 * CLIP
@@ -58,7 +60,7 @@ def _beyond_precedent(candidate: Candidate, settings: Settings) -> bool:
     return by_sum or abs(candidate.effect) >= CLEAR * run * candidate.scale
 
 
-def run_odds(candidate: Candidate, x: FloatArray, *, stays: float = 0.2, weight: float = 1.0) -> float:
+def run_odds(candidate: Candidate, x: FloatArray, *, stays: float = STAYS, weight: float = 1.0) -> float:
     """How likely the baseline, without any change, would show so many shifted nights in a row.
 
     A night is shifted when it is beyond half the effect. How often that happens, and how often the next
@@ -66,7 +68,7 @@ def run_odds(candidate: Candidate, x: FloatArray, *, stays: float = 0.2, weight:
     `stays`: what the second is believed to be beforehand, with the weight of so many nights.
     """
     sign = math.copysign(1, candidate.effect)
-    half = 0.5 * min(abs(candidate.effect) / candidate.scale, CLIP)
+    half = 0.5 * min(abs(candidate.effect) / candidate.scale, FAR)
     shifted = sign * candidate.score[-candidate.size :] >= half
     after = sign * (x[candidate.cut : candidate.seen + 1] - candidate.median) >= half * candidate.scale
     return _find_odds(shifted, int(after.sum()), stays, weight)
@@ -87,7 +89,7 @@ def _is_a_level(candidate: Candidate, x: FloatArray, settings: Settings) -> bool
     before = x[candidate.start : candidate.cut]
     run = int(np.sum(sign * (before - candidate.median) <= half * candidate.scale))
     odd = -sign * stand_in >= half
-    return _find_odds(odd, run, 0.2, 1.0) < (settings.odds if odd.any() else UNSEEN_ODDS)
+    return _find_odds(odd, run, STAYS, 1.0) < (settings.odds if odd.any() else UNSEEN_ODDS)
 
 
 def is_run_unlikely(candidate: Candidate, settings: Settings) -> bool:
@@ -95,7 +97,7 @@ def is_run_unlikely(candidate: Candidate, settings: Settings) -> bool:
     sign = math.copysign(1, candidate.effect)
     half = 0.5 * min(abs(candidate.effect) / candidate.scale, FAR)
     odd = sign * candidate.score[-candidate.size :] >= half
-    return _find_odds(odd, candidate.nights, 0.2, 1.0) < (settings.odds if odd.any() else UNSEEN_ODDS)
+    return _find_odds(odd, candidate.nights, STAYS, 1.0) < (settings.odds if odd.any() else UNSEEN_ODDS)
 
 
 def _find_odds(odd: npt.NDArray[np.bool_], run: int, stays: float, weight: float) -> float:

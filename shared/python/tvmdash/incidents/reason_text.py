@@ -36,14 +36,15 @@ def format_reason(decision: Decision) -> str:
 
 
 def _format_with_numbers(reason: Reason) -> str:
-    value, needed, nights = reason.value or 0.0, reason.needed or 0.0, f"{reason.nights} nights"
+    value, needed = reason.value or 0.0, reason.needed or 0.0
+    nights = f"{reason.nights} night{'s' * (reason.nights != 1)}"
     return {
         ReasonKind.NOT_POSITIVE: f"tonight's value {value:g} is not positive",
-        ReasonKind.TOO_FEW_NIGHTS: f"{reason.nights} nights of history; {needed:g} are needed",
-        ReasonKind.NEW_LEVEL: f"the level began {reason.nights} nights ago; too few to compare",
+        ReasonKind.TOO_FEW_NIGHTS: f"{nights} of history; {needed:g} are needed",
+        ReasonKind.NEW_LEVEL: f"the level began {nights} ago; too few to compare",
         ReasonKind.WITHIN_NOISE: f"within its noise: z {format_signed(value, '.1f')} of {needed:g} over {nights}",
         ReasonKind.WITHIN_ODDS: f"odds for a step {format_odds(value)}; {needed:g} to 1 are needed",
-        ReasonKind.TOO_SHORT: f"only {reason.nights} nights yet; {needed:g} are needed",
+        ReasonKind.TOO_SHORT: f"only {nights} yet; {needed:g} are needed",
         ReasonKind.NOT_RELEVANT: f"a shift of {format_percent(value)} is not relevant",
     }[reason.kind]
 

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 _VARIABLES = ("TVM_", "OMP_", "MKL_", "OPENBLAS_", "KMP_", "LD_LIBRARY_PATH", "LD_PRELOAD", "MALLOC_", "PYTHONHASHSEED")
+STATE = ("governor", "boost", "smt", "transparent_hugepages", "aslr", "cpu_quota")
+"""Facts that an administrator changes while the machine stays the same."""
 
 
 def hw_model() -> str:
@@ -38,7 +40,7 @@ def facts() -> dict[str, Any]:
         "cpu_microcode": cpu.get("microcode"),
         "cores": os.cpu_count(),
         "affinity": sorted(os.sched_getaffinity(0)),
-        "governor": read_governor(),
+        **read_state(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "system": f"{platform.system()} {platform.release()}",
         "distribution": _read_distribution(),
@@ -85,9 +87,50 @@ def load() -> dict[str, Any]:
     }
 
 
-def read_governor() -> str | None:
-    """The frequency governor of the first core, or None where the system does not say."""
-    return _read_first_line(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))
+def read_state(root: Path = Path("/")) -> dict[str, Any]:
+    """How the machine is set up for this process; None of what the system does not say, as in a virtual machine.
+
+    boost, smt: whether it is on; cpu_quota: so many cores' time the control group may use, None without a limit.
+    """
+    cpu, kernel = root / "sys/devices/system/cpu", root / "proc/sys/kernel"
+    no_turbo, boost = (_read_switch(cpu / name) for name in ("intel_pstate/no_turbo", "cpufreq/boost"))
+    pages = _read_first_line(root / "sys/kernel/mm/transparent_hugepage/enabled") or ""
+    chosen = re.search(r"\[(\w+)\]", pages)
+    return {
+        "governor": _read_first_line(cpu / "cpu0/cpufreq/scaling_governor"),
+        "boost": boost if no_turbo is None else not no_turbo,
+        "smt": _read_switch(cpu / "smt/active"),
+        "caches": dict(_read_caches(cpu / "cpu0/cache")),
+        "numa_nodes": _read_first_line(root / "sys/devices/system/node/online"),
+        "numa_balancing": _read_switch(kernel / "numa_balancing"),
+        "transparent_hugepages": chosen[1] if chosen else None,
+        "aslr": _parse_number(_read_first_line(kernel / "randomize_va_space")),
+        "cpu_quota": min(_read_quotas(root), default=None),
+    }
+
+
+def _read_switch(path: Path) -> bool | None:
+    said = _read_first_line(path)
+    return None if said is None else said != "0"
+
+
+def _read_caches(folder: Path) -> Iterator[tuple[str, str]]:
+    """The sizes of the first core's caches by level and kind, as in `L1 Data`."""
+    for index in sorted(folder.glob("index*")):
+        level, kind, size = (_read_first_line(index / name) for name in ("level", "type", "size"))
+        yield f"L{level} {kind}", size or ""
+
+
+def _read_quotas(root: Path) -> Iterator[float]:
+    """What each control group that this process is in allows, of either version."""
+    for line in _read_lines(root / "proc/self/cgroup"):
+        _, controllers, path = line.rstrip("\n").split(":", 2)
+        group = root / "sys/fs/cgroup" / controllers / path.lstrip("/")
+        for folder in [group, *group.parents][: path.strip("/").count("/") + 2]:
+            names = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if controllers else ("cpu.max",)
+            words = " ".join(_read_first_line(folder / name) or "" for name in names).split()
+            if len(words) == 2 and words[0].isdecimal():
+                yield int(words[0]) / int(words[1])
 
 
 def _read_cpuinfo() -> Mapping[str, str]:

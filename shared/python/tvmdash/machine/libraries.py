@@ -1,17 +1,23 @@
-"""The versions of CUDA, cuDNN and HIP that this process uses: asked of the libraries that it has loaded."""
+"""The versions of what this process uses beside its engine: Python packages, and CUDA, cuDNN and HIP."""
 
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 _MAPS = Path("/proc/self/maps")
+_NOT_PACKAGES = sys.stdlib_module_names | {"__main__"}
 
 
 def describe_libraries() -> dict[str, str]:
-    """By name, such as `cuda` and `cudnn`, the version of each that is loaded."""
-    return dict(_ask_libraries(_list_loaded()))
+    """By name, such as `numpy` and `cudnn`, the version of each that is loaded."""
+    packages = {name: module for name, module in sys.modules.items() if name not in _NOT_PACKAGES and "." not in name}
+    # Not by getattr: what a module computes when asked may do anything.
+    versions = {name: vars(module).get("__version__") for name, module in sorted(packages.items()) if module}
+    stated = {name: str(version) for name, version in versions.items() if isinstance(version, str)}
+    return {**stated, **dict(_ask_libraries(_list_loaded()))}
 
 
 def _ask_libraries(loaded: Mapping[str, str]) -> Iterator[tuple[str, str]]:

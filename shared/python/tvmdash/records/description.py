@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 FACT = "described"
+SAMPLES = "execution_elapsed_ms_samples"
+"""The name in additional_info of every sample, a list for each process, where they are known."""
 COLUMNS = ("workload_args", "engine_config", "build_config", "runtime_config")
 """The columns that may hold both."""
 DEFINITION = "definition"

@@ -19,8 +19,6 @@ from tvmdash.records.migrations import migrate
 _ORIGIN, _WHOLE = ("experiment", "night", "tvm_hash"), ("pins", "environment")
 _MARK = "imported"
 NO_MEDIAN = "the source has no median; the mean is used instead"
-SAMPLES = "execution_elapsed_ms_samples"
-"""The name in additional_info of every sample, a list for each process, where the source gave them."""
 IMPORTED = "imported"
 """The experiment of records that name none."""
 _LONGEST_PAUSE = datetime.timedelta(hours=6)

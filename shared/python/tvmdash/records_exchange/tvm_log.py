@@ -16,11 +16,12 @@ from typing import Any
 
 from tvmdash import common, records
 from tvmdash.errors import DashboardError
-from tvmdash.records_exchange.rows import NO_MEDIAN, SAMPLES, PlacedRecord
+from tvmdash.records.description import SAMPLES
+from tvmdash.records_exchange.rows import NO_MEDIAN, PlacedRecord
 
 VERSION = "0.1"
 _DOMAIN = re.compile(r"[^.\s]+\..+", re.DOTALL)
-_OURS = "tvmdash"
+_OURS, _IMAGE = "tvmdash", ("docker_tag", "docker_hash")
 _MAPPINGS = (
     "metadata", "workload_args", "workload_metadata", "engine_config", "compilation_config", "software_config",
     "runtime_config", "hardware_config", "execution_config", "metrics",
@@ -48,7 +49,7 @@ def to_log(row: PlacedRecord) -> dict[str, Any]:
         "runtime_ms_std": record.execution_elapsed_ms_std,
         "timestamp": moment.strftime("%Y%m%d%H%M%S"),
         "schema_version": VERSION,
-        "metadata": {"docker_tag": info.get("docker_tag"), _OURS: {**rest, "additional_info": info}},
+        "metadata": {**{name: info.get(name) for name in _IMAGE}, _OURS: {**rest, "additional_info": info}},
         "workload_args": dict(record.workload_args),
         "workload_metadata": {},
         "engine_version": record.engine_version,
@@ -107,7 +108,7 @@ def from_log(entry: Mapping[str, Any], experiment: str) -> PlacedRecord:
 def _info(entry: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]], mean: float) -> dict[str, Any]:
     """What a foreign entry says beyond the columns."""
     metadata, metrics = parts["metadata"], parts["metrics"]
-    info = {name: metadata.get(name) for name in ("docker_tag", "docker_hash")}
+    info = {name: metadata.get(name) for name in _IMAGE}
     info |= {ours: metrics[theirs] for ours, theirs in _METRICS.items() if theirs in metrics}
     info |= {name: parts[name] for name in ("workload_metadata", "software_config", "hardware_config") if parts[name]}
     raw = entry.get("runtime_raw")
