@@ -37,7 +37,16 @@ def make_site(folder: Path, *, series: int, nights: int, seed: int = 1) -> Path:
     (folder / "series").mkdir()
     shards = [_shard(number, stamps, rng) for number in range(series)]
     for shard in shards:
-        _write(folder / "series" / f"{shard['id']}.json", shard)
+        shared = {name: shard[name] for name in ("stamp", "tvm", "tvms", "machine", "machines")}
+        own = {
+            **{name: each for name, each in shard.items() if name not in shared},
+            "at": None,
+            "low": 400,
+            "high": 400,
+        }
+        text = json.dumps({"schema_version": 2, **shared, "series": [own]}, separators=(",", ":"))
+        script = f'(globalThis.tvmdashFiles ??= {{}})["series/{shard["id"]}.json"]=\n{text}\n'
+        (folder / "series" / f"{shard['id']}.js").write_text(script, encoding="ascii")
     _write(folder / "index.json", _index(shards, stamps))
     return folder
 
@@ -51,7 +60,7 @@ def _shard(number: int, stamps: list[str], rng: np.random.Generator) -> dict[str
     versions = -(-nights // NIGHTS_OF_A_VERSION)
     column = [float(f"{value:.7g}") for value in values]
     return {
-        "schema_version": 1, "id": f"{number:016x}", "name": f"exp{number % 10} net{number} run time (opt_level 3)",
+        "id": f"{number:016x}", "name": f"exp{number % 10} net{number} run time (opt_level 3)",
         "experiment": f"exp{number % 10}", "metric": "run_time", "unit": "ms", "direction": "lower",
         "labels": {"workload": f"network.net{number}", "engine": ("tvm", "torch")[number % 2], "opt_level": "3"},
         "stamp": stamps, "value": column, "low": [value * 0.996 for value in column],
@@ -76,6 +85,7 @@ def _index(shards: list[dict[str, Any]], stamps: list[str]) -> dict[str, Any]:
         "verdicts": {},
         "series": {
             **{key: [shard[key] for shard in shards] for key in ("id", "name", "metric", "unit", "labels")},
+            "pack": [shard["id"] for shard in shards],
             "experiment": [names.index(shard["experiment"]) for shard in shards],
             "direction": ["lower"] * len(shards), "last": [shard["value"][-1] for shard in shards],
             "low": [shard["low"][-1] for shard in shards], "high": [shard["high"][-1] for shard in shards],

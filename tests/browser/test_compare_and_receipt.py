@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from watching import Watched, opening
 
+from tests.site_files import read_nights, read_series
 from tvmdash import common
 
 if TYPE_CHECKING:
@@ -37,9 +38,9 @@ def test_two_nights_are_compared_in_a_request_each_what_got_worse_first(
     opened.requests.clear()
     state = before_and_after(catalogue)
     opened.go(f"compare.html#{state}", drawn=True)
-    data = [url.removeprefix(opened.address) for url in opened.requests if url.endswith(".json")]
+    data = [url.removeprefix(opened.address) for url in opened.requests if re.search(r"\.json|columns/", url)]
     nights = re.findall(r"\d{8}T\d{6}Z", state)
-    assert sorted(data) == [f"columns/{night}.json" for night in sorted(nights)] + ["index.json"]
+    assert sorted(data) == [f"columns/{night[:7]}.js" for night in sorted(nights)] + ["index.json"]
     shown = rows(opened)
     assert len(shown) == len([metric for metric in catalogue["metric"] if not metric.endswith("_ratio")])
     assert "✖ worse" in shown[0]
@@ -51,7 +52,7 @@ def test_what_vanished_and_a_night_beside_itself_are_no_good_result(
     opened: Watched, catalogue: dict[str, list], site: Path
 ) -> None:
     last = max(catalogue["last_stamp"])
-    full = {path.stem: len(common.read_json(path)["id"]) for path in sorted(site.glob("columns/*.json"))}
+    full = {stamp: len(night["id"]) for stamp, night in read_nights(site).items()}
     fewer = next(stamp for stamp, count in full.items() if count < full[last])
     compare(opened, f"a={last}&b={fewer}")
     assert re.search(r"; \d+ only in A\b", opened.text("#verdict"))
@@ -157,7 +158,7 @@ def test_the_comparison_is_copied_as_markdown(chromium: Browser, address: str, c
 
 
 def test_a_night_that_is_not_there_says_so(opened: Watched) -> None:
-    opened.expect_fault("columns/20200101T000000Z.json")
+    opened.expect_fault("columns/2020010.js")
     compare(opened, "a=20200101T000000Z")
     assert "Nothing was measured on both sides; " in opened.text("#verdict")
     assert "No experiment wrote data in the night of 1 Jan 2020" in opened.text("#progress")
@@ -244,7 +245,7 @@ def test_a_night_without_a_receipt_keeps_its_value_and_says_where_its_record_is(
     opened: Watched, site: Path, catalogue: dict[str, list]
 ) -> None:
     series, _ = point(catalogue)
-    first = common.read_json(site / "series" / f"{series}.json")["stamp"][0]
+    first = read_series(site, series)["stamp"][0]
     opened.expect_fault(f"/receipts/{first}/")
     receipt(opened, first, series)
     words = opened.text("#receipt")

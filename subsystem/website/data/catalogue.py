@@ -28,6 +28,8 @@ from tvmdash.text import elide
 
 ENDED = "ended"
 """The state of a series without a value for so many nights that no table shows it."""
+_PACKED = 8
+"""Series of an experiment in one file: the explorer shows neighbours, and nights are written once for all of them."""
 _NAME_CHARS = 300
 _FASTER = 4
 """So many times as fast as one by one are all series of an experiment at once: worth it for a quarter of them."""
@@ -76,9 +78,13 @@ NO_NIGHTS = MeasuredNights("", {}, {}, {})
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """One series. `id` names its files; `key` is what the alerts call it; `view` is None where it has ended."""
+    """One series. `id` names it; `pack`: the file that holds its points; `key` is what the alerts call it.
+
+    `view` is None where it has ended.
+    """
 
     id: str
+    pack: str
     key: str
     name: str
     outline: Outline
@@ -240,13 +246,14 @@ def _entries(
 ) -> Iterator[CatalogueEntry]:
     outlines = opened.outlines(experiment)
     keys, names = naming.keys(outlines), naming.names(outlines)
-    for outline, key, name in zip(outlines, keys, names, strict=True):
+    for at, (outline, key, name) in enumerate(zip(outlines, keys, names, strict=True)):
         count, view = counts.get(outline.number), views.get(key)
         if count is None:
             continue
         last, low, high = (view.last, view.low, view.high) if view else _last(opened, outline, count.last_stamp)
         yield CatalogueEntry(
             id=naming.file_name_of(key),
+            pack=f"{safe_name(experiment)}-{at // _PACKED}",
             key=key,
             name=elide(view.name if view else name, _NAME_CHARS),
             outline=outline,

@@ -1,9 +1,10 @@
-"""The points of each series as column-wise JSON and as CSV; docs/reference/website-data.md describes both."""
+"""The points of series, column by column, a few series in a file; docs/reference/website-data.md describes it."""
 
 from __future__ import annotations
 
 import fnmatch
 import functools
+import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from files import forked
+from files.from_disk import as_script
 from files.incremental import IncrementalSite, fingerprint
 
 from data.catalogue import CatalogueEntry, MeasuredNights, SiteCatalogue, Stores
@@ -19,79 +21,86 @@ from tvmdash.incidents.ledger import FALSE_ALARM, MACHINE, Incident
 from tvmdash.series.store import Series
 from tvmdash.text import elide
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 FOLDER = "series"
-CSV_HEADER = "stamp,value,low,high,std,samples,tvm,machine,code"
-_LEAST_IN_PROCESS = 100
-"""Fewer shards are written sooner than a process is forked."""
+_FINE = 100_000
+"""Distances from a value are told in such parts of it: nobody measures an interval more exactly."""
+_LEAST_IN_PROCESS = 12
+"""Fewer files are written sooner than a process is forked."""
 _MANY_POINTS = 100_000
 """Fewer are read one by one sooner than numpy is loaded."""
 
 
 @dataclass(frozen=True)
-class _Shard:
-    """The two files of a series' points from the stamp `since` on and before `until`, and what stands in them."""
+class _Pack:
+    """The file of some series' points from the stamp `since` on and before `until`; told: what is said of each."""
 
     name: str
-    entry: CatalogueEntry
+    entries: tuple[CatalogueEntry, ...]
     nights: MeasuredNights
     since: str
     until: str
     points: int
-    facts: str
-    told: str
+    told: tuple[str, ...]
     made_from: str
 
-    def files(self) -> tuple[str, str]:
-        """JSON and CSV."""
-        return f"{FOLDER}/{self.name}.json", f"{FOLDER}/{self.name}.csv"
+    @property
+    def file(self) -> str:
+        return f"{FOLDER}/{self.name}.js"
 
 
 def write_shards(catalogue: SiteCatalogue, stores: Stores, carrier: IncrementalSite) -> None:
-    """Bring series/ up to date: only series with a new point, or of which something else is said now, are written."""
+    """Bring series/ up to date: only files with a new point, or of which something else is said now, are written."""
     carrier.folder(FOLDER)
-    shards = [shard for shard in _shards(catalogue) if not _carried(carrier, shard)]
-    shards.sort(key=lambda shard: shard.entry.outline.experiment)
-    many = sum(shard.points for shard in shards) >= _MANY_POINTS
+    packs = [pack for pack in _packs(catalogue) if not carrier.carry(pack.file, pack.made_from)]
+    many = sum(pack.points for pack in packs) >= _MANY_POINTS
     work = functools.partial(_write, stores=stores, carrier=carrier, many=many)
-    for part in forked.in_parts(work, shards, least=_LEAST_IN_PROCESS):
+    for part in forked.in_parts(work, packs, least=_LEAST_IN_PROCESS):
         carrier.take_in(part)
 
 
-def _shards(catalogue: SiteCatalogue) -> Iterator[_Shard]:
+def _packs(catalogue: SiteCatalogue) -> Iterator[_Pack]:
     boundary, incidents = catalogue.boundary, Concerned.by(catalogue.alerts.incidents)
-    for entry in catalogue.entries:
-        nights = catalogue.experiments[entry.outline.experiment].nights
-        facts, alerts = _facts(entry), make_tonight_part(catalogue, entry, incidents.of(entry))
-        upto = nights.upto.get(entry.count.last_stamp, "")
-        made_from = fingerprint(upto, str(entry.count.points), boundary, facts, alerts)
-        recent = entry.count.points - entry.count.past
-        yield _Shard(entry.id, entry, nights, boundary, "~", recent, facts, alerts, made_from)
-        if entry.count.past:  # changes once a year, or when an old night is taken in
-            upto = nights.upto.get(nights.last(boundary), "")
-            made_from = fingerprint(upto, str(entry.count.past), boundary, facts)
-            past = entry.count.past
-            yield _Shard(f"{entry.id}.past", entry, nights, "", boundary, past, facts, NOTHING_TOLD, made_from)
+    packs: dict[str, list[CatalogueEntry]] = {}
+    for entry in sorted(catalogue.entries, key=lambda entry: (entry.outline.experiment, entry.outline.number)):
+        packs.setdefault(entry.pack, []).append(entry)
+    for name, entries in packs.items():
+        nights = catalogue.experiments[entries[0].outline.experiment].nights
+        told = tuple(f"{_facts(entry)},{make_tonight_part(catalogue, entry, incidents.of(entry))}" for entry in entries)
+        counts = [entry.count.points - entry.count.past for entry in entries]
+        upto = nights.upto.get(max(entry.count.last_stamp for entry in entries), "")
+        made_from = fingerprint(upto, boundary, *map(str, counts), *told)
+        yield _Pack(name, tuple(entries), nights, boundary, "~", sum(counts), told, made_from)
+        past = tuple(entry for entry in entries if entry.count.past)
+        if past:  # changes once a year, or when an old night is taken in
+            told = tuple(f"{_facts(entry)},{NOTHING_TOLD}" for entry in past)
+            counts = [entry.count.past for entry in past]
+            made_from = fingerprint(nights.upto.get(nights.last(boundary), ""), boundary, *map(str, counts), *told)
+            yield _Pack(f"{name}-past", past, nights, "", boundary, sum(counts), told, made_from)
 
 
-def _carried(carrier: IncrementalSite, shard: _Shard) -> bool:
-    return all(carrier.carry(file, shard.made_from) for file in shard.files())
-
-
-def _write(shards: Sequence[_Shard], *, stores: Stores, carrier: IncrementalSite, many: bool) -> IncrementalSite:
+def _write(packs: Sequence[_Pack], *, stores: Stores, carrier: IncrementalSite, many: bool) -> IncrementalSite:
     """Write them; in a process of its own if need be."""
-    frames, written = _Frames(), carrier.part()
-    sources: dict[tuple[str, str, str], list[_Shard]] = {}
-    for shard in shards:
-        sources.setdefault((shard.entry.outline.experiment, shard.since, shard.until), []).append(shard)
+    written = carrier.part()
+    frames: dict[tuple[str, tuple[str, ...]], str] = {}
+    groups: dict[tuple[str, str, str], list[_Pack]] = {}
+    for pack in packs:
+        groups.setdefault((pack.entries[0].outline.experiment, pack.since, pack.until), []).append(pack)
     with stores.for_fork() as opened:
-        for (experiment, since, until), group in sources.items():
-            outlines = [shard.entry.outline for shard in group]
-            for shard, points in zip(group, opened.points(experiment, outlines, since, until, many=many), strict=True):
-                columns = frames.columns(points, shard.nights)
-                as_json, as_csv = shard.files()
-                written.write(as_json, columns.json(shard.facts, shard.told).encode("ascii"), shard.made_from)
-                written.write(as_csv, columns.csv().encode("utf-8", errors="replace"), shard.made_from)
+        for (experiment, since, until), group in groups.items():
+            outlines = [entry.outline for pack in group for entry in pack.entries]
+            points = opened.points(experiment, outlines, since, until, many=many)
+            for pack in group:
+                series = list(itertools.islice(points, len(pack.entries)))
+                stamps = tuple(sorted(set().union(*(one.stamps for one in series))))
+                if (experiment, stamps) not in frames:
+                    frames[experiment, stamps] = _format_frame(stamps, pack.nights)
+                each = [_format_series(one, stamps, told) for one, told in zip(series, pack.told, strict=True)]
+                head = f'"schema_version":{SCHEMA_VERSION},{frames[experiment, stamps]}'
+                text = as_script(
+                    f"{FOLDER}/{pack.name}.json", f'{{{head},"series":[{",".join(each)}]}}'.encode("ascii")
+                )
+                written.write(pack.file, text, pack.made_from)
     return written
 
 
@@ -99,7 +108,6 @@ def _facts(entry: CatalogueEntry) -> str:
     """What the series is, as the inside of a JSON object."""
     outline = entry.outline
     value = {
-        "schema_version": SCHEMA_VERSION,
         "id": entry.id,
         "key": entry.key,
         "name": entry.name,
@@ -113,65 +121,57 @@ def _facts(entry: CatalogueEntry) -> str:
     return format_inside(value)
 
 
-@dataclass(frozen=True)
-class _ShardFrame:
-    """What all series with points on the same nights of an experiment have in common, as texts."""
-
-    stamps: tuple[str, ...]
-    tvm: list[str]
-    machine: list[str]
-    json: str
-
-    @classmethod
-    def of(cls, stamps: tuple[str, ...], nights: MeasuredNights) -> _ShardFrame:
-        tvm, tvms = _pooled([nights.versions.get(stamp, "") for stamp in stamps])
-        machine, machines = _pooled([nights.machines.get(stamp) or "" for stamp in stamps])
-        cells = [_cell(text) for text in tvms]
-        places = f'"tvm":[{",".join(tvm)}],"machine":[{",".join(machine)}]'
-        pools = f'"tvms":{json.dumps(tvms)},"machines":{json.dumps(machines)}'
-        listed = ",".join([f'"{stamp}"' for stamp in stamps])
-        return cls(stamps, [cells[int(at)] for at in tvm], machine, f'"stamp":[{listed}],{places},{pools}')
+def _format_frame(stamps: tuple[str, ...], nights: MeasuredNights) -> str:
+    """What all series of a file have in common, as the inside of a JSON object."""
+    tvm, tvms = pool([nights.versions.get(stamp, "") for stamp in stamps])
+    machine, machines = pool([nights.machines.get(stamp) or "" for stamp in stamps])
+    listed = ",".join([f'"{stamp}"' for stamp in stamps])
+    names = format_inside({"tvms": tvms, "machines": machines})
+    return f'"stamp":[{listed}],"tvm":{_format_list(tvm)},"machine":{_format_list(machine)},{names}'
 
 
-class _Frames:
-    """The frames of one publish, each made once."""
+def _format_series(series: Series, stamps: tuple[str, ...], told: str) -> str:
+    """A series as a JSON object; `at`: the places of its points in the file's stamps, null where it has all of them."""
+    places = {stamp: str(place) for place, stamp in enumerate(stamps)}
+    at = "null" if series.stamps == stamps else f"[{','.join([places[stamp] for stamp in series.stamps])}]"
+    columns = {
+        "value": format_column(series.values, 15 if series.unit == "bytes" else 7),
+        "low": format_distances(series.values, series.low, -1),
+        "high": format_distances(series.values, series.high, 1),
+        "std": format_distances(series.values, series.std, 0),
+        "samples": ["null" if count is None else str(count) for count in series.samples],
+        "code": pool(series.code)[0],
+    }
+    parts = [f'"{name}":{_format_list(column)}' for name, column in columns.items()]
+    return f'{{{told},"at":{at},{",".join(parts)}}}'
 
-    def __init__(self) -> None:
-        self._made: dict[tuple[str, tuple[str, ...]], _ShardFrame] = {}
 
-    def columns(self, series: Series, nights: MeasuredNights) -> _ShardColumns:
-        """The series in its frame."""
-        key = (series.experiment, series.stamps)
-        if key not in self._made:
-            self._made[key] = _ShardFrame.of(series.stamps, nights)
-        return _ShardColumns(series, self._made[key])
+def _format_list(column: Sequence[str]) -> str:
+    """A list, or the one value that all have."""
+    return column[0] if column and column.count(column[0]) == len(column) else f"[{','.join(column)}]"
 
 
-class _ShardColumns:
-    """The points of a series as texts, formatted once for both kinds of file."""
+def pool(values: Sequence[str | int | None]) -> tuple[list[str], list[str | int]]:
+    """Where each value stands among the distinct ones, in the order they come, and these; None is nowhere."""
+    places = {value: str(at) for at, value in enumerate(dict.fromkeys(value for value in values if value is not None))}
+    return ["null" if value is None else places[value] for value in values], [*places]
 
-    def __init__(self, series: Series, frame: _ShardFrame) -> None:
-        digits = 15 if series.unit == "bytes" else 7
-        self._frame = frame
-        self._numbers = [
-            format_column(column, digits) for column in (series.values, series.low, series.high, series.std)
-        ]
-        self._samples = _named(series.samples, {count: str(count) for count in set(series.samples)})
-        self._code = _named(series.code, {code: str(at) for at, code in enumerate(dict.fromkeys(series.code))})
 
-    def json(self, facts: str, alerts: str) -> str:
-        """The shard."""
-        names = ("value", "low", "high", "std", "samples", "code")
-        columns = (*self._numbers, self._samples, self._code)
-        parts = [f'"{name}":[{",".join(column)}]' for name, column in zip(names, columns, strict=True)]
-        return f"{{{facts},{self._frame.json},{','.join(parts)},{alerts}}}\n"
+def format_distances(values: Sequence[float | None], others: Sequence[float | None], way: int) -> list[str]:
+    """How far each of `others` lies below (-1) or above (1) its value, in parts of it; of 0, as it is.
 
-    def csv(self) -> str:
-        """The same points, one a line."""
-        frame = self._frame
-        numbers = [*self._numbers, self._samples]
-        columns = (frame.stamps, *map(_blank, numbers), frame.tvm, frame.machine, _blank(self._code))
-        return "\n".join([CSV_HEADER, *map(",".join, zip(*columns, strict=True)), ""])
+    way: 0 of what is a distance itself.
+    """
+    if not any(other is not None for other in others):
+        return ["null"] * len(others)
+    return [_format_distance(value, other, way) for value, other in zip(values, others, strict=True)]
+
+
+def _format_distance(value: float | None, other: float | None, way: int) -> str:
+    if value is None or other is None or not math.isfinite(value) or not math.isfinite(other):
+        return "null"
+    distance = (other - value) * way if way else other
+    return f"{distance / abs(value) * _FINE:.0f}" if value else f"{distance:.7g}"
 
 
 def format_column(values: Sequence[float | None], digits: int) -> list[str]:
@@ -180,28 +180,6 @@ def format_column(values: Sequence[float | None], digits: int) -> list[str]:
     if None not in values and all(map(math.isfinite, values)):  # type: ignore[arg-type]
         return (",".join([form] * len(values)) % tuple(values)).split(",") if values else []
     return ["null" if value is None or not math.isfinite(value) else form % value for value in values]
-
-
-def _named(values: Sequence[int | None], names: dict[int | None, str]) -> list[str]:
-    """The name of each value, null for None."""
-    return list(map({**names, None: "null"}.__getitem__, values))
-
-
-def _pooled(values: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Each distinct value once, in the order they come, and for each value its place among them."""
-    pool = {value: str(at) for at, value in enumerate(dict.fromkeys(values))}
-    return [pool[value] for value in values], list(pool)
-
-
-def _blank(column: list[str]) -> list[str]:
-    return ["" if text == "null" else text for text in column] if "null" in column else column
-
-
-def _cell(text: str) -> str:
-    """The text as a cell: quoted where it must be, and never a formula of a spreadsheet."""
-    safe = f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
-    quoted = safe.replace('"', '""')
-    return f'"{quoted}"' if any(sign in safe for sign in '",\r\n') else safe
 
 
 _HEADLINE_CHARS = 300

@@ -12,6 +12,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from files import forked
+from files.from_disk import as_script
 from files.incremental import IncrementalSite, fingerprint
 from views import night as night_views
 from views.context import SiteContext
@@ -26,12 +27,15 @@ from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import Incident, iso_of
 from tvmdash.incidents.text import describe
 from tvmdash.records.metrics import BETTER, CHANGED, WORSE
-from tvmdash.series.store import NightPoints, Store
+from tvmdash.series.store import Store
 from tvmdash.text import clean_lines, elide
 
 
-def write(site: SiteContext, new: Path, carrier: IncrementalSite, receipt_nights: int) -> None:
-    """Fill the new site with all data files, carrying over from the old one what has not changed."""
+def write(site: SiteContext, new: Path, carrier: IncrementalSite, receipt_nights: int) -> str:
+    """Fill the new site with all data files, carrying over from the old one what has not changed.
+
+    Gives the name of the file of series/ with what needs attention most; empty where there are no series.
+    """
     with Stores(site.home) as stores:
         catalogue = read_catalogue(site, stores)
         shards.write_shards(catalogue, stores, carrier)
@@ -41,6 +45,7 @@ def write(site: SiteContext, new: Path, carrier: IncrementalSite, receipt_nights
     (new / "incidents.json").write_bytes(incidents_of(site, catalogue))
     (new / "feed.xml").write_bytes(feed_of(site, receipts.top_config(site.home, "website_url")))
     (new / "index.json").write_bytes(index_of(site, catalogue))
+    return catalogue.entries[0].pack if catalogue.entries else ""
 
 
 SCHEMA_VERSION = 1
@@ -123,29 +128,38 @@ def _add(parent: ElementTree.Element, tag: str, text: str = "", **attributes: st
 
 
 FOLDER = "columns"
-_LEAST_IN_PROCESS = 50
-"""Fewer nights are written sooner than a process is forked."""
+_TEN_NIGHTS = 7
+"""Nights whose stamps begin with the same so many digits share a file: at most ten, where each has its own day."""
+_LEAST_IN_PROCESS = 12
+"""Fewer files are written sooner than a process is forked."""
 _CODE_BITS = 2**32
 """So much of a module's hash tells it apart, and a script reads it as a number."""
 
 
 @dataclass(frozen=True)
 class _NightColumns:
-    """The file of a night, and the experiments that have data of it."""
+    """The file of some nights, and of each the experiments that have data of it."""
 
-    stamp: str
-    experiments: tuple[CatalogueExperiment, ...]
-    made_from: str
+    name: str
+    nights: Mapping[str, Sequence[CatalogueExperiment]]
 
     @property
     def file(self) -> str:
-        return f"{FOLDER}/{self.stamp}.json"
+        return f"{FOLDER}/{self.name}.js"
+
+    @property
+    def made_from(self) -> str:
+        facts: list[str] = []
+        for stamp, experiments in self.nights.items():
+            for name, nights in ((each.name, each.nights) for each in experiments):
+                facts += [name, nights.born, nights.versions[stamp], nights.machines.get(stamp, "")]
+        return fingerprint(*facts)
 
 
 def write_night_columns(catalogue: SiteCatalogue, stores: Stores, carrier: IncrementalSite) -> None:
-    """Bring columns/ up to date: only nights with new data are written."""
+    """Bring columns/ up to date: only files of nights with new data are written."""
     carrier.folder(FOLDER)
-    missing = [night for night in _nights(catalogue) if not carrier.carry(night.file, night.made_from)]
+    missing = [block for block in _blocks(catalogue) if not carrier.carry(block.file, block.made_from)]
     ids: dict[str, dict[int, CatalogueEntry]] = {}
     for entry in catalogue.entries:
         ids.setdefault(entry.outline.experiment, {})[entry.outline.number] = entry
@@ -154,24 +168,16 @@ def write_night_columns(catalogue: SiteCatalogue, stores: Stores, carrier: Incre
         carrier.take_in(part)
 
 
-def _nights(catalogue: SiteCatalogue) -> list[_NightColumns]:
-    measured: dict[str, list[CatalogueExperiment]] = {}
+def _blocks(catalogue: SiteCatalogue) -> list[_NightColumns]:
+    blocks: dict[str, dict[str, list[CatalogueExperiment]]] = {}
     for experiment in catalogue.experiments.values():
         for stamp in experiment.nights.stamps:
-            measured.setdefault(stamp, []).append(experiment)
-    return [_NightColumns(stamp, tuple(known), _made_from(stamp, known)) for stamp, known in sorted(measured.items())]
-
-
-def _made_from(stamp: str, experiments: Sequence[CatalogueExperiment]) -> str:
-    facts = []
-    for experiment in experiments:
-        nights = experiment.nights
-        facts += [experiment.name, nights.born, nights.versions[stamp], nights.machines.get(stamp, "")]
-    return fingerprint(*facts)
+            blocks.setdefault(stamp[:_TEN_NIGHTS], {}).setdefault(stamp, []).append(experiment)
+    return [_NightColumns(name, dict(sorted(nights.items()))) for name, nights in sorted(blocks.items())]
 
 
 def _write(
-    nights: Sequence[_NightColumns],
+    blocks: Sequence[_NightColumns],
     *,
     stores: Stores,
     entries: Mapping[str, Mapping[int, CatalogueEntry]],
@@ -180,19 +186,39 @@ def _write(
     written = carrier.part()
     with stores.for_fork() as opened:
         references: dict[str, Mapping[str, str]] = {}
-        for night in nights:
-            columns = _Columns({}, [], [], [], [], [])
-            for experiment in night.experiments:
-                store = opened.of(experiment.name)
-                if experiment.name not in references:
-                    references[experiment.name] = _references(store, experiment.name)
-                columns.experiments[experiment.name] = {
-                    "tvm": experiment.nights.versions[night.stamp],
-                    "machine": experiment.nights.machines.get(night.stamp, ""),
-                    "reference": references[experiment.name].get(night.stamp, ""),
-                }
-                columns.add(entries.get(experiment.name, {}), store.points_of_night(experiment.name, night.stamp))
-            written.write(night.file, columns.to_json(night.stamp).encode("ascii"), night.made_from)
+        for block in blocks:
+            places: dict[str, int] = {}
+            codes: dict[int, int] = {}
+            before: dict[int, int | None] = {}
+            nights = []
+            for stamp, experiments in block.nights.items():
+                measured = {}
+                points: dict[int, _PointOfNight] = {}
+                for experiment in experiments:
+                    name, store = experiment.name, opened.of(experiment.name)
+                    if name not in references:
+                        references[name] = _references(store, name)
+                    measured[name] = {
+                        "tvm": experiment.nights.versions[stamp],
+                        "machine": experiment.nights.machines.get(stamp, ""),
+                        "reference": references[name].get(stamp, ""),
+                    }
+                    own, found = entries.get(name, {}), store.points_of_night(name, stamp)
+                    for at, number in enumerate(found.numbers):
+                        if number in own:
+                            place = places.setdefault(own[number].id, len(places))
+                            code = found.code[at]
+                            coded = None if code is None else codes.setdefault(code % _CODE_BITS, len(codes) + 1)
+                            is_same = coded is not None and before.get(place) == coded
+                            before[place] = coded
+                            points[place] = (found.values[at], found.low[at], found.high[at], 0 if is_same else coded)
+                nights.append(_format_night(stamp, measured, points))
+            head = (
+                f'"schema_version":{shards.SCHEMA_VERSION},{shards.format_inside({"id": [*places], "code": [*codes]})}'
+            )
+            text = f'{{{head},"nights":{{{",".join(nights)}}}}}'
+            name = f"{FOLDER}/{block.name}.json"
+            written.write(block.file, as_script(name, text.encode("ascii")), block.made_from)
     return written
 
 
@@ -200,32 +226,26 @@ def _references(store: Store, experiment: str) -> Mapping[str, str]:
     return {stamp: build.reference or "" for stamp, build in store.builds(experiment).items()}
 
 
-@dataclass(frozen=True)
-class _Columns:
-    """The points of one night, numbers as JSON writes them."""
+_PointOfNight = tuple[float | None, float | None, float | None, int | None]
+"""A value, its interval, and the place of its code, from 1 on; 0 of what ran the night before in the file."""
 
-    experiments: dict[str, dict[str, str]]
-    ids: list[str]
-    values: list[str]
-    low: list[str]
-    high: list[str]
-    code: list[str]
 
-    def add(self, entries: Mapping[int, CatalogueEntry], points: NightPoints) -> None:
-        """Take in the points of one experiment, as far as the catalogue knows their series."""
-        kept = [at for at, number in enumerate(points.numbers) if number in entries]
-        self.ids.extend(entries[points.numbers[at]].id for at in kept)
-        for texts, column in ((self.values, points.values), (self.low, points.low), (self.high, points.high)):
-            texts.extend(format_column([column[at] for at in kept], digits=7))
-        self.code.extend("null" if (code := points.code[at]) is None else str(code % _CODE_BITS) for at in kept)
-
-    def to_json(self, stamp: str) -> str:
-        """The file's content."""
-        head = json.dumps({"schema_version": SCHEMA_VERSION, "stamp": stamp, "experiments": self.experiments})
-        ids = ",".join(f'"{name}"' for name in self.ids)
-        columns = {"value": self.values, "low": self.low, "high": self.high, "code": self.code}
-        parts = [f'"{name}":[{",".join(column)}]' for name, column in columns.items()]
-        return f'{head[:-1]},"id":[{ids}],{",".join(parts)}}}\n'
+def _format_night(stamp: str, measured: Mapping[str, Any], points: Mapping[int, _PointOfNight]) -> str:
+    """A night as a member of a JSON object; `at`: the places of its series, or how many of the first it has."""
+    values, low, high, code = zip(*points.values(), strict=True) if points else ((), (), (), ())
+    columns = {
+        "value": format_column(values, digits=7),
+        "low": shards.format_distances(values, low, -1),
+        "high": shards.format_distances(values, high, 1),
+        "code": ["null" if place is None else str(place) for place in code],
+    }
+    unknown = {"low": "0", "high": "0"}  # a point without an interval is one of its own
+    parts = [
+        f'"{name}":[{",".join(column).replace("null", unknown.get(name, "null"))}]' for name, column in columns.items()
+    ]
+    at = json.dumps(len(points) if [*points] == [*range(len(points))] else [*points], separators=(",", ":"))
+    head = json.dumps(measured, separators=(",", ":"))
+    return f'"{stamp}":{{"experiments":{head},"at":{at},{",".join(parts)}}}'
 
 
 _TITLE = "TVM nightly benchmarks"
@@ -289,6 +309,7 @@ def _series(catalogue: SiteCatalogue) -> Mapping[str, Sequence[Any]]:
     places = {name: at for at, name in enumerate(catalogue.experiments)}
     columns: Mapping[str, Column] = {
         "id": lambda entry: entry.id,
+        "pack": lambda entry: entry.pack,
         "experiment": lambda entry: places[entry.outline.experiment],
         "name": lambda entry: entry.name,
         "metric": lambda entry: entry.outline.metric,

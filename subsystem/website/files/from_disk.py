@@ -1,12 +1,10 @@
-"""The data files once more as scripts, for pages opened from disk: a browser lets no page read the files themselves."""
+"""Data files as scripts, for pages opened from disk: a browser lets no page read a file of data."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from files.incremental import IncrementalSite, fingerprint
 
-_FOLDERS = ("columns/", "receipts/", "series/")
+_FOLDERS = ("receipts/",)
 
 
 def write_scripts(carrier: IncrementalSite) -> None:
@@ -16,13 +14,14 @@ def write_scripts(carrier: IncrementalSite) -> None:
     sources |= {name: fingerprint((carrier.new / name).read_text("ascii")) for name in ("index.json", *years)}
     for name, made_from in sources.items():
         if name.endswith(".json") and not carrier.carry(_script_of(name), made_from):
-            carrier.write(_script_of(name), _content(carrier.new, name), made_from)
+            content = as_script(name, (carrier.new / name).read_bytes().rstrip(b"\n"))
+            carrier.write(_script_of(name), content, made_from)
 
 
 def _script_of(name: str) -> str:
     return name.removesuffix(".json") + ".js"
 
 
-def _content(site: Path, name: str) -> bytes:
-    """JSON is an expression of JavaScript."""
-    return b'(globalThis.tvmdashFiles ??= {})["%b"]=%b' % (name.encode("ascii"), (site / name).read_bytes())
+def as_script(name: str, content: bytes) -> bytes:
+    """JSON as an expression of JavaScript; it stands whole on the second line, for programs."""
+    return b'(globalThis.tvmdashFiles ??= {})["%b"]=\n%b\n' % (name.encode("ascii"), content)

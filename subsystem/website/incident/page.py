@@ -239,13 +239,10 @@ def _list_kernels(context: SiteContext, incident: Incident, site: Path) -> Itera
             for function in point.functions if point.id == own else ():
                 difference = function.tir or function.code
                 if difference is not None:
-                    sides = (replace(difference, lines=_without(difference.lines, sign)) for sign in "+-")
+                    lines = ([line for line in difference.lines if line[:1] != sign] for sign in "+-")
+                    sides = (replace(difference, lines=tuple(kept)) for kept in lines)
                     before, after = (draw_difference(side) or Markup("") for side in sides)
                     yield KernelSides(function.name, before, after)
-
-
-def _without(lines: Sequence[str], sign: str) -> tuple[str, ...]:
-    return tuple(line for line in lines if not line.startswith(sign))
 
 
 WIDTH, _ROW = 960, 26

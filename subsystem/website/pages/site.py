@@ -22,16 +22,16 @@ from pages.nights import WrittenNight, write_nights
 from pages.scores import write_scores
 from pages.tries import write_tries
 from pages.versions import write_versions
-from tvmdash.series.naming import file_name_of
 
 MOST_SERIES = 3000
 DATA_FILES = (("feed.xml", "Feed of incidents"), ("index.json", "Data"))
 
 
-def write(site: SiteContext, new: Path, carrier: IncrementalSite) -> WrittenNight:
+def write(site: SiteContext, new: Path, carrier: IncrementalSite, first_series: str) -> WrittenNight:
     """Render every page into the new site; nights and TVMs of the past that did not change are carried over.
 
-    The site's data files, if any, are there already: pages link those that are.
+    The site's data files, if any, are there already: pages link those that are. first_series: the file of what the
+    explorer shows unasked.
     """
     views = experiment_views(site, new)
     written = write_nights(site, ResultsView(site, views), new)
@@ -63,9 +63,8 @@ def write(site: SiteContext, new: Path, carrier: IncrementalSite) -> WrittenNigh
     write_versions(site, titles, carrier)
     write_tries(site, carrier)
     write_hosts(site, carrier)
-    first = file_name_of(site.series[0].id) if site.series else ""  # what the explorer shows unasked
     for page, template in pages.WITH_SCRIPTS.items():
         if page in pages.pages_with_scripts():
-            html = pages.render(template, site.frame(page), first_series=first)
+            html = pages.render(template, site.frame(page), first_series=first_series)
             (new / f"{page}.html").write_text(html, encoding="utf-8")
     return written

@@ -81,10 +81,6 @@ class NightForest:
         return [row for _, _, rows in self.groups for row in rows]
 
     @property
-    def has_wall(self) -> bool:
-        return any(row.wall is not None for row in self.rows)
-
-    @property
     def has_compiled(self) -> bool:
         return any(row.compiled is not None for row in self.rows)
 
@@ -92,10 +88,6 @@ class NightForest:
     def has_history(self) -> bool:
         """Whether any has more than one night to draw."""
         return any(sum(value is not None for value in row.view.values) > 1 for row in self.rows)
-
-    @property
-    def has_intervals(self) -> bool:
-        return any(row.low is not None for row in self.rows)
 
     @property
     def basis(self) -> str:
@@ -129,13 +121,9 @@ class ForestScale:
     def x(self, effect: float) -> float:
         return round(100 * (_stretch(effect) - self.low) / (self.high - self.low), 2)
 
-    @property
-    def zero(self) -> float:
-        return self.x(0.0)
-
     def ticks(self) -> list[tuple[float, str]]:
         """Round effects with room for their labels; "as before" always has one."""
-        kept = [(self.zero, "as before")]
+        kept = [(self.x(0.0), "as before")]
         for effect in (sign * size for size in _TICKS for sign in (-1, 1) if sign * size > -1):
             at = self.x(effect)
             if 5 <= at <= 95 and all(abs(at - other) >= _APART for other, _ in kept):
@@ -150,7 +138,7 @@ class ForestScale:
 
     def draw(self, row: ForestRow) -> Markup:
         """The marks of a row."""
-        ticks = [(x, "zero" if x == self.zero else "grid") for x, _ in self.ticks()]
+        ticks = [(x, "zero" if x == self.x(0.0) else "grid") for x, _ in self.ticks()]
         parts = [f'<line class="{kind}" x1="{x}%" x2="{x}%" y1="0" y2="{_HEIGHT}"/>' for x, kind in ticks]
         words = f"{row.name}: {format_percent(row.effect)}"
         if row.low is not None and row.high is not None:

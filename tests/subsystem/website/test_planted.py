@@ -99,6 +99,21 @@ def test_each_row_of_the_plot_is_where_its_series_was_planted(home: Planted) -> 
         assert abs(float(number.replace("−", "-")) - 100 * moved[name]) < 1.2
 
 
+def test_the_page_of_an_incident_is_a_chain_up_to_the_passes_and_what_tvm_is_built_with(home: Planted) -> None:
+    (path,) = home.site.folder.glob(f"incidents/{home.verdicts[TONIGHT].new[0]}.html")
+    page = home.site.page(f"incidents/{path.name}")
+    assert [" ".join(text.split()) for text in page.texts["h2"]] == [
+        "How much", "Which operators", "Which passes", "Which commit", "What was said",
+    ]  # fmt: skip
+    gone = planted.PASSES_RUN[-1]
+    assert page.texts["del"] == [gone]
+    assert f"{gone} no longer runs; 2 passes ran on both nights." in rows(page, "p")
+    assert f"Not TVM\u2019s own: LLVM {planted.LLVM[0]} → {planted.LLVM[1]}" in rows(page, "p")
+    operators = {row.split()[0]: row for row in rows(page, "tr")}
+    assert planted.SLOWER_OPERATOR in operators
+    assert "0 ms" in operators["unexplained"]
+
+
 def test_what_is_new_tonight_stands_above_what_was_open(home: Planted) -> None:
     new, old = (rows(first_page(home), "h3"))[:2]
     assert "resnet18 and 2 others" in new

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import datetime
-import io
 import itertools
 import os
 import shutil
@@ -21,6 +19,7 @@ from jsonschema import Draft202012Validator
 
 from tests import make_site_home
 from tests.make_site_home import Truth, make_home
+from tests.site_files import expand, read_nights, read_script, read_series
 from tests.site_transfer import sent, with_imports
 from tests.subsystem import scripts
 from tvmdash import common
@@ -124,7 +123,7 @@ def test_shards_hold_the_points_of_the_store(long: tuple[Home, Truth]) -> None:
         versions, machines = opened.versions("relax_opt"), opened.machines("relax_opt")
     assert len(known) == 8
     for one in known:
-        past, recent = (read(site / "series" / f"{one.id}{part}.json") for part in (".past", ""))
+        past, recent = (read_series(site, one.id, past=past) for past in (True, False))
         assert [*past["stamp"], *recent["stamp"]] == list(one.stamps)
         assert [*past["value"], *recent["value"]] == pytest.approx(one.values, rel=1e-6)
         assert (past["stamp"][-1] < "20250101T000000Z" <= recent["stamp"][0], recent["stamp"][-1]) == (True, STAMP)
@@ -135,18 +134,21 @@ def test_shards_hold_the_points_of_the_store(long: tuple[Home, Truth]) -> None:
                        ("value", "low", "high", "std", "samples", "tvm", "machine", "code")}  # fmt: skip
             assert set(lengths.values()) == {len(shard["stamp"])}
         assert past["identity"] == one.labels
+        for name, column in {"low": one.low, "high": one.high, "std": one.std}.items():
+            for told, known_one, value in zip([*past[name], *recent[name]], column, one.values, strict=True):
+                assert told == (None if known_one is None else pytest.approx(known_one, abs=1e-5 * abs(value)))
         code = dict(zip(one.stamps, one.code, strict=True))
         same = [code[a] == code[b] for a, b in zip(recent["stamp"], recent["stamp"][1:], strict=False)]
         assert same == [a == b for a, b in zip(recent["code"], recent["code"][1:], strict=False)]
     assert len(recent["machines"]) == 2, "the machine changed a third before the end"
     sizes = next(one for one in known if one.metric == "code_size")
-    assert set(read(site / "series" / f"{sizes.id}.json")["value"]) <= {round(value) for value in sizes.values}
+    assert set(read_series(site, sizes.id)["value"]) <= {round(value) for value in sizes.values}
 
 
 def test_each_night_has_its_points_in_one_file(long: tuple[Home, Truth]) -> None:
     home, _ = long
     site = home.output("website")
-    nights = {path.stem: read(path) for path in (site / "columns").iterdir()}
+    nights = read_nights(site)
     with store.open_for_reading(home.store_file, home.data("relax_opt"), "relax_opt") as opened:
         known = opened.series("relax_opt")
         versions, machines = opened.versions("relax_opt"), opened.machines("relax_opt")
@@ -156,7 +158,8 @@ def test_each_night_has_its_points_in_one_file(long: tuple[Home, Truth]) -> None
             place = night["id"].index(one.id)
             assert night["value"][place] == pytest.approx(one.values[at], rel=1e-6)
             for name, column in {"low": one.low, "high": one.high}.items():
-                assert night[name][place] == (None if column[at] is None else pytest.approx(column[at], rel=1e-6))
+                known_one = one.values[at] if column[at] is None else column[at]  # without an interval it is one itself
+                assert night[name][place] == pytest.approx(known_one, rel=1e-5)
             measured = night["experiments"]["relax_opt"]
             assert (measured["tvm"], measured["machine"]) == (versions[stamp], machines[stamp])
     for one in known:  # equal code, equal number
@@ -171,7 +174,7 @@ def test_a_new_night_writes_its_own_columns_alone(long_copy: tuple[Home, Truth])
     add_night(home, truth)
     publish(home)
     after = inodes(site, "columns/*")
-    assert rewritten(before, after) == set(after) - set(before) == {"columns/20261122T031500Z.json"}
+    assert rewritten(before, after) == {"columns/2026112.js"}
 
 
 @pytest.mark.parametrize("at_once", [True, False], ids=["all", "one"])
@@ -188,23 +191,12 @@ def test_many_points_are_read_at_once_and_say_the_same(
         return read(opened, experiment, **span)
 
     monkeypatch.setattr(store.Store, "series", series)
-    monkeypatch.setattr(publishing.site_data.shards, "_MANY_POINTS", 0)
-    for path in sorted((site / "series").iterdir())[: None if at_once else 1]:
+    if at_once:
+        monkeypatch.setattr(publishing.site_data.shards, "_MANY_POINTS", 0)
+    for path in sorted((site / "series").iterdir()):
         path.unlink()
     assert contents(publish(long_copy[0])) == one_by_one
     assert bool(asked) == at_once
-
-
-def test_csv_holds_the_same_points(long: tuple[Home, Truth]) -> None:
-    site = long[0].output("website")
-    for path in site.glob("series/*.json"):
-        shard = read(path)
-        rows = list(csv.DictReader(io.StringIO(path.with_suffix(".csv").read_text(encoding="utf-8"))))
-        assert [row["stamp"] for row in rows] == shard["stamp"]
-        assert [float(row["value"]) for row in rows] == shard["value"]
-        assert [float(row["low"]) if row["low"] else None for row in rows] == shard["low"]
-        assert [row["tvm"] for row in rows] == [shard["tvms"][at] for at in shard["tvm"]]
-        assert [int(row["machine"]) for row in rows] == shard["machine"]
 
 
 def test_the_index_joins_series_with_what_the_alerts_say(told: Home) -> None:
@@ -219,7 +211,7 @@ def test_the_index_joins_series_with_what_the_alerts_say(told: Home) -> None:
         assert (columns["name"][at], columns["verdict"][at]) == (clean(one["name"]), one["verdict"])
         assert columns["grade"][at] == one["noise_grade"]
         assert index["experiments"][columns["experiment"][at]]["name"] == one["experiment"]
-        assert columns["last"][at] == read(site / "series" / f"{name}.json")["value"][-1]
+        assert columns["last"][at] == read_series(site, name)["value"][-1]
     worse = [at for at, state in enumerate(columns["state"]) if state == "worse"]
     assert worse == list(range(len(worse))), "what needs attention comes first"
     assert len(worse) == index["verdicts"]["regressions"] > 0
@@ -236,7 +228,7 @@ def test_shards_tell_steps_incidents_and_annotations(told: Home) -> None:
     site = told.output("website")
     index = read(site / "index.json")
     worst = index["series"]["id"][0]
-    shard = read(site / "series" / f"{worst}.json")
+    shard = read_series(site, worst)
     incident = next(one for one in shard["incidents"] if one["id"] == index["series"]["incident"][0])
     assert incident["way"] == "worse"
     assert incident["percent"] > 4
@@ -251,7 +243,7 @@ def test_shards_tell_steps_incidents_and_annotations(told: Home) -> None:
 
 def test_names_that_do_harm_are_text_in_every_file(told: Home) -> None:
     site = told.output("website")
-    for path in [*site.glob("*.json"), *site.glob("series/*.json"), *site.glob("receipts/*/*.json")]:
+    for path in [*site.glob("*.json"), *site.glob("series/*.js"), *site.glob("receipts/*/*.json")]:
         raw = path.read_bytes()
         assert raw.isascii() or path.name == "published.json", path
         assert b"\\u202e" in raw or b"\xe2\x80\xae" not in raw
@@ -352,9 +344,10 @@ def test_one_new_night_leaves_the_past_and_whatever_got_no_point(long_copy: tupl
     before = inodes(site)
     add_night(home, truth)
     publish(home)
-    assert rewritten(before, inodes(site)) == {name for name in before if ".past." not in name}
-    shard = read(next(site.glob("series/????????????????.json")))
-    assert shard["stamp"][-1] == "20261122T031500Z"
+    changed = {name for name in before if not name.endswith("-past.js")}
+    assert rewritten(before, inodes(site)) == changed
+    assert len(before) == 2 * len(changed) > 0
+    assert all(read_script(site / name)["stamp"][-1] == "20261122T031500Z" for name in changed)
 
 
 def test_a_series_without_a_point_that_night_is_carried_over(copied: Home) -> None:
@@ -365,10 +358,10 @@ def test_a_series_without_a_point_that_night_is_carried_over(copied: Home) -> No
     publish(copied)
     index = read(site / "index.json")["series"]
     names = [one["name"] for one in read(site / "index.json")["experiments"]]
-    kept = {name for at, name in enumerate(index["id"]) if names[index["experiment"][at]] == "pass_comparison"}
+    kept = {pack for at, pack in enumerate(index["pack"]) if names[index["experiment"][at]] == "pass_comparison"}
     assert kept
     changed = {Path(name).stem for name in rewritten(before, inodes(site))}
-    assert changed == set(index["id"]) - kept
+    assert changed == set(index["pack"]) - kept
 
 
 def test_what_people_say_rewrites_the_series_that_it_is_about(copied: Home) -> None:
@@ -378,7 +371,8 @@ def test_what_people_say_rewrites_the_series_that_it_is_about(copied: Home) -> N
     said = changed(one.id, "false_alarm", at="2026-11-22T09:00:00Z", who="ann")
     incident_file.append(incident_file.file_of(copied), [said])
     publish(copied)
-    concerned = {moved.series for moved in one.moved}
+    index = read(site / "index.json")["series"]
+    concerned = {index["pack"][index["id"].index(moved.series)] for moved in one.moved}
     assert {Path(name).stem for name in rewritten(before, inodes(site))} == concerned
     assert rewritten(before, inodes(site)), "there is an incident at all"
 
@@ -389,11 +383,11 @@ def test_a_new_year_moves_points_into_the_past(long_copy: tuple[Home, Truth]) ->
     make_site_home.write_night(home, later, later.nights - 1, with_data=True)
     make_site_home.ingest(home, later)
     site = publish(home)
-    for path in site.glob("series/????????????????.json"):
-        assert read(path)["stamp"][0] >= "20260101T000000Z"
-        past = read(path.with_suffix(".past.json"))
-        assert "20250101T000000Z" < past["stamp"][-1] < "20260101T000000Z"
-    assert len(list(site.glob("series/*.json"))) == 16
+    (recent,) = (path for path in site.glob("series/*.js") if not path.stem.endswith("-past"))
+    assert read_script(recent)["stamp"][0] >= "20260101T000000Z"
+    past = read_script(recent.with_name(f"{recent.stem}-past.js"))
+    assert "20250101T000000Z" < past["stamp"][-1] < "20260101T000000Z"
+    assert len(past["series"]) == len(read_script(recent)["series"]) == 8
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"schema_version": 1, "version": 3, "files": 5}', None])
@@ -413,13 +407,13 @@ def test_a_damaged_state_costs_a_full_build_and_nothing_else(long_copy: tuple[Ho
 def test_a_file_of_another_size_is_made_again(long_copy: tuple[Home, Truth]) -> None:
     home, _ = long_copy
     site = publish(home)
-    files = contents(site)
-    victim = next(site.glob("series/*.past.json"))
+    files = contents(site) | contents(site, "columns/*")
+    victim = next(site.glob("series/*-past.js"))
     victim.unlink()
     victim.write_bytes(b"")  # as a power cut leaves it
-    next(site.glob("series/*.csv")).unlink()
+    next(site.glob("columns/*.js")).unlink()
     publish(home)
-    assert contents(site) == files
+    assert contents(site) | contents(site, "columns/*") == files
 
 
 def test_a_night_taken_in_later_is_found(copied: Home) -> None:
@@ -429,7 +423,7 @@ def test_a_night_taken_in_later_is_found(copied: Home) -> None:
     make_site_home.ingest(copied, Truth(40, 60))
     publish(copied)
     index = read(site / "index.json")["series"]
-    shards = [read(site / "series" / f"{name}.json") for name in index["id"]]
+    shards = [one for path in site.glob("series/*.js") for one in expand(read_script(path))]
     grown = [shard for shard in shards if shard["stamp"][0] == "20260801T120000Z"]
     assert len(grown) == 4 * len(data["records"])
     assert all(index["points"][index["id"].index(one["id"])] == len(one["stamp"]) for one in grown)
@@ -443,7 +437,7 @@ def test_a_publish_killed_at_any_instant_leaves_the_old_data_whole(long_copy: tu
     folder = REPO / "subsystem" / "website"
     argv = [str(folder / "run.sh"), str(home.config("subsystem", "website")), str(site), str(home.root)]
     ended = []
-    for wanted in ("series/*", "series/*.past.csv", "receipts", "index.json"):
+    for wanted in ("series/*", "series/*-past.js", "receipts", "index.json"):
         common.remove_unfinished(site.parent)
         process = subprocess.Popen(
             argv, cwd=folder, env=make_site_home.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -500,8 +494,9 @@ def test_one_series_of_one_night(tmp_path: Path) -> None:
     assert receipt["records"][0]["series"] == {"value": columns["id"]}
     assert receipt["records"][0]["record"] == {"path": "$.gpu.O3", "value": 1.25}
     Draft202012Validator(common.read_json(SCHEMAS / "receipt_v1.json")).validate(receipt)
-    lines = (site / "series" / f"{columns['id']}.csv").read_text(encoding="utf-8").splitlines()
-    assert lines[1] == f"{STAMP},1.25,,,,,'=1+1,0,"
+    shard = read_series(site, columns["id"])
+    assert (shard["stamp"], shard["value"], shard["tvms"]) == ([STAMP], [1.25], ["=1+1"])
+    assert [shard[name] for name in ("low", "high", "std", "samples", "code")] == [[None]] * 5
 
 
 def test_a_hundred_experiments_with_hostile_names(tmp_path: Path) -> None:
@@ -613,7 +608,7 @@ def test_the_first_transfer_is_small_and_does_not_grow_with_history(tmp_path: Pa
         seen["catalogue"].append(sent(site / "index.json"))
         for page in ("index", "explore"):
             seen[page].append(sum(map(sent, with_imports(site, page))))
-        shard = max(sent(path) for path in site.glob("series/*.json"))
+        shard = max(sent(path) for path in site.glob("series/*.js"))
     assert shard < 20_000
     for page in ("index", "explore"):
         assert seen[page][1] + seen["catalogue"][1] + shard < 100_000, seen

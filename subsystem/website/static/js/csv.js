@@ -14,3 +14,16 @@ function csvCell(text) {
   const safe = /^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replace(/"/g, '""')}"` : safe;
 }
+
+const SERIES_HEADS = "stamp,value,low,high,std,samples,tvm,machine,code".split(",");
+
+/** All points of a series, oldest first. @param {import("./data.js").Shard} shard */
+export function csvOfSeries(shard) {
+  return formatCsv(
+    SERIES_HEADS,
+    shard.stamp.map((stamp, at) => {
+      const names = [shard.tvms[shard.tvm[at] ?? -1], shard.machines[shard.machine[at] ?? -1]];
+      return [stamp, shard.value[at], shard.low[at], shard.high[at], shard.std[at], shard.samples[at], ...names, shard.code[at]];
+    }),
+  );
+}

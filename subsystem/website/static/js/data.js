@@ -10,7 +10,7 @@
  *   direction: "lower" | "higher" | "none", labels: Record<string, string>, text: string,
  *   last: number | null, low: number | null, high: number | null, lastStamp: string, change: number | null,
  *   verdict: string, grade: string, visible: number | null, noise: number | null, ratioNoise: number | null,
- *   points: number, past: boolean, incident: string | null,
+ *   points: number, past: boolean, incident: string | null, pack: string,
  * }} Entry one series of the catalogue; `text` is what words are searched in, `page` that of its experiment
  * @typedef {{name: string, title: string, page: string, active: boolean}} Experiment
  * @typedef {{state: string, tvm: string[], machine: string}} NightFacts
@@ -40,7 +40,10 @@ export class SiteError extends Error {
 }
 
 const VERSION = 1;
-const VERSION_OF_YEARS = 3;
+/** @type {Record<string, number>} of files in these folders */
+const VERSIONS = { nights: 3, series: 2, columns: 2 };
+const SCRIPTS_ALONE = /^(series|columns)\//;
+const FINE = 100000;
 const PLAIN_PATH = /^([\w~-]+\/)*[\w~-]+\.json$/;
 const AGAIN = "Reload the page; if that does not help, publish the site again.";
 
@@ -75,7 +78,7 @@ async function fetchJson(path) {
   if (location.protocol === "file:") return checkVersion(await runFromDisk(path), path);
   let answer;
   try {
-    answer = await (answers.get(path) ?? fetch(root() + path));
+    answer = await (answers.get(path) ?? fetch(root() + (SCRIPTS_ALONE.test(path) ? path.replace(/json$/, "js") : path)));
   } catch {
     throw new SiteError(`${path} could not be loaded. Is the server still running?`);
   } finally {
@@ -85,7 +88,7 @@ async function fetchJson(path) {
   if (!answer.ok) throw new SiteError(`${path} could not be read: the server returned status ${answer.status}. ${AGAIN}`);
   let value;
   try {
-    value = await answer.json();
+    value = SCRIPTS_ALONE.test(path) ? JSON.parse((await answer.text()).split("\n")[1] ?? "") : await answer.json();
   } catch {
     throw new SiteError(`${path} is no JSON. ${AGAIN}`);
   }
@@ -120,7 +123,7 @@ function runFromDisk(path) {
  */
 export function checkVersion(value, path) {
   const version = value?.schema_version;
-  const wanted = path.startsWith("nights/") ? VERSION_OF_YEARS : VERSION;
+  const wanted = VERSIONS[path.split("/")[0] ?? ""] ?? VERSION;
   if (version !== wanted) {
     throw new SiteError(`${path} has version ${version ?? "unknown"}; this page reads ${wanted}. ${AGAIN}`);
   }
@@ -175,6 +178,7 @@ export function catalogue(index) {
       noise: columns.noise?.[at] ?? null,
       ratioNoise: columns.ratio_noise?.[at] ?? null,
       points: columns.points[at],
+      pack: columns.pack?.[at] ?? "",
       past: Boolean(columns.past[at]),
       incident: columns.incident[at],
     };
@@ -210,9 +214,94 @@ function withoutEmpty(facts) {
  * @returns {Promise<Shard>}
  */
 export async function readSeries(entry, { past = false } = {}) {
-  const recent = readJson(`series/${entry.id}.json`);
-  if (!past || !entry.past) return recent;
-  return joined(await readJson(`series/${entry.id}.past.json`), await recent);
+  const recent = readJson(`series/${entry.pack}.json`);
+  if (!past || !entry.past) return unpack(await recent, entry);
+  return joined(unpack(await readJson(`series/${entry.pack}-past.json`), entry), unpack(await recent, entry));
+}
+
+/** @type {WeakMap<object, Shard>} */
+const unpacked = new WeakMap();
+
+/**
+ * A series of a file as columns of its own.
+ *
+ * @param {any} pack
+ * @param {Entry} entry
+ * @returns {Shard}
+ */
+function unpack(pack, entry) {
+  const own = pack.series.find((/** @type {any} */ one) => one.id === entry.id);
+  if (!own) throw new SiteError(`series/${entry.pack}.json holds no ${entry.id}. ${AGAIN}`);
+  const known = unpacked.get(own);
+  if (known) return known;
+  const at = own.at ?? pack.stamp.map((/** @type {string} */ _, /** @type {number} */ place) => place);
+  const of = (/** @type {any} */ column) => (Array.isArray(column) ? column : at.map(() => column));
+  const here = (/** @type {any} */ column) =>
+    Array.isArray(column) ? at.map((/** @type {number} */ place) => column[place]) : of(column);
+  const value = of(own.value);
+  const shard = {
+    ...own,
+    stamp: here(pack.stamp),
+    tvm: here(pack.tvm),
+    machine: here(pack.machine),
+    tvms: pack.tvms,
+    machines: pack.machines,
+    value,
+    low: addDistances(value, of(own.low), -1),
+    high: addDistances(value, of(own.high), 1),
+    std: addDistances(value, of(own.std), 0),
+    samples: of(own.samples),
+    code: of(own.code),
+  };
+  unpacked.set(own, shard);
+  return shard;
+}
+
+/**
+ * What lies so far from values, in parts of each; of 0, as it is. way: 0 of a distance itself.
+ *
+ * @param {readonly (number | null)[]} values
+ * @param {readonly (number | null)[]} distances
+ * @param {-1 | 0 | 1} way
+ */
+function addDistances(values, distances, way) {
+  return distances.map((distance, at) => {
+    const value = values[at] ?? null;
+    if (value === null || distance === null) return null;
+    const far = value ? (Math.abs(value) * distance) / FINE : distance;
+    return Number((way ? value + way * far : far).toPrecision(9));
+  });
+}
+
+/**
+ * What was measured on a night: its experiments, and columns of all its points.
+ *
+ * @param {string} stamp
+ */
+export async function readColumns(stamp) {
+  const path = `columns/${stamp.slice(0, 7)}.json`;
+  const block = await readJson(path);
+  /** @type {Map<number, number | null>} */
+  const codes = new Map();
+  for (const [at, night] of Object.entries(block.nights)) {
+    const count = typeof night.at === "number" ? night.at : 0;
+    /** @type {number[]} */
+    const places = count ? [...Array(count).keys()] : night.at || [];
+    places.forEach((place, point) => {
+      if (night.code[point] !== 0) codes.set(place, night.code[point]);
+    });
+    if (at !== stamp) continue;
+    return {
+      stamp,
+      experiments: night.experiments,
+      id: places.map((place) => block.id[place]),
+      value: night.value,
+      low: addDistances(night.value, night.low, -1),
+      high: addDistances(night.value, night.high, 1),
+      code: places.map((place) => block.code[(codes.get(place) ?? 0) - 1] ?? null),
+    };
+  }
+  throw Object.assign(new SiteError(`This site has no night ${stamp} in ${path}.`), { isMissing: true });
 }
 
 /** @type {WeakMap<object, Shard>} */

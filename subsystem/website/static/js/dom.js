@@ -136,11 +136,11 @@ export function copyButton(words, text) {
  * @param {string} words
  * @param {string} name
  * @param {string} type
- * @param {() => string} text
+ * @param {() => string | Promise<string>} text
  */
 export function downloadButton(words, name, type, text) {
-  const save = () => saveFile(name, new Blob([text()], { type }));
-  return el("button", { type: "button", onclick: save }, words);
+  const save = async () => saveFile(name, new Blob([await text()], { type }));
+  return el("button", { type: "button", onclick: () => void save() }, words);
 }
 
 /** @param {string} name @param {Blob} content */

@@ -8,8 +8,6 @@
   /** Pages that need the catalogue, and uPlot. */
   const WITH_DATA = ["explore", "compare", "receipt"];
   const WITH_PLOT = ["explore", "receipt"];
-  const MOST_AHEAD = 6;
-  const SERIES_ID = /^[0-9a-f]{16}(~[A-Za-z0-9_-]{1,32})?$/;
   const own = document.currentScript;
   const root = (own && own.dataset.root) || "";
   const page = (own && own.dataset.page) || "";
@@ -21,9 +19,9 @@
    */
   const answers = ((/** @type {any} */ (globalThis)).tvmdashAnswers = new Map());
 
-  /** @param {string} path */
-  function ask(path) {
-    const answer = fetch(root + path);
+  /** @param {string} path @param {string} [ending] of the file itself, where it is a script alone */
+  function ask(path, ending) {
+    const answer = fetch(root + (ending ? path.replace(/\.json$/, ending) : path));
     answer.catch(() => null); // whoever takes it hears of a fault
     answers.set(path, answer);
   }
@@ -37,17 +35,11 @@
     document.head.append(script);
   }
 
-  /** The series that the explorer will show: those of the address, or the one that the publisher named. */
-  function seriesAhead() {
-    const asked = /[#&]series=([^&]*)/.exec(location.hash);
-    const ids = asked ? (asked[1] || "").split(",") : [(own && own.dataset.series) || ""];
-    return ids.filter((id) => SERIES_ID.test(id)).slice(0, MOST_AHEAD);
-  }
-
   if (WITH_PLOT.includes(page)) plotAhead();
   if (location.protocol !== "file:") {
     if (WITH_DATA.includes(page)) ask("index.json");
-    if (page === "explore") for (const id of seriesAhead()) ask("series/" + id + ".json");
+    const shown = (own && own.dataset.series) || ""; // the file that holds what the explorer shows unasked
+    if (page === "explore" && shown && !location.hash.includes("series=")) ask("series/" + shown + ".json", ".js");
   }
 
   const KEY = "tvmdash-theme";

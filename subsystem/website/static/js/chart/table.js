@@ -1,8 +1,9 @@
 // @ts-check
 /** What the canvas shows, as tables: values of the nights in view, and what happened meanwhile. */
 
-import { root } from "../data.js";
-import { el, table } from "../dom.js";
+import { csvOfSeries } from "../csv.js";
+import { readSeries } from "../data.js";
+import { downloadButton, el, table } from "../dom.js";
 import { counted, moment, quantity, stampOf } from "../format.js";
 import { placesInView } from "./axis.js";
 import { pointFacts, receiptUrl } from "./card.js";
@@ -64,12 +65,9 @@ export function valuesTable(view) {
       "Everything as CSV: ",
       ...shown.filter((line) => !line.mean).flatMap((line, place) => [
         place ? ", " : "",
-        el("a", { href: `${root()}series/${line.entry.id}.csv`, download: "" }, line.entry.name),
-        line.entry.past ? " (" : "",
-        line.entry.past
-          ? el("a", { href: `${root()}series/${line.entry.id}.past.csv`, download: "" }, "earlier years")
-          : null,
-        line.entry.past ? ")" : "",
+        downloadButton(line.entry.name, `${line.entry.id}.csv`, "text/csv", async () =>
+          csvOfSeries(await readSeries(line.entry, { past: true })),
+        ),
       ]),
     ),
   );

@@ -1,7 +1,7 @@
 // @ts-check
 /** The nights of a comparison: each is one file of columns. Of a TVM version or a machine, every night that had it. */
 
-import { readJson, SiteError } from "../data.js";
+import { readColumns, readJson, SiteError } from "../data.js";
 import { isVersion } from "../ratios.js";
 
 /** @typedef {import("../data.js").Catalogue} Catalogue */
@@ -50,7 +50,7 @@ function isSame(name, value) {
  */
 export async function readNight(stamp) {
   try {
-    return nightOf(await readJson(`columns/${stamp}.json`));
+    return nightOf(await readColumns(stamp));
   } catch (error) {
     if (error instanceof SiteError && error.isMissing) return null;
     throw error;

@@ -131,6 +131,6 @@ function shardOf(name, members, points) {
 function entryOf(shard, count) {
   const { id, name, metric, unit, direction, labels } = shard;
   const nothing = { last: null, low: null, high: null, change: null, visible: null, noise: null, ratioNoise: null };
-  const empty = { experiment: "", title: "", page: "", text: name, lastStamp: "", verdict: "", grade: "" };
+  const empty = { experiment: "", title: "", page: "", text: name, lastStamp: "", verdict: "", grade: "", pack: "" };
   return { id, name, metric, unit, direction, labels, ...nothing, ...empty, points: count, past: false, incident: null };
 }

@@ -2,8 +2,9 @@
 /** The page receipt.html: one point with everything that reproduces it. */
 
 import { receiptUrl } from "../chart/card.js";
+import { csvOfSeries } from "../csv.js";
 import { readCatalogue, readReceipt, readSeries, root, SiteError } from "../data.js";
-import { byId, copyButton, el } from "../dom.js";
+import { byId, copyButton, downloadButton, el } from "../dom.js";
 import { needsPast, recentBoundary } from "../explore/view.js";
 import { change, day, interval, moment, quantity, seconds } from "../format.js";
 import { fromPrevious } from "../points.js";
@@ -240,9 +241,11 @@ function facts(receipt, found, entry, shard, at) {
           {},
           el("code", {}, known.data_file),
           " in the home. The series: ",
-          el("a", { href: `${root()}series/${entry.id}.csv`, download: "" }, "CSV"),
-          ", ",
-          el("a", { href: `${root()}series/${entry.id}.json` }, "JSON"),
+          downloadButton("CSV", `${entry.id}.csv`, "text/csv", async () =>
+            csvOfSeries(await readSeries(entry, { past: true })),
+          ),
+          ", in ",
+          el("a", { href: `${root()}series/${entry.pack}.js` }, `series/${entry.pack}.js`),
           ".",
         ),
       ),
