@@ -23,6 +23,7 @@ from tvmdash import common, config_util, records, structured
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.machine import identity as machine_identity
+from tvmdash.records import description
 from tvmdash.records.metrics import FOREIGN, Declarations
 from tvmdash.trials.receipt import SCHEMA_VERSION, Pins, Receipt, ReceiptRecord
 
@@ -225,6 +226,8 @@ def _records(night: records.NightData, names: _Names, measured: Mapping[str, Mea
         labels = record.labels
         identity = identity_of(labels["workload"], record.engine, record.target, labels)
         raw = measured.get(identity, Measured())
+        if identity in measured:  # which has every digit of them
+            value["additional_info"] = {k: v for k, v in record.additional_info.items() if k != description.SAMPLES}
         yield raw.of_record(names.of_record(night, record, identity), value)
     for path, number in night.leaves.items():
         series = {FOREIGN.name: names.of(night.key_of_leaf(path), declarations.of(path).unit)}
