@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import html
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,9 +93,11 @@ def hide_secrets(home: Home, old: Path, new: Path) -> int:
     )
     is_clean = _is_clean(old, home)
     changed = 0
-    for path in _files(new):
-        if is_clean and _is_carried(path, old / path.relative_to(new)):
+    static = {entry.path for entry in trees.walk(pages.STATIC).files}
+    for entry in trees.walk(new).files:
+        if entry.path in static or (is_clean and _is_carried(entry, f"{old}/{entry.path}")):
             continue
+        path = new / entry.path
         content = path.read_bytes()
         text = content.decode("utf-8", errors="surrogateescape")
         clean = (blank_out if path.suffix in _COUNTED_BYTES else redact)(text, forms)
@@ -116,9 +119,9 @@ def _is_clean(old: Path, home: Home) -> bool:
     return False
 
 
-def _is_carried(path: Path, source: Path) -> bool:
+def _is_carried(entry: trees.TreeEntry, source: str) -> bool:
     with contextlib.suppress(OSError):
-        return path.samefile(source)
+        return os.path.samestat(entry.status, os.stat(source))
     return False
 
 
@@ -126,9 +129,3 @@ def _forms(value: str) -> Iterator[str]:
     """A value as it stands in text, in HTML and in JSON."""
     yield from (value, html.escape(value), html.escape(value).replace("&#x27;", "&#39;").replace("&quot;", "&#34;"))
     yield from (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
-
-
-def _files(new: Path) -> Iterator[Path]:
-    for entry in trees.walk(new).files:
-        if not (pages.STATIC / entry.path).is_file():
-            yield new / entry.path

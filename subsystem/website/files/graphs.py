@@ -23,9 +23,10 @@ _DESCRIBED = re.compile(r"<svg[^>]*>\s*<title>(.*?)</title>\s*(?:<desc>(.*?)</de
 
 @dataclass(frozen=True)
 class SiteGraph:
-    """A picture in the site: `src` relative to the site's root, its name for people, its content in words.
+    """A picture in the site: `src` relative to the site's root, its content in words.
 
-    `size` is its width and height in CSS pixels, where it says them.
+    `name` is its file's for people, empty where it has a title of its own. `size` is its width and height in CSS
+    pixels, where it says them.
     """
 
     src: str
@@ -68,7 +69,9 @@ def take(folder: Path, site: Path, experiment: str, old: Path) -> SiteGraphs:
 def described(path: Path, src: str, name: str) -> SiteGraph:
     """The graph in `path`, as the site shows it under `src`."""
     head = _head(path)
-    return SiteGraph(src, name.replace("_", " "), _describe(head, name), _size(head))
+    own = _DESCRIBED.search(head.decode("utf-8", errors="replace"))
+    text = elide(html.unescape(own[2] or own[1]), 1000) if own else f"Graph {elide(name, 100)}"
+    return SiteGraph(src, "" if own else name.replace("_", " "), text, _size(head))
 
 
 def place_picture(path: Path, target: Path, old: Path) -> None:
@@ -101,12 +104,6 @@ def _pictures(folder: Path) -> Iterator[Path]:
 def _head(path: Path) -> bytes:
     with path.open("rb") as file:
         return file.read(64 << 10)
-
-
-def _describe(head: bytes, name: str) -> str:
-    """What an SVG says of itself in `desc`, which is what the dashboard's own graphs do, else its title or name."""
-    match = _DESCRIBED.search(head.decode("utf-8", errors="replace"))
-    return elide(html.unescape(match[2] or match[1]), 1000) if match else f"Graph {elide(name, 100)}"
 
 
 def _size(head: bytes) -> tuple[int, int] | None:
