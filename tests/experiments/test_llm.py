@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 from pathlib import Path
 from typing import Any
@@ -232,6 +233,15 @@ def test_engines_measure_what_they_have() -> None:
     rivals = {("torch", "float32", 1), ("torch", "float32", 4), ("llama.cpp", "float32", 1), ("llama.cpp", "q4f32", 1)}
     assert found == tvm | rivals
     assert len({point.group for point in points if point.engine == "tvm"}) == 6
+
+
+def test_the_longer_measurement_that_the_docs_show_is_one() -> None:
+    page = (EXPERIMENTS.parent / "docs" / "reference" / "experiments.md").read_text(encoding="utf-8")
+    (given,) = re.findall(r"```json\n(.*?)```", page.partition("## llm\n")[2].partition("\n## ")[0], re.DOTALL)
+    points = OWN.llm.Llm().points(config_of(OWN.llm.Llm, "llm", **json.loads(given)))
+    assert {(point.name, point.values["dtype"]) for point in points if point.engine == "tvm"} == {
+        (name, dtype) for name in ("15M", "110M") for dtype in ("float32", "float16", "q4f32")
+    }
 
 
 def test_four_bits_are_the_very_weights_in_gguf() -> None:
