@@ -149,8 +149,8 @@ class Llm(Experiment[LlmConfig]):
         return [reporting.find_rate(record) for record in records]
 
     def plots(self, history: History) -> Mapping[str, Plot]:
-        """The default graphs; tonight's are of a phase each: each engine beside the others, by length or depth."""
-        return {**super().plots(history), **reporting.make_plots(history)}
+        """The default graphs, but of a phase each: each engine beside the others, by length or depth."""
+        return reporting.make_plots(super().plots(history), history)
 
     def summary(self, history: History) -> Summary:
         """The default words, with each phase's times on each engine."""

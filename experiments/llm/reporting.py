@@ -10,7 +10,7 @@ from calls import DECODE, PREFILL
 from tvmdash.devices import CPU, device_of
 from tvmdash.exp_templates import History, Record
 from tvmdash.experiment import plots
-from tvmdash.plot_util.specs import GroupedBar
+from tvmdash.plot_util.specs import Longitudinal, Plot
 from tvmdash.series.store import Series
 from tvmdash.summary_util import SectionKind, Summary
 from tvmdash.text import format_list, three_digits
@@ -30,15 +30,24 @@ Rows = Mapping[tuple[str, str], Mapping[str, Series]]
 """Tonight's run times by phase and what is computed, then by engine, variant and device."""
 
 
-def make_plots(history: History) -> dict[str, GroupedBar]:
-    """Tonight's times of each phase with their intervals, each engine beside the others."""
+def make_plots(usual: Mapping[str, Plot], history: History) -> dict[str, Plot]:
+    """Tonight's times of each phase, each engine beside the others, and lines over nights for each phase.
+
+    `usual` has lines for each network: of prompts that take seconds and of tokens that take milliseconds.
+    """
     rows, title = _find_rows(history), f"{history.experiment}, night {history.stamps[-1]}"
-    return {
-        name: plots.compare_ways(
-            f"{title}: {TITLES[phase]}", {what: rows[of, what] for of, what in rows if of == phase}
-        )
-        for name, phase in {"tonight": PREFILL, "tonight_decode": DECODE}.items()
-    }
+    made: dict[str, Plot] = {name: plot for name, plot in usual.items() if not isinstance(plot, Longitudinal)}
+    for name, phase in {"tonight": PREFILL, DECODE: DECODE}.items():
+        shown = {what: rows[of, what] for of, what in rows if of == phase}
+        made[name] = plots.compare_ways(f"{title}: {TITLES[phase]}", shown)
+        timed = [
+            series
+            for series in history.series
+            if series.metric == "run_time" and series.labels["workload_args"]["phase"] == phase
+        ]
+        if timed:
+            made.update(plots.longitudinal_plots(history, TITLES[phase], timed))
+    return made
 
 
 def summarize(usual: Summary, history: History) -> Summary:

@@ -196,7 +196,7 @@ def test_the_words_tell_the_first_token_from_the_next(night: tuple[Tried, record
     text = night[0].told()
     assert "prompt 8:" in text
     assert "depth 40:" in text
-    assert (night[0].root / "graph" / "tonight_decode.svg").exists()
+    assert (night[0].root / "graph" / "decode.svg").exists()
 
 
 def a_series(engine: str, ms: float, device: str = "", **args: Any) -> Series:
@@ -218,10 +218,11 @@ def test_engines_stand_beside_one_another_at_each_length_and_depth() -> None:
         a_series("torch", 2.0, phase="prefill", prompt=32, batch=1),
         a_series("tvm", 3.0, "opencl", phase="decode", depth=512, batch=1),
     )
-    plots = OWN.reporting.make_plots(History("llm", (), series, (STAMP,), ()))
-    prefill, decode = plots["tonight"], plots["tonight_decode"]
+    plots = OWN.reporting.make_plots({}, History("llm", OWN.llm.Llm.axes, series, (STAMP,), ()))
+    prefill, decode = plots["tonight"], plots["decode"]
     assert [group.split(", ")[1] for group in (*prefill.groups, *decode.groups)] == ["prompt 32", "depth 512"]
     assert (prefill.series, decode.series) == (("tvm", "torch"), ("tvm on opencl",))
+    assert [len(plot.lines) for name, plot in plots.items() if name.endswith("all_time")] == [2, 1]
     assert [(bar.value, bar.low, bar.high) for bar in prefill.values[0]] == [(10.0, 5.0, 20.0), (2.0, 1.0, 4.0)]
 
 
