@@ -196,7 +196,12 @@ def make_forest(context: SiteContext, wall: Mapping[str, float]) -> NightForest 
         )  # fmt: skip
     if not rows:
         return None
-    rows.sort(key=lambda row: (not row.is_told, WORSE not in (row.way, row.compiled_way), -abs(row.effect)))
+    new = context.verdict.value.new if context.verdict.value else ()
+    rows.sort(
+        key=lambda row: (
+            not row.is_told, row.view.incident not in new, WORSE not in (row.way, row.compiled_way), -abs(row.effect),
+        )
+    )  # fmt: skip
     told = [row for row in rows if row.is_told]
     calm = [row for row in rows if not row.is_told]
     shown_rows, folded = told[:MOST_TOLD] + calm[:MOST_CALM], told[MOST_TOLD:] + calm[MOST_CALM:]

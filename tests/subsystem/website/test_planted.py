@@ -94,6 +94,7 @@ def test_each_row_of_the_plot_is_where_its_series_was_planted(home: Planted) -> 
     moved = {f"✖cnn.{name}": factor - 1 for name, factor in planted.SLOWER.items()}
     moved |= {"★op.softmax": planted.FASTER[1] - 1, "✖op.conv2d_56": planted.OLDER[1] - 1}
     assert told.keys() == moved.keys()
+    assert next(iter(told)) == "✖cnn.resnet18", "what is new tonight comes before what was open"
     for name, (number, unit) in told.items():
         assert unit == "%"
         assert abs(float(number.replace("−", "-")) - 100 * moved[name]) < 1.2
