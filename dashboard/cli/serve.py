@@ -24,6 +24,7 @@ from dashboard.importing.ingest import ImportRequest
 from dashboard.importing.source import MAX_FILE_BYTES
 from dashboard.night import lock
 from dashboard.report import site_server
+from dashboard.report.triage import Clerk
 from tvmdash import common, http_util
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
@@ -48,6 +49,10 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
         "--token-file", type=make_absolute, metavar="FILE", help="accept results from who sends the token in this file"
     )
     serve.add_argument(
+        "--triage", nargs="?", const="", metavar="HEADER",
+        help="let incidents be changed in the pages; HEADER: in which your proxy names the person, as X-Forwarded-User",
+    )  # fmt: skip
+    serve.add_argument(
         "--name", action="append", default=[], help="additional host name that browsers use for this server"
     )
     submit = verbs.add_parser("submit", help="send results of other tools to a home that `serve` serves")
@@ -60,14 +65,19 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
 
 def _serve(arguments: argparse.Namespace) -> int:
     home = find_home(arguments)
-    desk = None
+    desk = clerk = None
+    if arguments.triage is not None:
+        if not http_util.is_local(arguments.bind):
+            problem = f"--bind {arguments.bind} --triage: anybody in the network could change incidents."
+            raise DashboardError(problem, remedy="Listen on 127.0.0.1 and put a proxy that asks who it is before it.")
+        clerk = Clerk(home, arguments.triage)
     if arguments.token_file is not None:
         if not http_util.is_local(arguments.bind):
             problem = f"--bind {arguments.bind}: a token would be sent in the clear."
             raise DashboardError(problem, remedy="Listen on 127.0.0.1 and put a proxy with TLS before it.")
         token = _read_token(arguments.token_file, home.root)
         desk = site_server.Desk(token, MAX_FILE_BYTES, functools.partial(accept, home))
-    site_server.serve(home, arguments.bind, arguments.port, arguments.name, desk)
+    site_server.serve(home, arguments.bind, arguments.port, arguments.name, desk, clerk)
     return OK_CODE
 
 

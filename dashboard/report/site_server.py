@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
+from dashboard.report import triage
+from dashboard.report.triage import Clerk
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
@@ -123,11 +125,13 @@ class Handler(BaseHTTPRequestHandler):
     root: Path
     names: frozenset[str]
     desk: Desk | None = None
+    clerk: Clerk | None = None
 
     def do_POST(self) -> None:
         assert isinstance(self.server, LimitedServer)
         with self.server.answering(self.connection):
-            status, text = self._take_submission()
+            is_triage = self.clerk is not None and urlsplit(self.path).path == f"/{triage.PREFIX}act"
+            status, text = self._triage() if is_triage else self._take_submission()
             self.close_connection = True  # what was refused was not read
             self._respond(status, text, Connection="close")
 
@@ -149,15 +153,34 @@ class Handler(BaseHTTPRequestHandler):
         for holds, status, text in refusals:
             if holds:
                 return status, text
+        if (content := self._read_body(size)) is None:
+            return HTTPStatus.REQUEST_TIMEOUT, "The body was cut off or too slow."
+        return desk.accept(Submission(name, content, dict(parse_qsl(parts.query))))
+
+    def _triage(self) -> tuple[HTTPStatus, str]:
+        """What becomes of an act on an incident."""
+        assert self.clerk is not None
+        length = self.headers.get("Content-Length", "")
+        size = int(length) if re.fullmatch(r"[0-9]{1,6}", length) else -1
+        if not is_asked_for(self.headers.get("Host", ""), self.names):
+            return HTTPStatus.MISDIRECTED_REQUEST, "This server has another name."
+        if refusal := self.clerk.find_refusal(self.headers):
+            return HTTPStatus.FORBIDDEN, refusal
+        if not 0 <= size <= triage.MAX_BYTES:
+            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"More than {triage.MAX_BYTES} bytes."
+        if (content := self._read_body(size)) is None:
+            return HTTPStatus.REQUEST_TIMEOUT, "The body was cut off or too slow."
+        return self.clerk.act(content, self.headers)
+
+    def _read_body(self, size: int) -> bytes | None:
+        """The body; None where it is cut off or too slow."""
         content, end = bytearray(), time.monotonic() + _BODY_S
         with contextlib.suppress(TimeoutError):
             while (left := size - len(content)) and time.monotonic() < end:
                 if not (chunk := self.rfile.read1(min(_CHUNK, left))):
                     break
                 content += chunk
-        if left:
-            return HTTPStatus.REQUEST_TIMEOUT, "The body was cut off or too slow."
-        return desk.accept(Submission(name, bytes(content), dict(parse_qsl(parts.query))))
+        return None if left else bytes(content)
 
     def do_GET(self) -> None:
         assert isinstance(self.server, LimitedServer)
@@ -180,6 +203,12 @@ class Handler(BaseHTTPRequestHandler):
         except ValueError:
             return self._respond(HTTPStatus.BAD_REQUEST, "This is not the address of a page.")
         name = path.lstrip("/")
+        if self.clerk is not None and (found := self.clerk.read(name, self.headers)):
+            kind, content = found
+            return self._respond(HTTPStatus.OK, content, kind)
+        return self._answer_with_file(name)
+
+    def _answer_with_file(self, name: str) -> None:
         file = find(self.root, name + "index.html" if name.endswith("/") or not name else name)
         if file is not None:
             try:
@@ -201,7 +230,7 @@ class Handler(BaseHTTPRequestHandler):
     def _send(self, file: FoundFile) -> None:
         suffix = Path(file.name).suffix.lower()
         zipped = suffix in _COMPRESSED and _accepts_gzip(self.headers.get("Accept-Encoding", ""))
-        tag = f'"{file.tag}{"-gz" if zipped else ""}"'
+        tag = f'"{file.tag}{"-gz" if zipped else ""}{"-t" if self.clerk else ""}"'
         headers = {
             "ETag": tag,
             "Cache-Control": "no-cache",
@@ -211,6 +240,8 @@ class Handler(BaseHTTPRequestHandler):
         if tag in [known.strip().removeprefix("W/") for known in self.headers.get("If-None-Match", "").split(",")]:
             return self._head(HTTPStatus.NOT_MODIFIED, headers)
         content = file.read()
+        if self.clerk is not None and suffix == ".html":
+            content = self.clerk.add_script(file.name, content)
         if zipped:
             content = _zip(content)
             headers["Content-Encoding"] = "gzip"
@@ -221,9 +252,11 @@ class Handler(BaseHTTPRequestHandler):
                 self.wfile.write(content[start : start + _CHUNK])
         return None
 
-    def _respond(self, status: HTTPStatus, text: str, **headers: str) -> None:
-        content = f"{text}\n".encode()
-        sent = {"Content-Type": "text/plain; charset=utf-8", "Content-Length": str(len(content)), **headers}
+    def _respond(
+        self, status: HTTPStatus, text: str | bytes, kind: str = "text/plain; charset=utf-8", **headers: str
+    ) -> None:
+        content = text if isinstance(text, bytes) else f"{text}\n".encode()
+        sent = {"Content-Type": kind, "Content-Length": str(len(content)), "Cache-Control": "no-cache", **headers}
         self._head(status, sent)
         if self.command != "HEAD":
             self.wfile.write(content)
@@ -252,7 +285,14 @@ def _accepts_gzip(header: str) -> bool:
     return False
 
 
-def make_server(home: Home, bind: str, port: int, names: Sequence[str] = (), desk: Desk | None = None) -> LimitedServer:
+def make_server(
+    home: Home,
+    bind: str,
+    port: int,
+    names: Sequence[str] = (),
+    desk: Desk | None = None,
+    clerk: Clerk | None = None,
+) -> LimitedServer:
     """A server of the home's website on `bind`, at a free port with 0; DashboardError where that cannot be.
 
     It answers who asks for an address, for this machine's own name, or for one of `names`.
@@ -260,7 +300,9 @@ def make_server(home: Home, bind: str, port: int, names: Sequence[str] = (), des
     if not home.root.is_dir():
         raise DashboardError(f"{home.root}: no such folder.")
     known = names_of_this_machine([bind, *names])
-    handler = type("HomeHandler", (Handler,), {"root": home.output("website"), "names": known, "desk": desk})
+    handler = type(
+        "HomeHandler", (Handler,), {"root": home.output("website"), "names": known, "desk": desk, "clerk": clerk}
+    )
     server = type(
         "HomeServer", (LimitedServer,), {"address_family": socket.AF_INET6 if ":" in bind else socket.AF_INET}
     )
@@ -273,9 +315,11 @@ def make_server(home: Home, bind: str, port: int, names: Sequence[str] = (), des
     return made
 
 
-def serve(home: Home, bind: str, port: int, names: Sequence[str], desk: Desk | None = None) -> None:
+def serve(
+    home: Home, bind: str, port: int, names: Sequence[str], desk: Desk | None = None, clerk: Clerk | None = None
+) -> None:
     """Serve until Ctrl-C; the address is said first, and whether there is a website yet."""
-    with make_server(home, bind, port, names, desk) as server:
+    with make_server(home, bind, port, names, desk, clerk) as server:
         shows = f"{_address_of(server)} serves the website of {home.root}."
         if home.page() is None:
             made = "The subsystem `website` writes it during a night; it will then be served at"

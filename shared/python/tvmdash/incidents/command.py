@@ -14,10 +14,11 @@ from pathlib import Path
 from tvmdash import common
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.http_util import is_link
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.annotations import name_user
-from tvmdash.incidents.events import BisectionAnswer, Silenced, Unsilenced
+from tvmdash.incidents.events import BisectionAnswer, Noted, Silenced, Unsilenced
 from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import Event, Incident, Ledger
 from tvmdash.incidents.replay import explain
@@ -57,8 +58,9 @@ def _list(parsed: argparse.Namespace, ledger: Ledger) -> str:
 def _show(parsed: argparse.Namespace, ledger: Ledger) -> str:
     incident = ledger.find(parsed.incident)
     changes = (f"{change.at} {change.who}: {change.state}. {change.words}".rstrip() for change in incident.changes)
+    remarks = (f"{remark.at} {remark.who}: {remark.words}." for remark in incident.remarks)
     end = [f"Ended on the night of {format_night(incident.end)}."] if incident.end else []
-    return "\n".join([describe(incident), f"State: {incident.state}.", *end, *changes]) + "\n"
+    return "\n".join([describe(incident), f"State: {incident.state}.", *end, *sorted((*changes, *remarks))]) + "\n"
 
 
 def _explain(parsed: argparse.Namespace, ledger: Ledger) -> str:
@@ -77,6 +79,18 @@ def _settle(state: str) -> Callable[[argparse.Namespace, Ledger], str]:
         return f"{incident.id} is {wanted.replace('_', ' ')}: {format_headline(incident)}\n"
 
     return settle
+
+
+def _note(parsed: argparse.Namespace, ledger: Ledger) -> str:
+    incident = ledger.find(parsed.incident)
+    if not (parsed.words or parsed.owner or parsed.issue):
+        raise DashboardError("nothing to note. Give WORDS, --owner or --issue.")
+    if parsed.issue and not is_link(parsed.issue):
+        raise DashboardError(f"--issue {parsed.issue!r:.100}: not an https:// address.")
+    noted = Noted(parsed.words, parsed.owner, parsed.issue)
+    event = Event.of(_format_now(), _name_user(parsed), ledgers.NOTED, incident.id, noted)
+    incident_file.append(incident_file.file_of(Home(parsed.home)), [event])
+    return f"{incident.id} is noted: {format_headline(incident)}\n"
 
 
 def _add_bisection(parsed: argparse.Namespace, ledger: Ledger) -> str:
@@ -145,6 +159,10 @@ def _make_parser() -> argparse.ArgumentParser:
             choices = (ledgers.FIXED, ledgers.FALSE_ALARM)
             verb.add_argument("--as", dest="as_state", choices=choices, help="reason: fixed (default) or false_alarm")
         verb.set_defaults(do=_settle(state))
+    note = _add_note_argument(_add_incident(verbs.add_parser("note", help="comment, assign or link an incident")))
+    note.add_argument("--owner", default="", metavar="NAME", help="who looks after it from now on")
+    note.add_argument("--issue", default="", metavar="URL", help="where it is discussed")
+    note.set_defaults(do=_note)
     bisected = _add_incident(verbs.add_parser("bisected", help="attach the result of `dashboard bisect`"))
     bisected.add_argument("result", type=Path, metavar="RESULT", help="file written by bisect to results/tries")
     _add_who(bisected).set_defaults(do=_add_bisection)
@@ -175,17 +193,22 @@ def _add_who(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     return parser
 
 
+def act(arguments: Sequence[str]) -> str:
+    """What a command line does, and says of that; DashboardError where what is asked for cannot be."""
+    parsed = _make_parser().parse_args(arguments)
+    if not output_of(parsed.home).is_dir():
+        raise DashboardError(
+            f"{output_of(parsed.home)}: no such folder. Run a night with the subsystem stat_alerts first."
+        )
+    do: Callable[[argparse.Namespace, Ledger], str] = parsed.do
+    return do(parsed, ledger_of(parsed.home))
+
+
 @plain_output()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; 0, or 2 where what was asked for cannot be."""
-    parsed = _make_parser().parse_args(arguments)
     try:
-        if not output_of(parsed.home).is_dir():
-            raise DashboardError(
-                f"{output_of(parsed.home)}: no such folder. Run a night with the subsystem stat_alerts first."
-            )
-        do: Callable[[argparse.Namespace, Ledger], str] = parsed.do
-        sys.stdout.write(do(parsed, ledger_of(parsed.home)))
+        sys.stdout.write(act(sys.argv[1:] if arguments is None else arguments))
     except DashboardError as error:
         sys.stderr.write(f"{error}\n")
         return 2

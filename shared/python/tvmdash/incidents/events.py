@@ -122,6 +122,15 @@ class StateSet:
 
 
 @dataclass(frozen=True)
+class Noted:
+    """Words about the incident, whose it is from now on, and where else it is discussed; "" where that stays."""
+
+    words: str = ""
+    owner: str = ""
+    issue: str = ""
+
+
+@dataclass(frozen=True)
 class Silenced:
     """Incidents that match `pattern` are not told until `until`."""
 

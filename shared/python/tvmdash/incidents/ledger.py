@@ -21,6 +21,7 @@ from tvmdash.incidents.events import (
     BisectionAnswer,
     Joined,
     Moved,
+    Noted,
     Opened,
     Recovered,
     Silenced,
@@ -54,7 +55,7 @@ COMPILER = "compiler"
 NOT_TVMS = frozenset({"experiment", "machine"})
 """Whose doing a change of an exact number can be beside TVM's, where that is known."""
 OPENED, JOINED, RECOVERED, STATE, SILENCED = "opened", "joined", "recovered", "state", "silenced"
-UNSILENCED, BISECTED = "unsilenced", "bisected"
+UNSILENCED, BISECTED, NOTED = "unsilenced", "bisected", "noted"
 _MOST_SUSPECTS = 20
 
 
@@ -69,6 +70,15 @@ class Change:
 
 
 @dataclass(frozen=True)
+class Remark:
+    """What somebody said about an incident: when (ISO 8601 UTC), who, in which words."""
+
+    at: str
+    who: str
+    words: str
+
+
+@dataclass(frozen=True)
 class Incident:
     """Series that moved together. begin: first night of the new level; after: the last one before it.
 
@@ -78,7 +88,7 @@ class Incident:
     which evidence; None in an incident of a ledger from before there were causes.
     direction: of the fleet whose `size` it is. fleet: the key of that, fleet_name the same for people. fleet_kind: what
     its series are; None in incidents of long ago, where the key alone tells it. machine: of a whole fleet, where all
-    of it is measured on one.
+    of it is measured on one. owner: who looks after it; issue: where else it is discussed; remarks: what people said.
     """
 
     id: str
@@ -102,6 +112,9 @@ class Incident:
     cause: Cause | None = None
     machine: str = ""
     artifacts: tuple[str, str] = ("", "")
+    owner: str = ""
+    issue: str = ""
+    remarks: tuple[Remark, ...] = ()
 
     @property
     def is_rebuilt(self) -> bool:
@@ -285,6 +298,7 @@ _DATA: Mapping[str, type] = {
     STATE: StateSet,
     SILENCED: Silenced,
     UNSILENCED: Unsilenced,
+    NOTED: Noted,
     BISECTED: BisectionAnswer,
 }
 """What the data of each kind of event is."""
@@ -317,10 +331,20 @@ def _apply_event(incident: Incident, event: Event) -> Incident:
         return replace(incident, moved=tuple(moved))
     if event.event == BISECTED:
         return replace(incident, bisected=event.read(BisectionAnswer))
+    if event.event == NOTED:
+        return _note(incident, event)
     told = event.read(StateSet)
     change = Change(event.at, event.who, told.state, told.words)
     end = told.end if told.state not in OPEN_STATES else None
     return replace(incident, state=told.state, end=end, changes=(*incident.changes, change))
+
+
+def _note(incident: Incident, event: Event) -> Incident:
+    noted = event.read(Noted)
+    said = (noted.words, noted.owner and f"assigned to {noted.owner}", noted.issue and f"see {noted.issue}")
+    remark = Remark(event.at, event.who, "; ".join(filter(None, said)))
+    owner, issue = noted.owner or incident.owner, noted.issue or incident.issue
+    return replace(incident, owner=owner, issue=issue, remarks=(*incident.remarks, remark))
 
 
 def changed(incident: str, state: str, *, at: str, who: str, words: str = "", end: str | None = None) -> Event:
