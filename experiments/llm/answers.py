@@ -160,9 +160,11 @@ def check_alone(decoder: Sequences, traces: Sequence[Trace], dtype: str) -> dict
         rows = [decoder.read(decoder.prefill(decoder.tokens([trace.prompt])))]
         rows += [decoder.read(decoder.decode(decoder.tokens([[token]]), range(1))) for token in trace.tokens[:-1]]
         found.append(check_trace(np.concatenate(rows), trace, dtype))
+    same = sum(facts["same_tokens"] for facts in found)
     return {
         "trace_error": max(facts["max_error"] for facts in found),
-        "same_tokens": sum(facts["same_tokens"] for facts in found),
+        "same_tokens": same,
+        "validation_accuracy": same / sum(len(trace.tokens) for trace in traces),
         "distinct_tokens": len({token for trace in traces for token in trace.tokens}),
         "smallest_margin": float(min(trace.margins.min() for trace in traces)),
     }

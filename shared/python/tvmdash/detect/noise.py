@@ -30,7 +30,7 @@ LEAST_VARIANCE = 0.6
 LEAST_FLOOR = 0.0005
 LEAST_SLOPE_NIGHTS = 20
 SLOPE_ERRORS = 1.5
-FAR, MOST_INFLATED = 2 * CLIP, 2.0
+FAR, MOST_INFLATED = 3 * CLIP, 2.0
 """Few nights correlate by chance, and a bounded score cannot make up for it however far a level is. Where every night
 since the cut is so many standard deviations out, on one side, correlation and tails count for this at most; how often
 such nights come, and come again, is asked apart from it (strong.run_odds)."""

@@ -13,6 +13,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from tvmdash.detect import noise
 from tvmdash.detect.noise import CLIP, FloatArray, strongest_run, vif
 from tvmdash.detect.scan import Candidate
 from tvmdash.detect.series import Scaled, Settings
@@ -68,7 +69,8 @@ def run_odds(candidate: Candidate, x: FloatArray, *, stays: float = STAYS, weigh
     `stays`: what the second is believed to be beforehand, with the weight of so many nights.
     """
     sign = math.copysign(1, candidate.effect)
-    half = 0.5 * min(abs(candidate.effect) / candidate.scale, FAR)
+    away = abs(candidate.effect) / candidate.scale
+    half = 0.5 * min(away, CLIP if away < noise.FAR else FAR)  # modes that last are nearer
     shifted = sign * candidate.score[-candidate.size :] >= half
     after = sign * (x[candidate.cut : candidate.seen + 1] - candidate.median) >= half * candidate.scale
     return _find_odds(shifted, int(after.sum()), stays, weight)
