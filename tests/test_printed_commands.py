@@ -112,7 +112,8 @@ ELSEWHERE: dict[str, str] = {
     "test_two_commits_are_built_and_an_experiment_runs_on_both",
     # these end only when they are stopped, change the machine, or need a service that a test stands in for
     f"{DASHBOARD}serve HOME --token-file FILE": SUBMIT,
-    f"{DASHBOARD}serve HOME --triage [HEADER]": "tests/browser/test_triage.py::test_an_incident_is_acknowledged_in_its_page",
+    f"{DASHBOARD}serve HOME --triage [HEADER]": "tests/browser/test_triage.py::"
+    "test_an_incident_is_acknowledged_in_its_page",
     f"{DASHBOARD}submit https://bench.example.org night.json --token-file FILE": SUBMIT,
     f"{DASHBOARD}serve HOME": "tests/dashboard/report/test_site_server.py::"
     "test_the_command_says_its_address_and_ends_with_ctrl_c",

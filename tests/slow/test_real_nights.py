@@ -51,7 +51,7 @@ def test_each_nights_verdict_is_what_was_planted(
 ) -> None:
     page = tmp_path / "page"
     home = make_lab(tmp_path / "lab", page)
-    config = {"active": True, "size": "small", "networks": ["mlp", "dqn"], "opt_levels": [3], "pairs": 8}
+    config = {"active": True, "networks": ["mlp", "dqn"], "opt_levels": [3], "pairs": 8}
     homes.write(home.home.config("experiment", "relax_opt") / "config.json", config)
     seen = []
 

@@ -175,7 +175,7 @@ def test_two_nights_are_compared_by_their_stamps(tmp_path: Path, monkeypatch: py
     stamps = ("diff", "20261120T031500Z", "20261121T031500Z")
     (first, *_, rest) = csv.DictReader(io.StringIO(run(tmp_path, *stamps, "--in", "kept", "--format", "csv")))
     assert [first[name] for name in ("operator", "before_ns", "after_ns", "change_ns", "processes", "verdict")] == [
-        "matmul", "100.0", "150.0", "50.0", "1, 1", "blind",
+        "matmul", "100.0", "150.0", "50.0", "1, 1", "unclear",
     ]  # fmt: skip
     assert (rest["operator"], rest["change_ns"]) == ("(unexplained)", "-50.0")
     assert "no process of this night" in run(tmp_path, *stamps[:2], "20261122T031500Z", "--in", "kept", code=1)

@@ -89,5 +89,5 @@ def test_an_operator_is_known_by_what_it_computes_whatever_its_number() -> None:
 
 def test_one_run_of_a_side_gives_no_interval() -> None:
     compared = compare_operators(OperatorSide({"conv": [1.0]}), OperatorSide({"conv": [9.0]}))
-    assert (compared.changes[0].low_ms, compared.changes[0].words) == (None, "blind")
+    assert (compared.changes[0].low_ms, compared.changes[0].words) == (None, "unclear")
     assert (compared.whole, compared.unexplained_ms) == (None, None)

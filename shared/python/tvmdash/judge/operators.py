@@ -62,7 +62,8 @@ class OperatorChange:
     @property
     def words(self) -> str:
         """What is said of it: new, gone, or how it stands."""
-        return "new" if self.is_new else "gone" if self.is_gone else self.standing.value
+        standing = "unclear" if self.standing is Standing.BLIND else self.standing.value
+        return "new" if self.is_new else "gone" if self.is_gone else standing
 
 
 @dataclass(frozen=True)
