@@ -10,7 +10,6 @@ import hmac
 import json
 import logging
 import secrets
-import shlex
 import subprocess
 import sys
 import threading
@@ -27,7 +26,7 @@ from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import command
 from tvmdash.incidents.ledger import DETECTOR, Incident
-from tvmdash.incidents.next_step import format_next_step
+from tvmdash.incidents.next_step import list_bisection
 
 PREFIX = "triage/"
 MAX_BYTES = 16 << 10
@@ -40,6 +39,7 @@ _VERBS: Mapping[str, tuple[str, ...]] = {
     "silence": ("silence",),
     "note": ("note",),
 }
+_OPTIONS: Mapping[str, tuple[str, ...]] = {"note": ("owner", "issue")}
 _log = logging.getLogger("triage")
 
 
@@ -112,12 +112,12 @@ class Clerk:
     def _bisect(self, asked: Mapping[str, str]) -> str:
         """Start the incident's own bisection, which goes on when this server ends; its answer joins the incident."""
         incident = command.ledger_of(self.home.root).find(asked.get("incident", ""))
-        line = format_next_step(incident, str(self.home.root))
-        if " bisect " not in line:
+        words = list_bisection(incident, str(self.home.root))
+        if not words:
             raise DashboardError(f"{incident.id} cannot be bisected: it is not between two known TVMs, or is settled.")
         log = self.home.root / "results" / "tries" / f"bisect_{incident.id}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        argv = [sys.executable, *shlex.split(line)[1:]]
+        argv = [sys.executable, "-m", "dashboard", *words]
         with log.open("ab") as output:
             begun = subprocess.Popen(
                 argv, cwd=REPOSITORY, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
@@ -126,20 +126,15 @@ class Clerk:
         return f"The bisection has begun; what it says is in {log}."
 
     def _show(self, incident: Incident) -> dict[str, Any]:
-        people = [(each.at, each.who, each.state.replace("_", " "), each.words) for each in incident.changes]
-        people += [(each.at, each.who, "", each.words) for each in incident.remarks]
         history = [
-            {"at": at, "who": who, "words": ", ".join(filter(None, (state, words)))}
-            for at, who, state, words in sorted(people)
-            if who != DETECTOR
+            {"at": one.at, "who": one.who, "words": ", ".join(filter(None, (one.state.replace("_", " "), one.words)))}
+            for one in incident.history
+            if one.who != DETECTOR
         ]
-        can_bisect = " bisect " in format_next_step(incident, str(self.home.root))
+        can_bisect = bool(list_bisection(incident, str(self.home.root)))
         state = incident.state.replace("_", " ")
         facts = {"state": state, "owner": incident.owner, "issue": incident.issue}
         return {**facts, "history": history, "bisect": can_bisect}
-
-
-_OPTIONS: Mapping[str, tuple[str, ...]] = {"note": ("owner", "issue")}
 
 
 def _parse_days(text: str) -> float:

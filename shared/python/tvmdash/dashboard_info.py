@@ -24,6 +24,8 @@ _log = logging.getLogger("home")
 _NO_RECORD = "It is not a night's record. Move it away; it is told as missing."
 VARIANT_SIGN = "@"
 """Between an experiment's name and the name of the TVM, of those beside the home's own, that it is measured on."""
+DEPENDENCIES = {"tvm_ffi": "tvm-ffi", "llvm_version": "LLVM"}
+"""Facts of an artifact that say what its TVM is built with and runs beside, and what people call them."""
 HOST_SIGN = "~"
 """Between an experiment's name and the name of the host, beside the home's own machine, that measures it."""
 WEBSITE = "website"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tvmdash import common
-from tvmdash.dashboard_info import Home
+from tvmdash.dashboard_info import DEPENDENCIES, Home
 from tvmdash.errors import DashboardError
 from tvmdash.machine import hardware
 from tvmdash.text import elide
@@ -15,7 +15,7 @@ _MACHINE = (
     *("system", "distribution", "libc", "python", "cpu_microcode", *hardware.STATE),
     *("cores", "memory_bytes", "gpus", "gpu_driver"),
 )
-_FACTS = {"ffi_version": "tvm-ffi", "tvm_ffi": "tvm-ffi", "llvm_version": "LLVM", "proved_with_numpy": "numpy"}
+_FACTS = {"ffi_version": "tvm-ffi", **DEPENDENCIES, "proved_with_numpy": "numpy"}
 """Facts of an artifact on which TVM stands, and what people call them."""
 
 

@@ -116,8 +116,8 @@ def _suspects(verdict: NightVerdict) -> Iterable[str]:
     if verdict.suspects:
         shown = [suspect_text(suspect) for suspect in verdict.suspects]
         yield f"Outside their noise but not yet confirmed: {format_list(shown, _SHOWN_SUSPECTS)}."
-    for reason in {series.reason for series in verdict.series if series.reason}:
-        if reason.kind == ReasonKind.TOO_SHORT:
+    for reason in dict.fromkeys(series.reason for series in verdict.series):
+        if reason and reason.kind == ReasonKind.TOO_SHORT:
             yield f"Unconfirmed, it is told on night {reason.needed:g} at the earliest; this is night {reason.nights}."
 
 

@@ -13,6 +13,7 @@ from data.receipts import FOLDER
 from files.files import safe_name
 
 from tvmdash import common, structured
+from tvmdash.dashboard_info import DEPENDENCIES
 from tvmdash.errors import DashboardError
 from tvmdash.records.metrics import COMPILE_TIME
 from tvmdash.trials.receipt import Receipt, ReceiptRecord
@@ -152,14 +153,10 @@ def compare_passes(good: ReceiptRecord, bad: ReceiptRecord) -> OneSidedPasses | 
     return OneSidedPasses(tuple(gone), tuple(new), len({*before} & {*after}))
 
 
-_DEPENDENCIES = {"tvm_ffi": "tvm-ffi", "llvm_version": "LLVM"}
-"""What a TVM is built with and runs beside, by the names of its artifact's facts."""
-
-
 def compare_dependencies(good: Receipt, bad: Receipt) -> Iterator[str]:
     """As in "LLVM 18.1.8 → 19.1.0"."""
     facts = [common.object_in(common.object_in(each.night, "artifact"), "facts") for each in (good, bad)]
-    for fact, name in _DEPENDENCIES.items():
+    for fact, name in DEPENDENCIES.items():
         before, after = (side.get(fact) for side in facts)
         if before and after and before != after:
             yield f"{name} {before} → {after}"

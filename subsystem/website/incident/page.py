@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -232,8 +233,9 @@ def _list_sides(
 
 def _list_kernels(context: SiteContext, incident: Incident, site: Path) -> Iterator[KernelSides]:
     """Of the points that moved, the worst first."""
+    read = functools.cache(lambda name: read_differences(site / file_of(name, incident.begin)))
     for item in rank_moves(incident):
-        night = read_differences(site / file_of(experiment_of(item, context), incident.begin))
+        night = read(experiment_of(item, context))
         own = id_of_point(context.series_by_id.get(item.series))
         for point in night.points if night else ():
             for function in point.functions if point.id == own else ():

@@ -104,17 +104,11 @@ def view(incident: Incident, context: SiteContext, *, silent: bool) -> IncidentV
         sure=sure,
         spark=shown.spark if shown else Markup(""),
         who=incident.owner or (people[-1] if people else ""),
-        history=tuple(_list_history(incident)),
+        history=tuple(ChangeView(change.at, change.who, change.state, change.words) for change in incident.history),
         new=context.new_between(incident.after, incident.begin, incident.versions[1]) if _is_of_tvm(incident) else (),
         steps=list_steps(incident, shown, context.home) if incident.is_open else (),
         code=find_code_pages(incident, context),
     )
-
-
-def _list_history(incident: Incident) -> list[ChangeView]:
-    changes = [ChangeView(change.at, change.who, change.state, change.words) for change in incident.changes]
-    remarks = [ChangeView(remark.at, remark.who, "", remark.words) for remark in incident.remarks]
-    return sorted((*changes, *remarks), key=lambda each: each.at)
 
 
 def _brief(incident: Incident) -> str:

@@ -57,10 +57,10 @@ def _list(parsed: argparse.Namespace, ledger: Ledger) -> str:
 
 def _show(parsed: argparse.Namespace, ledger: Ledger) -> str:
     incident = ledger.find(parsed.incident)
-    changes = (f"{change.at} {change.who}: {change.state}. {change.words}".rstrip() for change in incident.changes)
-    remarks = (f"{remark.at} {remark.who}: {remark.words}." for remark in incident.remarks)
+    said = ((one, f"{one.state}. {one.words}".rstrip() if one.state else f"{one.words}.") for one in incident.history)
+    history = (f"{one.at} {one.who}: {words}" for one, words in said)
     end = [f"Ended on the night of {format_night(incident.end)}."] if incident.end else []
-    return "\n".join([describe(incident), f"State: {incident.state}.", *end, *sorted((*changes, *remarks))]) + "\n"
+    return "\n".join([describe(incident), f"State: {incident.state}.", *end, *history]) + "\n"
 
 
 def _explain(parsed: argparse.Namespace, ledger: Ledger) -> str:

@@ -117,6 +117,12 @@ class Incident:
     remarks: tuple[Remark, ...] = ()
 
     @property
+    def history(self) -> list[Change]:
+        """Its changes of state and what people said, in their order; a remark changes no state and has none."""
+        remarks = (Change(remark.at, remark.who, "", remark.words) for remark in self.remarks)
+        return sorted((*self.changes, *remarks), key=lambda change: change.at)
+
+    @property
     def is_rebuilt(self) -> bool:
         """Whether it came with another build of the same TVM: other options, another toolchain."""
         (version, now), (before, after) = self.versions, self.artifacts

@@ -32,15 +32,20 @@ def format_night_address(website: str, night: str) -> str:
 
 def format_next_step(incident: Incident, home: str) -> str:
     """The command to copy: it finds the commit, or where that cannot be asked says what the incident rests on."""
-    before, after = name_tvms(incident, Home(Path(home)))
+    words = list_bisection(incident, home) or ["explain", home, incident.id]
+    return f"{PROGRAM} {shlex.join(words)}"
+
+
+def list_bisection(incident: Incident, home: str) -> list[str]:
+    """The words after the program's name that find its commit; none where that cannot be asked, or was."""
     worst = max(incident.moved, key=lambda moved: (moved.worse is True, abs(moved.effect)), default=None)
-    is_between = before and after and before != after and incident.kind == CHANGE and not incident.bisected
-    place = shlex.quote(home)
-    if worst is None or not worst.experiment or not is_between or not incident.is_open:
-        return f"{PROGRAM} explain {place} {shlex.quote(incident.id)}"
-    series = f"{shlex.quote(worst.experiment)} {shlex.quote(worst.series)}"
-    between = f"--good {before} --bad {after} --incident {shlex.quote(incident.id)}"
-    return f"{PROGRAM} bisect {place} {series} {between}"
+    if not worst or not worst.experiment or incident.kind != CHANGE or incident.bisected or not incident.is_open:
+        return []
+    before, after = name_tvms(incident, Home(Path(home)))
+    if not before or not after or before == after:
+        return []
+    between = ["--good", before, "--bad", after, "--incident", incident.id]
+    return ["bisect", home, worst.experiment, worst.series, *between]
 
 
 def format_acknowledge(incident: Incident, home: str) -> str:

@@ -7,7 +7,7 @@ import functools
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -119,9 +119,7 @@ def deliver(slack: Slack | None, output: Path, stamp: str, message: Payload) -> 
     if slack is None:
         return Delivered("No Slack token is configured; the message is only in message.txt.")
     with _hold_own(output, stamp) as outbox:
-        identity = make_identity(output, "slack", stamp)
-        due = Due(stamp, Outgoing(identity, Event.NIGHT, stamp, message.text, (), payload=message), (stamp,))
-        return _deliver(slack, outbox, stamp, [due])
+        return _deliver(slack, outbox, stamp, [Due(stamp, _make_outgoing(output, stamp, stamp, message), (stamp,))])
 
 
 def tell_section(slack: Slack | None, home: Home, output: Path, tonight: Night, section: Section) -> str:
@@ -194,18 +192,19 @@ def _leave(slack: Slack | None, output: Path, message: Payload) -> None:
 @contextlib.contextmanager
 def _hold_own(output: Path, stamp: str) -> Iterator[Outbox]:
     with hold(output):
-        path = output / FILE
-        yield Outbox(
-            path, stamp, None if path.exists() else Kept(stamp, (), tuple(slack_history.read_messages(output)))
-        )
+        yield _open(output / FILE, stamp, slack_history.read_messages(output))
+
+
+def _open(path: Path, stamp: str, older: Iterable[Entry]) -> Outbox:
+    """The outbox; the older messages are read where it is new, and not where it was damaged: they were sent since."""
+    return Outbox(path, stamp, None if path.exists() else lambda: Kept(stamp, (), tuple(older)))
 
 
 @contextlib.contextmanager
 def _hold_channel(slack: Slack, home: Home, stamp: str) -> Iterator[Outbox]:
     folder = home.output(SUBSYSTEM) / "channels"
     with hold(folder):
-        path = folder / f"{slack.channel}.json"
-        yield Outbox(path, stamp, None if path.exists() else Kept(stamp, (), tuple(_read_older(home, slack, stamp))))
+        yield _open(folder / f"{slack.channel}.json", stamp, _read_older(home, slack, stamp))
 
 
 def _read_older(home: Home, slack: Slack, stamp: str) -> Iterator[Entry]:
@@ -240,9 +239,7 @@ def _compose(home: Home, night: Night, sections: Sequence[Section], whole: str) 
 
 def _list_due(outbox: Outbox, home: Home, stamp: str, message: Payload, sections: Sequence[Section]) -> Iterator[Due]:
     pings = {ping: f"{stamp} pinged {ping}" for section in sections for part in section.parts for ping in part.pings}
-    identity = make_identity(home.output(SUBSYSTEM), "slack", stamp)
-    outgoing = Outgoing(identity, Event.NIGHT, stamp, message.text, (), payload=message)
-    yield Due(stamp, outgoing, (stamp, *pings.values()))
+    yield Due(stamp, _make_outgoing(home.output(SUBSYSTEM), stamp, stamp, message), (stamp, *pings.values()))
     entry, told = outbox.find(stamp), outbox.told
     new = [ping for ping, mark in pings.items() if mark not in told]
     if entry is not None and entry.state is State.SENT and new:
@@ -255,9 +252,12 @@ def _list_due(outbox: Outbox, home: Home, stamp: str, message: Payload, sections
 def _make_reply(output: Path, stamp: str, what: str, payload: Payload) -> Due:
     """A message for the thread of the night's."""
     key = f"{stamp} {what}"
+    return Due(key, replace(_make_outgoing(output, stamp, key, payload), first=stamp), (key, stamp))
+
+
+def _make_outgoing(output: Path, stamp: str, key: str, payload: Payload) -> Outgoing:
     identity = make_identity(output, "slack", key)
-    outgoing = Outgoing(identity, Event.NIGHT, stamp, payload.text, (), first=stamp, payload=payload)
-    return Due(key, outgoing, (key, stamp))
+    return Outgoing(identity, Event.NIGHT, stamp, payload.text, (), payload=payload)
 
 
 def _deliver(slack: Slack, outbox: Outbox, stamp: str, due: Sequence[Due]) -> Delivered:

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,10 +37,10 @@ def make_identity(output: Path, route: str, key: str) -> str:
 class Outbox:
     """A route's messages by their keys."""
 
-    def __init__(self, path: Path, night: str, older: Kept | None = None) -> None:
-        """older: what is known from before there was this file."""
+    def __init__(self, path: Path, night: str, find_older: Callable[[], Kept | None] | None = None) -> None:
+        """find_older: what is known from before there was this file."""
         self._path = path
-        kept = _read(path) or older or Kept(night)
+        kept = _read(path) or (find_older and find_older()) or Kept(night)
         self.since, self.hushed = min(kept.since, night), kept.hushed  # the clock may have been ahead at first
         self._entries = {entry.key: entry for entry in kept.entries}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -92,8 +93,7 @@ def tell_channels(
             raise DashboardError("no bot token found.", place=route.secret_file, remedy=remedy)
         folder = output / "channels" / route.name if route.name else output
         folder.mkdir(parents=True, exist_ok=True)
-        older = read_threads(folder / "threads", ledger, night)
-        outbox = Outbox(folder / FILE, night, older)
+        outbox = Outbox(folder / FILE, night, functools.partial(read_threads, folder / "threads", ledger, night))
         now = Situation(
             route,
             routing,

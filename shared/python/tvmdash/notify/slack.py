@@ -20,9 +20,17 @@ from tvmdash import http_util
 from tvmdash.common import Json
 from tvmdash.errors import DashboardError
 from tvmdash.http_util import Answer, Loss, NoAnswerError, is_safe
-from tvmdash.notify import errors
 from tvmdash.notify.config import Route
-from tvmdash.notify.errors import BusyError, DeliveryError, IncompleteError, RefusedError, UncertainError, UnfitError
+from tvmdash.notify.errors import (
+    BusyError,
+    DeliveryError,
+    IncompleteError,
+    RefusedError,
+    UncertainError,
+    UnfitError,
+    make_http_error,
+    parse_wait,
+)
 from tvmdash.notify.message import Event, Item, Message, Outgoing
 from tvmdash.notify.payloads import (
     Part,
@@ -138,7 +146,7 @@ class Slack:
             raise UncertainError("Slack returned no upload URL for the file")
         answer = _post(url, content, {"Content-Type": "application/octet-stream"}, end)
         if answer.status >= 300:
-            raise _make_status_error(answer.status, answer.headers)
+            raise make_http_error("Slack", answer.status, answer.headers)
         files = json.dumps([{"id": file_id, "title": title[:200]}])
         done = {"files": files, "channel_id": self.channel, "thread_ts": ts}
         self._call("files.completeUploadExternal", end, form=done)
@@ -203,18 +211,18 @@ def _make_refusal(status: int, word: object, headers: Mapping[str, str]) -> Deli
     """What went wrong, from Slack's own word for it, else from the HTTP status."""
     name = word.strip() if isinstance(word, str) and _CODE.fullmatch(word.strip()) else ""
     if status == 429 or name in _BUSY:
-        return BusyError("Slack rate limit reached", wait_s=errors.parse_wait(headers.get("retry-after", ""), 5.0))
+        return BusyError("Slack rate limit reached", wait_s=parse_wait(headers.get("retry-after", ""), 5.0))
     if status >= 500 or name in _UNCERTAIN:
-        return _make_status_error(max(status, 500), headers)
+        return make_http_error("Slack", max(status, 500), headers)
     if not name:
-        return _make_status_error(status, headers) if status >= 300 else UncertainError("Slack's answer makes no sense")
+        return (
+            make_http_error("Slack", status, headers)
+            if status >= 300
+            else UncertainError("Slack's answer makes no sense")
+        )
     remedy = _REMEDIES.get(name, f"For its meaning, see https://docs.slack.dev/reference/methods, {name}.")
     kind = UnfitError if name in _UNFIT else RefusedError
     return kind(f"Slack rejected the request: {name}. {remedy}", code=name)
-
-
-def _make_status_error(status: int, headers: Mapping[str, str]) -> DeliveryError:
-    return errors.make_http_error("Slack", status, headers)
 
 
 def _mark(key: str) -> dict[str, Any]:

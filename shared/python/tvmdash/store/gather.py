@@ -311,13 +311,12 @@ def _read_messages(path: Path, home: Home) -> list[_Message]:
 
     An old file of Slack's stays beside the outbox that carries on what it knows: it tells what was settled by then.
     """
-    route = _route_of(home, path)
-    if path.name == slack_history.FILE:
+    route, old = _route_of(home, path), path.name == slack_history.FILE  # nobody counted its tries
+    if old:
         entries = [entry for entry in slack_history.read_messages(path.parent) if entry.state in _SETTLED]
     else:
         kept = structured.from_json(Kept, common.read_json(path), path)
         entries = [entry for entry in kept.entries if entry.why != slack_history.CARRIED]
-    old = path.name == slack_history.FILE  # nobody counted its tries
     return [
         _Message(
             route, entry.key, entry.night, entry.state, None if old else entry.tries, entry.at, entry.why[:_MOST_WORDS]
