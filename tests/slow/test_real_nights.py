@@ -53,6 +53,7 @@ def test_each_nights_verdict_is_what_was_planted(
     home = make_lab(tmp_path / "lab", page)
     config = {"active": True, "networks": ["mlp", "dqn"], "opt_levels": [3], "pairs": 8}
     homes.write(home.home.config("experiment", "relax_opt") / "config.json", config)
+    homes.write(home.home.config("subsystem", "stat_alerts") / "config.json", {"active": True, "confirm_seconds": 90})
     seen = []
 
     def night(number: int, commit: str, edits: dict[str, Edit] | None = None) -> dict[str, Any]:
