@@ -92,8 +92,9 @@ function addForm(place, incident, shown, session) {
         headers: { "Content-Type": "application/json", "X-Triage-Token": session.token },
         body: JSON.stringify(asked),
       });
-      answer.textContent = await response.text();
+      const said = await response.text();
       if (response.ok) show(place, (await load()).incidents[incident] ?? shown);
+      answer.textContent = said; // last, so that who reads it sees the incident as it is by now
     } catch {
       answer.textContent = "The server could not be reached. Nothing was changed.";
     }
