@@ -110,9 +110,9 @@ def _make_end(home: Home, watched: Watched, since: str) -> Spell:
 
     last = watched.last.stamp if watched.last else ""
     if last > since:
-        before = f"Before that, no night had completed since {_format_night(since)}."
+        before = f"Before that, no night had completed since {common.format_moment(since)}."
         lines = [
-            f"The night of {_format_night(last)} is complete. Schedule: {watched.schedule}.",
+            f"The night of {common.format_moment(last)} is complete. Schedule: {watched.schedule}.",
             before if since else "It is the first complete night.",
         ]
     else:
@@ -125,18 +125,18 @@ def _describe(home: Home, watched: Watched) -> list[str]:
     """Describe the state, the most important line first."""
     last = watched.last.stamp if watched.last else ""
     if not watched.is_quiet:
-        text = f"Last complete night: {_format_night(last)}" if last else "No night was due yet"
+        text = f"Last complete night: {common.format_moment(last)}" if last else "No night was due yet"
         return ["Nights are running on schedule", f"{text}. Schedule: {watched.schedule}."]
-    title = f"No night has completed since {_format_night(last)}" if last else "No night has ever completed"
+    title = f"No night has completed since {common.format_moment(last)}" if last else "No night has ever completed"
     due = f"Schedule: {watched.schedule}."
     if watched.due is not None and watched.is_overdue:
         was = f"A night was due on {watched.due:%Y-%m-%d at %H:%M} UTC and had {_format_grace(watched)} to complete."
         due = f"{was} {due}"
     elif watched.refusal is not None:
         how = "could not begin" if watched.refusal.ending is Ending.REFUSED else "ended with an error"
-        title = f"The night of {_format_night(watched.refusal.at)} {how}"
+        title = f"The night of {common.format_moment(watched.refusal.at)} {how}"
     elif watched.attempt is not None:
-        title = f"The night of {_format_night(watched.attempt.stamp)} was killed or lost power"
+        title = f"The night of {common.format_moment(watched.attempt.stamp)} was killed or lost power"
     return [title, due, *_find_reasons(home, watched)]
 
 
@@ -162,13 +162,9 @@ def _find_reasons(home: Home, watched: Watched) -> Iterator[str]:
 
 def _describe_attempt(home: Home, night: Night) -> str:
     if night.state == RUNNING and lock.is_held(home):
-        return f"The night of {_format_night(night.stamp)} is still running; `status` shows what it is doing."
+        return f"The night of {common.format_moment(night.stamp)} is still running; `status` shows what it is doing."
     if night.state == RUNNING:
-        return f"The night of {_format_night(night.stamp)} broke off. The next one saves what it had measured."
+        return f"The night of {common.format_moment(night.stamp)} broke off. The next one saves what it had measured."
     if night.state == INTERRUPTED:
-        return f"The night of {_format_night(night.stamp)} started but was interrupted."
-    return f"The night of {_format_night(night.stamp)} is {night.state}."
-
-
-def _format_night(stamp: str) -> str:
-    return f"{common.parse_stamp(stamp):%Y-%m-%d %H:%M} UTC"
+        return f"The night of {common.format_moment(night.stamp)} started but was interrupted."
+    return f"The night of {common.format_moment(night.stamp)} is {night.state}."

@@ -10,7 +10,7 @@ from dashboard.report.markdown import escape, format_folded, format_table
 from dashboard.report.points import format_common_values, format_failed_point, name_points
 from dashboard.report.results import ExperimentResult, NightResults
 from dashboard.report.tables import FAILED, format_leaves, format_tables
-from tvmdash.common import parse_stamp
+from tvmdash.common import format_moment
 from tvmdash.dashboard_info import COMPLETE, Night
 from tvmdash.experiment import engine_text
 from tvmdash.text import format_bytes, format_duration, format_list
@@ -53,7 +53,7 @@ def _format_head(results: NightResults) -> Iterator[str]:
 def _list_facts(results: NightResults) -> Iterator[tuple[str, str]]:
     night = results.night
     state = "" if night.state == COMPLETE else f", {night.state}"
-    yield "night", f"{parse_stamp(night.stamp):%Y-%m-%d %H:%M} UTC{state}, {format_duration(night.elapsed_s)} in all"
+    yield "night", f"{format_moment(night.stamp)}{state}, {format_duration(night.elapsed_s)} in all"
     for result in results.experiments:
         if result.machine:
             yield "machine", format_machine(result.machine)

@@ -48,7 +48,7 @@ class Refusal:
     ending: Ending = Ending.REFUSED
 
     def __str__(self) -> str:
-        return f"The start at {common.parse_stamp(self.at):%Y-%m-%d %H:%M} UTC {_WORDS[self.ending]}: {self.reason}"
+        return f"The start at {common.format_moment(self.at)} {_WORDS[self.ending]}: {self.reason}"
 
 
 def keep(home: Home, reason: str, ending: Ending = Ending.REFUSED) -> None:

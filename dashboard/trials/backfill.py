@@ -200,4 +200,4 @@ def describe(home: Home) -> str:
     if not texts:
         return ""
     newest = max(stamps[-1] for stamps in counts.values() if stamps)
-    return f"Backfill: {format_list(texts, 6)}, the last one measured {common.parse_stamp(newest):%Y-%m-%d %H:%M} UTC."
+    return f"Backfill: {format_list(texts, 6)}, the last one measured {common.format_moment(newest)}."

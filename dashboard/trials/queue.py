@@ -19,7 +19,7 @@ from dashboard.plan.artifact_names import spec_of
 from dashboard.plan.job import CodeFolders
 from dashboard.plan.plan import make_plan
 from dashboard.trials.workspace import find_calling_night, select_experiments
-from tvmdash.common import parse_stamp, stamp_of, utc_now
+from tvmdash.common import format_moment, stamp_of, utc_now
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.files import lock, trees
@@ -248,7 +248,7 @@ def _name_sides(row: Row) -> tuple[str, str, str]:
 def format_request(request: TrialRequest) -> str:
     """What was asked for, for people."""
     experiments = format_list(request.experiments, 5) if request.experiments else "all"
-    asked = f"Requested by {elide(request.asked_by, _NAME_COLUMNS)}, {parse_stamp(request.asked_at):%Y-%m-%d %H:%M} UTC"
+    asked = f"Requested by {elide(request.asked_by, _NAME_COLUMNS)}, {format_moment(request.asked_at)}"
     budget = format_duration(request.budget_s)
     return f"{asked}: experiments: {experiments}; target ±{100 * request.until:g} %; at most {budget} of measuring."
 

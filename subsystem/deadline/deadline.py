@@ -76,12 +76,11 @@ class ConfiguredDeadline:
         return f"in {_count(hours, 'hour')}" if hours else f"in {_count(minutes, 'minute')}"
 
     def format_moment(self) -> str:
-        """As in "Friday 15 January 2027, 23:59 AoE"."""
-        moment = self.moment
-        return f"{moment:%A} {moment.day} {moment:%B} {moment.year}, {moment:%H:%M} {self.zone}"
+        """As in "2027-01-15 23:59 AoE"."""
+        return f"{self.moment:%Y-%m-%d %H:%M} {self.zone}"
 
     def describe(self, now: datetime.datetime) -> str:
-        """As in "in 12 days, on Friday 15 January 2027, 23:59 AoE"."""
+        """As in "in 12 days, on 2027-01-15 23:59 AoE"."""
         return f"{self.format_left(now)}, on {self.format_moment()}"
 
     def ahead_of(self, now: datetime.datetime, *, near: bool) -> DeadlineAhead:

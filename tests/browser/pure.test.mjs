@@ -189,8 +189,8 @@ test("changes are told as percent, never as nonsense", () => {
 test("moments are UTC whatever the time zone of the reader", () => {
   assert.equal(format.seconds("20261121T031500Z"), Date.UTC(2026, 10, 21, 3, 15) / 1e3);
   assert.equal(format.stampOf(format.seconds("20261121T031500Z")), "20261121T031500Z");
-  assert.equal(format.moment("20261121T031500Z"), "21 Nov 2026, 03:15 UTC");
-  assert.equal(format.day("2026-11-01"), "1 Nov 2026");
+  assert.equal(format.moment("20261121T031500Z"), "2026-11-21 03:15 UTC");
+  assert.equal(format.day("2026-11-01"), "2026-11-01");
   assert.equal(Number.isNaN(format.seconds("soon")), true);
 });
 
@@ -208,7 +208,7 @@ test("series of different nights share one axis, and a line breaks where a week 
 test("on an axis of nights each stands beside the last, and a line still breaks where a week is missing", () => {
   const shard = shardOf([1, 2, 3], { stamp: ["20251231T030000Z", "20260101T030000Z", "20260120T030000Z"] });
   const axis = nightAxis([shard]);
-  assert.deepEqual(axis.labels, ["31 Dec 2025", "1 Jan 2026", "20 Jan"]);
+  assert.deepEqual(axis.labels, ["2025-12-31", "2026-01-01", "01-20"]);
   assert.deepEqual(axis.xs, [0, 1, 1.5, 2]);
   assert.deepEqual(points.onAxis(shard, axis).values, [1, 2, null, 3]);
   const period = axis.periodOf([0.5, 2.5]);

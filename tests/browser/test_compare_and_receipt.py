@@ -161,7 +161,7 @@ def test_a_night_that_is_not_there_says_so(opened: Watched) -> None:
     opened.expect_fault("columns/2020010.js")
     compare(opened, "a=20200101T000000Z")
     assert "Nothing was measured on both sides; " in opened.text("#verdict")
-    assert "No experiment wrote data in the night of 1 Jan 2020" in opened.text("#progress")
+    assert "No experiment wrote data in the night of 2020-01-01" in opened.text("#progress")
 
 
 def point(catalogue: dict[str, list]) -> tuple[str, str]:

@@ -271,7 +271,7 @@ def test_a_table_tells_what_the_canvas_shows(opened: Watched, catalogue: dict[st
     opened.page.wait_for_selector("#values tbody")
     rows = opened.page.query_selector_all("#values tbody tr")
     assert 5 <= len(rows) <= 7
-    assert "21 Nov 2026, 03:15 UTC" in rows[0].inner_text()
+    assert "2026-11-21 03:15 UTC" in rows[0].inner_text()
     with opened.page.expect_download() as started:
         opened.page.click("#values p button")
     assert started.value.suggested_filename == f"{series}.csv"

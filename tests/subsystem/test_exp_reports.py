@@ -166,7 +166,7 @@ def test_the_night_its_tvm_and_the_website_stand_under_the_verdict(home: SlackHo
     home.configure(website_url="https://bench.example.org/tvm/")
     line = home.run(NAME, night(job("a"))).text.splitlines()[2]
     for part in (
-        "21 November 2026",
+        "2026-11-21",
         "0.27.0.post1 (7b5acb32b)",
         f"(https://bench.example.org/tvm/nights/{STAMP}.html)",
     ):

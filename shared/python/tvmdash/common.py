@@ -51,6 +51,16 @@ def stamp_of(moment: datetime.datetime) -> str:
     return moment.astimezone(datetime.UTC).strftime(STAMP_FORMAT)
 
 
+def format_day(stamp: str) -> str:
+    """The day of a stamp for people, as in 2026-11-21."""
+    return f"{parse_stamp(stamp):%Y-%m-%d}"
+
+
+def format_moment(stamp: str) -> str:
+    """The moment of a stamp for people, as in "2026-11-21 03:15 UTC"."""
+    return f"{parse_stamp(stamp):%Y-%m-%d %H:%M} UTC"
+
+
 def is_stamp(text: str) -> bool:
     """Whether `text` is a stamp: written as one, and of a moment that there is."""
     if _STAMP.fullmatch(text) is None:

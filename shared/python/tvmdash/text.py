@@ -125,6 +125,16 @@ def elide(text: str, limit: int) -> str:
     return f"{_cut(text, head)}…{_cut(text[::-1], tail)[::-1]}"
 
 
+def elide_begin(text: str, limit: int) -> str:
+    """The same without what is in brackets, then without whole words at the beginning: what ends it stays."""
+    text = clean(" ".join(redact(text).split()))
+    if width_of(text) > limit:
+        text = re.sub(r"\([^()]*\)", "(…)", text)
+    words = text.split(" ")
+    kept = next((at for at in range(len(words)) if width_of(" ".join(words[at:])) <= limit - 2 * bool(at)), 0)
+    return elide(f"{'… ' * bool(kept)}{' '.join(words[kept:])}", limit)
+
+
 def _cut(text: str, limit: int) -> str:
     for index, character in enumerate(text):
         limit -= _columns(character)

@@ -18,7 +18,7 @@ from report.standings import EXPECTED_NIGHTS, SeriesStanding
 from report.verdict_text import describe_beside, exact_text, suspect_text
 from tvmdash import structured
 from tvmdash.detect.grade import noise_grade
-from tvmdash.detect.reason import ReasonKind
+from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.annotations import RETIRED, Annotation
 from tvmdash.incidents.headline import format_headline
@@ -26,7 +26,7 @@ from tvmdash.incidents.ledger import CHANGE, Event, Incident, Ledger, iso_of
 from tvmdash.incidents.reason_text import format_reason
 from tvmdash.incidents.text import describe
 from tvmdash.subsys_templates import Report
-from tvmdash.text import elide, format_list, format_percent
+from tvmdash.text import elide, elide_begin, format_list, format_percent
 from tvmdash.verdict import Evidence as SeriesEvidence
 from tvmdash.verdict import NightVerdict, PlantedStep, Sensitivity, SeriesOf
 from tvmdash.verdict.page import (
@@ -116,9 +116,14 @@ def _suspects(verdict: NightVerdict) -> Iterable[str]:
     if verdict.suspects:
         shown = [suspect_text(suspect) for suspect in verdict.suspects]
         yield f"Outside their noise but not yet confirmed: {format_list(shown, _SHOWN_SUSPECTS)}."
-    for reason in dict.fromkeys(series.reason for series in verdict.series):
-        if reason and reason.kind == ReasonKind.TOO_SHORT:
-            yield f"Unconfirmed, it is told on night {reason.needed:g} at the earliest; this is night {reason.nights}."
+    names, waiting = {suspect.series: suspect.name for suspect in verdict.suspects}, dict[Reason, list[str]]()
+    for series in verdict.series:
+        if series.reason and series.reason.kind == ReasonKind.TOO_SHORT and series.series in names:
+            waiting.setdefault(series.reason, []).append(names[series.series])
+    for reason, several in waiting.items():
+        listed = format_list([elide_begin(name, _NAME) for name in several], _SHOWN_SUSPECTS)
+        night = f"this is night {reason.nights}"
+        yield f"Not reported before night {reason.needed:g} unless confirmed sooner ({night}): {listed}."
 
 
 def _differences(verdict: NightVerdict) -> Iterable[str]:

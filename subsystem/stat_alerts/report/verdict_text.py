@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from report.findings import Findings
-from tvmdash.incidents.headline import format_effect, format_range
+from tvmdash.incidents.headline import fit_headline, format_effect, format_range
 from tvmdash.incidents.headline import format_headline as incident_headline
 from tvmdash.incidents.ledger import COMPILER, Incident
-from tvmdash.text import elide, format_exact, format_list, format_percent
+from tvmdash.text import elide, elide_begin, format_exact, format_list, format_percent
 from tvmdash.verdict import (
     MATTERS,
     MOST_TITLE,
@@ -28,7 +30,7 @@ _ABSENCES = {
     Absence.FAILED: "{} failed",
     Absence.BLOCKED: "{} was blocked",
     Absence.NOT_RUN: "{} did not run",
-    Absence.NO_VALUE: "{} ran but did not measure them",
+    Absence.NO_VALUE: "{} ran without measuring them",
 }
 
 
@@ -40,17 +42,49 @@ def headline(level: Level, findings: Findings) -> str:
 def title(level: Level, findings: Findings) -> str:
     """The verdict in at most 60 characters: what comes first where it is as short, else its essence."""
     whole = lead(level, findings)
-    if len(whole) <= MOST_TITLE:
-        return whole
-    is_beside = _begins_beside(level, findings) and level not in (Level.INCOMPLETE, Level.BLIND)
-    begin, what, end = _shorten_beside(findings) if is_beside else _SHORT[level](findings)
-    return f"{begin}{elide(what, MOST_TITLE - len(begin) - len(end))}{end}"
+    return whole if len(whole) <= MOST_TITLE else _shorten(level, findings).title
 
 
 def reasons(level: Level, findings: Findings) -> tuple[str, ...]:
     """What the title leaves out."""
-    whole = lead(level, findings)
-    return ((whole,) if whole != title(level, findings) else ()) + tuple(_besides(level, findings))
+    is_whole = len(lead(level, findings)) <= MOST_TITLE
+    left_out = "" if is_whole else _shorten(level, findings).left_out
+    return (*filter(None, [left_out]), *_besides(level, findings))
+
+
+@dataclass(frozen=True)
+class _Short:
+    """A title in parts: `brief` gives its middle in so many columns, `full` the same without limit.
+
+    rest: clauses that the title has no room for.
+    """
+
+    begin: str
+    full: str
+    brief: Callable[[int], str]
+    end: str = ""
+    rest: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        return f"{self.begin}{self.brief(MOST_TITLE - len(self.begin) - len(self.end))}{self.end}"
+
+    @property
+    def left_out(self) -> str:
+        """The clauses, after the middle where the title shows less of it; "" where it says all."""
+        rest = "; ".join(filter(None, self.rest))
+        return (
+            "; ".join(filter(None, (self.full, rest))) if self.full not in self.title else rest[:1].upper() + rest[1:]
+        )
+
+
+def _shorten(level: Level, findings: Findings) -> _Short:
+    if _begins_beside(level, findings) and level not in (Level.INCOMPLETE, Level.BLIND):
+        return _shorten_beside(level, findings)
+    short = _SHORT[level](findings)
+    if findings.beside is None or not _begins_beside(level, findings):
+        return short
+    return replace(short, rest=(*short.rest, _lower(describe_beside(findings.beside))))
 
 
 def lead(level: Level, findings: Findings) -> str:
@@ -79,7 +113,7 @@ def _lower(text: str) -> str:
     return text[:1].lower() + text[1:] if text.startswith(_WORDS) else text
 
 
-_WORDS = ("Back ", "Changed: ", "Withdrawn: ", "Nothing ", "Too ", "Possibly ", "No ")
+_WORDS = ("Back ", "Changed: ", "Withdrawn: ", "Nothing ", "Too ", "Possibly ", "No ", "Beside ")
 
 
 def describe_beside(beside: BesideReference) -> str:
@@ -240,15 +274,17 @@ def suspect_text(suspect: Suspect) -> str:
 
 
 def _incomplete(findings: Findings) -> str:
+    return f"{_moved_beside_absences(findings)}, but {_absences(findings)}"
+
+
+def _moved_beside_absences(findings: Findings) -> str:
     if findings.has_improved:
-        moved = _improvement(findings)
-    elif findings.machine:
-        moved = incident_headline(findings.machine[0])
-    elif findings.suspects:
-        moved = f"Possibly better, not yet confirmed: {_several_suspects(findings.suspects)}"
-    else:
-        moved = "Nothing moved"
-    return f"{moved}, but {_absences(findings)}"
+        return _improvement(findings)
+    if findings.machine:
+        return incident_headline(findings.machine[0])
+    if findings.suspects:
+        return f"Possibly better, not yet confirmed: {_several_suspects(findings.suspects)}"
+    return "Nothing moved"
 
 
 def _improvement(findings: Findings) -> str:
@@ -285,47 +321,78 @@ def _blind(findings: Findings) -> str:
     return f"Too noisy to tell: {noisy} of {seen} series could not have shown a change of {_MATTERS}"
 
 
-def _shorten_beside(findings: Findings) -> tuple[str, str, str]:
+def _shorten_beside(level: Level, findings: Findings) -> _Short:
     beside = findings.beside
     assert beside is not None
     other, differ = f"TVM {beside.reference}", len(beside.differences) or len(beside.exact)
+    whole = describe_beside(beside)
+    also = _lower(_improvement(findings)) if level == Level.IMPROVED else ""
+    verb, end = "differs" if differ == 1 else "differ", ""
+    begin = f"{differ} of {_count_numbers(beside)} {verb} from "
+    rest = f"{'it is' if differ == 1 else 'they are'} {whole.partition(f'{verb}: ')[2]}"
     if beside.is_itself:
-        return "", other, " was measured against itself"
-    if not differ:
-        return "No difference from ", other, ""
-    what = f"{differ} of {beside.series} series" if beside.differences else f"{differ} exact numbers"
-    return f"{what} differ{'s' if differ == 1 else ''} from ", other, ""
+        begin, end, rest = "", " was measured against itself", f"an A/A test{whole.partition(' itself')[2]}"
+    elif not differ:
+        begin, rest = "No difference from ", f"none{whole.partition(other)[2]}"
+    elif beside.differences:
+        begin = f"{differ} of {beside.series} series {verb} from "
+        rest = whole.partition(f"of {beside.series} series ")[2]
+    elif beside.series:
+        rest = f"none of {beside.series} series differs beyond noise; {rest}"
+    return _Short(begin, other, functools.partial(elide, other), end, (rest.removesuffix(" (an A/A test)"), also))
 
 
-def _shorten_incidents(begin: str, incidents: Sequence[Incident]) -> tuple[str, str, str]:
-    others = len(incidents) - 1
-    return f"{begin}: ", incident_headline(max(incidents, key=_size)), f", {others} more" if others else ""
+def _shorten_incidents(begin: str, incidents: Sequence[Incident], findings: Findings, *rest: str) -> _Short:
+    others, first = len(incidents) - 1, max(incidents, key=_size)
+    end = f", {others} more" if others else ""
+    full = _where(first, findings.machines.get(first.id))
+    return _Short(f"{begin}: ", full, functools.partial(fit_headline, first), end, rest)
 
 
-def _shorten_regression(findings: Findings) -> tuple[str, str, str]:
+def _shorten_regression(findings: Findings) -> _Short:
     if not findings.new:
         count = len(findings.still)
-        return _shorten_incidents(f"{count} open regression{'' if count == 1 else 's'}", findings.still)
-    begin = _regression(findings).partition(": ")[0]
-    return _shorten_incidents(begin.removesuffix(", cause unknown"), findings.new)
+        begin = f"{count} open regression{'' if count == 1 else 's'}"
+        return _shorten_incidents(begin, findings.still, findings, "nothing is new")
+    first = max(findings.new, key=_size)
+    direction, between = _direction(findings.new), format_range(first.versions)
+    since = f"{'the largest ' * (len(findings.new) > 1)}since {between}" if between else ""
+    rest = "" if first.blame == COMPILER else "cause unknown", since
+    begin = f"TVM got {direction}" if first.blame == COMPILER else direction.capitalize()
+    return _shorten_incidents(begin, findings.new, findings, *rest)
 
 
-def _shorten_suspects(findings: Findings) -> tuple[str, str, str]:
+def _shorten_changes(findings: Findings) -> _Short:
+    short = _shorten_incidents("Changed", findings.changed, findings)
+    return short if _changes(findings).startswith(short.begin) else replace(short, begin="")
+
+
+def _shorten_suspects(findings: Findings) -> _Short:
     suspects = [suspect for suspect in findings.suspects if suspect.worse is not False]
-    size = format_effect(suspects[0].effect, relative=suspects[0].relative)
-    more = f", {len(suspects) - 1} more" if len(suspects) > 1 else ""
-    return f"Possibly {'worse' if suspects[0].worse else 'changed'}: ", f"{suspects[0].name} {size}", more
+    first = suspects[0]
+    brief = f"{first.name} {format_effect(first.effect, relative=first.relative)}"
+    end = f", {len(suspects) - 1} more" if len(suspects) > 1 else ""
+    begin = f"Possibly {'worse' if first.worse else 'changed'}: "
+    return _Short(begin, suspect_text(first), functools.partial(elide_begin, brief), end, ("not yet confirmed",))
 
 
-def _shorten_absences(findings: Findings) -> tuple[str, str, str]:
-    count = sum(absence.series for absence in findings.missing)
-    return f"{count} of {findings.expected} series missing: ", _absence(findings.missing[0]), ""
+def _shorten_absences(findings: Findings) -> _Short:
+    count, first = sum(absence.series for absence in findings.missing), findings.missing[0]
+    begin, end = f"{count} of {findings.expected} series missing: ", _ABSENCES[first.why].format("")
+    others = [_absence(absence) for absence in findings.missing[1:]]
+    rest = (f"also {format_list(others, _NAMED)}" if others else "", _lower(_moved_beside_absences(findings)))
+    return _Short(begin, first.experiment, functools.partial(elide, first.experiment), end, rest)
 
 
-def _shorten_improvement(findings: Findings) -> tuple[str, str, str]:
+def _shorten_improvement(findings: Findings) -> _Short:
     if findings.better:
-        return _shorten_incidents("TVM got better", findings.better)
-    return _shorten_incidents("Back to its level", findings.fixed)
+        return _shorten_incidents("TVM got better", findings.better, findings)
+    return _shorten_incidents("Back to its level", findings.fixed, findings)
+
+
+def _shorten_to(begin: str, whole: str) -> _Short:
+    """What a sentence begins with; the rest is told below."""
+    return _Short(begin, "", lambda _: "", "", (whole.removeprefix(begin).lstrip(":; "),))
 
 
 _MATTERS = f"{100 * MATTERS:.0f} %"
@@ -339,14 +406,14 @@ _MAIN: Mapping[Level, Callable[[Findings], str]] = {
     Level.STEADY: _steady,
     Level.NO_DATA: lambda _: NOTHING_MEASURED,
 }
-_SHORT: Mapping[Level, Callable[[Findings], tuple[str, str, str]]] = {
+_SHORT: Mapping[Level, Callable[[Findings], _Short]] = {
     Level.REGRESSION: _shorten_regression,
     Level.SUSPECT: _shorten_suspects,
-    Level.CHANGED: lambda findings: _shorten_incidents("Changed", findings.changed),
+    Level.CHANGED: _shorten_changes,
     Level.INCOMPLETE: _shorten_absences,
-    Level.BLIND: lambda findings: ("", _blind(findings).partition(": ")[0], ""),
+    Level.BLIND: lambda findings: _shorten_to(_blind(findings).partition(": ")[0], _blind(findings)),
     Level.IMPROVED: _shorten_improvement,
-    Level.STEADY: lambda _: ("", "TVM did not get slower", ""),
-    Level.NO_DATA: lambda _: ("", NOTHING_MEASURED, ""),
+    Level.STEADY: lambda findings: _shorten_to("TVM did not get slower", _steady(findings)),
+    Level.NO_DATA: lambda _: _shorten_to(NOTHING_MEASURED, NOTHING_MEASURED),
 }
-"""How a title begins, what may be cut in it, and how it ends."""
+"""The titles of verdicts that take more words."""

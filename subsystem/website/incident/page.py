@@ -22,7 +22,6 @@ from views import incidents as incident_views
 from views.code_links import find_code_pages, id_of_point
 from views.context import SiteContext
 from views.levels import match_ratios, read_levels
-from views.night import format_day
 
 from incident.code import draw_difference, read_differences
 from incident.differences import (
@@ -193,7 +192,7 @@ def _gather_evidence(context: SiteContext, incident: Incident, site: Path) -> In
     for experiment in _experiments(context, incident):
         nights = [read_night(site, experiment, stamp) for stamp in (incident.after, incident.begin)]
         traces += [IncidentTrace(experiment, night.stamp, night.trace) for night in nights if night.trace]
-        faults = [f"{experiment}, {format_day(night.stamp)}: {night.fault}" for night in nights if night.fault]
+        faults = [f"{experiment}, {common.format_day(night.stamp)}: {night.fault}" for night in nights if night.fault]
         if faults:
             lacking += faults
             continue
@@ -324,7 +323,7 @@ class Courses:
 
     def draw(self, text: str) -> Markup:
         """The chart; empty where no series has a value on any of its nights."""
-        days = tuple(map(format_day, self.stamps))
+        days = tuple(map(common.format_day, self.stamps))
         return NightChart(days, self.versions, self.curves, (ChartMark(self.begin, "", ""),)).draw(text)
 
 

@@ -72,6 +72,7 @@ class FirstScreen:
     measured: int
     expected: int
     tallies: list[Tally]
+    against: str
     disturbed: str
     incidents: list[IncidentView]
     more_incidents: list[IncidentView]
@@ -136,7 +137,8 @@ def make_index_page(
         muted=told.muted if told else 0,
         put_aside=[(each, _page_of(each, experiments)) for each in (*context.retired, *context.muted)],
         why_retired={each.scope: each.words for each in context.retired},
-        tallies=verdict.tallies(states, failed_points),
+        tallies=verdict.tallies(states, failed_points, is_first=len(context.stamps) == 1),
+        against="On this first night" if len(context.stamps) == 1 else "Against earlier nights",
         disturbed=describe_disturbed(context.telemetry if context.telemetry.stamp == night.stamp else None),
         incidents=incidents[:MOST_INCIDENTS],
         more_incidents=incidents[MOST_INCIDENTS:],
@@ -192,7 +194,7 @@ _ABSENCES = {
     Absence.FAILED: "it failed",
     Absence.BLOCKED: "it was blocked",
     Absence.NOT_RUN: "it did not run",
-    Absence.NO_VALUE: "it ran but did not measure them",
+    Absence.NO_VALUE: "it ran without measuring them",
 }
 
 

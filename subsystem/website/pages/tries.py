@@ -163,7 +163,7 @@ def _describe_tvm(tvm: TrialTvm) -> str:
 
 
 def _describe_asked(asked: Asked) -> str:
-    return f"{asked.by}, {common.parse_stamp(asked.at):%Y-%m-%d %H:%M} UTC"
+    return f"{asked.by}, {common.format_moment(asked.at)}"
 
 
 def _describe_series(item: TrialSeries) -> SeriesRow:

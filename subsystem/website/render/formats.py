@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from files.files import safe_name
-from views import night as night_views
 from views.night_results import amount
 from views.series import BLIND, GONE, MISSING, STEADY, SUSPECT, UNJUDGED, YOUNG
 
@@ -40,17 +39,6 @@ def share(value: float | None) -> str:
     return f"{percent:.0f} %" if percent >= 10 else f"{percent:.1f} %" if percent >= 0.95 else f"{percent:.2g} %"
 
 
-def date(stamp: str) -> str:
-    """As in 2026-11-21."""
-    return f"{common.parse_stamp(stamp):%Y-%m-%d}"
-
-
-def short(stamp: str) -> str:
-    """As in "Sat 21 Nov 2026, 03:15"."""
-    moment = common.parse_stamp(stamp)
-    return f"{moment:%a} {moment.day} {moment:%b %Y, %H:%M}"
-
-
 def signed_quantity(value: float, unit: str) -> str:
     """A difference: "+1.50 ms", "\u22120.20 ms", "0 ms"."""
     sign = MINUS if value < 0 else "+" if value > 0 else ""
@@ -63,12 +51,10 @@ def anchor(name: str) -> str:
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
-    "moment": night_views.format_moment,
-    "day": night_views.format_day,
-    "date": date,
+    "moment": common.format_moment,
+    "day": common.format_day,
     "anchor": anchor,
     "clip": elide,
-    "short": short,
     "amount": amount,
     "day_number": lambda stamp: common.parse_stamp(stamp).day,
     "duration": format_duration,

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from files.reading import fault_of
 
 from tvmdash import common, structured
-from tvmdash.common import parse_stamp
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import decisions
@@ -118,7 +117,7 @@ class PutAside:
 def read_retired(home: Home, stamp: str) -> list[PutAside]:
     """What is retired on that night, oldest first."""
     return [
-        PutAside(note.scope, f"retired on {_day(note.place)} by {note.who}: {note.words}")
+        PutAside(note.scope, f"retired on {common.format_day(note.place)} by {note.who}: {note.words}")
         for note in decisions.list_retired(home)
         if note.kind == "night" and note.place <= stamp
     ]
@@ -131,8 +130,4 @@ def read_muted(home: Home, stamp: str) -> list[PutAside]:
 
 def _describe_silence(silence: Silence) -> str:
     why = f": {silence.words}" if silence.words else ""
-    return f"muted until {_day(silence.until.replace('-', '').replace(':', ''))} by {silence.who}{why}"
-
-
-def _day(stamp: str) -> str:
-    return f"{parse_stamp(stamp):%-d %B %Y}"
+    return f"muted until {common.format_day(silence.until.replace('-', '').replace(':', ''))} by {silence.who}{why}"

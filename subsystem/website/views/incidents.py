@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from tvmdash import common
 from tvmdash.dashboard_info import Home
 from tvmdash.incidents.cause_text import format_cause_in_short
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.headline import format_headline, format_size, shorten
 from tvmdash.incidents.ledger import CHANGE, CREEP, DETECTOR, MACHINE, Incident
 from tvmdash.incidents.next_step import PROGRAM, name_tvms
-from tvmdash.incidents.text import format_errors, format_incident, format_level, format_night, format_nights
+from tvmdash.incidents.text import format_errors, format_incident, format_level, format_nights
 from tvmdash.records.metrics import BETTER, CHANGED, WORSE, Way
 from tvmdash.text import format_percent, format_percent_range
 from views.code_links import CodeLink, find_code_pages
@@ -124,7 +125,7 @@ def _brief(incident: Incident) -> str:
         version = f", TVM {before} → {after}"
     over = f" over {format_nights(best.nights)}" if best.nights else ""
     cause = f"; {format_cause_in_short(incident.cause)}" if incident.cause is not None else ""
-    return f"Since {format_night(incident.begin)}{version}{cause}; {format_errors(best.z)}{over}."
+    return f"Since {common.format_day(incident.begin)}{version}{cause}; {format_errors(best.z)}{over}."
 
 
 def _is_of_tvm(incident: Incident) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import calendar
-import functools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -28,9 +26,6 @@ STATE_WORDS = {
     UNFINISHED: "not finished",
     ABSENT: "not run",
 }
-_DAYS, _MONTHS = tuple(calendar.day_name), tuple(calendar.month_name)  # each look at these asks the locale
-_STAMPS = 1000
-"""So many moments are remembered in words: a page tells the same few again and again."""
 
 
 @dataclass(frozen=True)
@@ -66,20 +61,6 @@ def job_state(job: JobResult) -> str:
 def subsystems(night: Night) -> list[JobResult]:
     """The night's subsystems by title."""
     return sorted(night.subsystems, key=lambda job: (job.title.lower(), job.name))
-
-
-@functools.lru_cache(_STAMPS)
-def format_moment(stamp: str) -> str:
-    """As in "Saturday 21 November 2026, 03:15 UTC"."""
-    return f"{format_day(stamp, weekday=True)}, {stamp[9:11]}:{stamp[11:13]} UTC"
-
-
-@functools.lru_cache(_STAMPS)
-def format_day(stamp: str, *, weekday: bool = False) -> str:
-    """As in "21 November 2026"."""
-    moment = common.parse_stamp(stamp)
-    day = f"{moment.day} {_MONTHS[moment.month]} {moment.year}"
-    return f"{_DAYS[moment.weekday()]} {day}" if weekday else day
 
 
 def judge(night: Night, *, is_tonight: bool = False) -> NightVerdictView:

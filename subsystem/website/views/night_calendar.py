@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tvmdash import common
 from tvmdash.account import NightSeverity
 from tvmdash.dashboard_info import JobResult
-from views.night import ABSENT, FAILED, OK, PARTIAL, format_day, job_state
+from views.night import ABSENT, FAILED, OK, PARTIAL, job_state
 from views.night_results import KeptResults
 
 WEEKS = 5
@@ -54,7 +54,7 @@ def _make_day(
     state, kept = nights[stamp]
     severity, words = kept.sentence or (_SEVERITIES.get(state, NightSeverity.WARN), state)
     other = stamp in machine_changed
-    words = f"{format_day(stamp)}: {words}{', on another machine' if other else ''}"
+    words = f"{common.format_day(stamp)}: {words}{', on another machine' if other else ''}"
     return CalendarDay(day.day, stamp, severity, words, other)
 
 

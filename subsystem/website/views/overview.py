@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from markup.night_chart import ChartMark, Curve, NightChart
 from markupsafe import Markup
 
+from tvmdash import common
 from tvmdash.dashboard_info import host_of
 from tvmdash.incidents.headline import format_headline
 from tvmdash.judge.means import Ratio, combine_ratios
@@ -17,7 +18,6 @@ from tvmdash.series import store
 from tvmdash.series.store import Outline, Series
 from views.context import SiteContext
 from views.levels import match_ratios, read_levels
-from views.night import format_day
 
 NIGHTS = 90
 _FEWEST_NIGHTS, _FEWEST_SERIES = 3, 2
@@ -67,7 +67,7 @@ def read_overall(context: SiteContext) -> Overall | None:
         means[night] = combine_ratios([math.exp(level - begin) for level, begin in zip(now, first, strict=True)])
     changes = tuple(means[stamp].value - 1 if stamp in means else None for stamp in stamps)
     chart = NightChart(
-        tuple(map(format_day, stamps)),
+        tuple(map(common.format_day, stamps)),
         tuple(versions.get(stamp, "") for stamp in stamps),
         (Curve("Geometric mean of the run times", changes),),
         tuple(_marks(context, stamps)),

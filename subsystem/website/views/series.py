@@ -243,7 +243,7 @@ class SeriesNights:
             return WORSE, f"Part of incident {move[0].id}."
         if last_stamp != self.tonight:
             gone = verdict is not None and verdict.standing == Standing.GONE
-            text = f"No value tonight; the last one is from {common.parse_stamp(last_stamp):%Y-%m-%d}."
+            text = f"No value tonight; the last one is from {common.format_day(last_stamp)}."
             return (GONE if gone else MISSING), text
         if move:
             return move[1].way, f"Part of incident {move[0].id}."
@@ -267,7 +267,7 @@ class SeriesNights:
             reach = _SIGMAS * scatter * abs(baseline)
             band = Band(baseline - reach, baseline + reach)
         if 0 < first < len(self.stamps):
-            text += f", level began {common.parse_stamp(self.stamps[first]):%Y-%m-%d}"
+            text += f", level began {common.format_day(self.stamps[first])}"
         kind = move[1].way if move else ""
         return sparkline(values, text, band=band, break_at=first or None, kind=kind)
 

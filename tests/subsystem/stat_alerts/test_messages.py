@@ -22,6 +22,7 @@ from tvmdash.detect.series import Decision, SeriesState
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.ledger import DETECTOR, Event, fold
 from tvmdash.verdict import (
+    MOST_TITLE,
     Absence,
     BesideReference,
     Difference,
@@ -58,7 +59,7 @@ JUMP = Suspect("s1", "exp s1 run time", 0.5, worse=True)
 GAIN = replace(JUMP, effect=-0.2, worse=False)
 SOME = {Standing.STEADY: 8}
 GAP = Missing("exp", "", 8, 16, Absence.NO_VALUE)
-BESIDE = BesideReference("0.26.0", 8, is_first=True)
+BESIDE = BesideReference("0.26.0", 8, is_first=True, numbers=9)
 WORSE = Difference("s1", "exp s1 run time", 0.08, 0.07, 0.09, worse=True)
 BETTER = Difference("s2", "exp s2 run time", -0.05, -0.06, -0.04, worse=False)
 TOP1 = ExactDifference("s3", "exp s3 accuracy", "", 1.0, 0.997, worse=True)
@@ -160,7 +161,9 @@ def headlines() -> Iterator[tuple[str, str]]:
     for name, (level, given) in HEADLINES.items():
         values = {**EMPTY, "counts": SOME, **given}
         found = FINDINGS.Findings(**{**values, "counts": Counter(values["counts"])})
-        yield f"headline: {name}", HEADLINE.headline(level, found)
+        title, reasons = HEADLINE.title(level, found), HEADLINE.reasons(level, found)
+        assert len(title) <= MOST_TITLE
+        yield f"headline: {name}", "\n- ".join((HEADLINE.headline(level, found), title, *reasons))
 
 
 def decided(kind: ReasonKind, needed: float | None = None) -> Decision:

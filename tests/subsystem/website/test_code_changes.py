@@ -74,7 +74,7 @@ def test_the_experiments_page_leads_to_every_night_and_old_nights_stay(site: Sit
     published(site, stamp(1))
     leave(site, replace(POINT, workload="code.dqn"))
     assert len(published(site)) == 4
-    assert "Generated code that changed 21 November 2026, 20 November 2026" in site.experiment("generated").words
+    assert "Generated code that changed 2026-11-21, 2026-11-20" in site.experiment("generated").words
     kept = site.folder.glob(f"code/{stamp(1)}*")
     inodes = {path.name: path.stat().st_ino for path in kept}
     (site.home.graph("generated") / code_changes.FILE).unlink()

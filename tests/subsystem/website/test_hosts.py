@@ -26,17 +26,6 @@ NO_ROUTE = "desk: ssh: connect to host desk port 22: No route to host."
 FIVE = ("", "box", "epyc", "grace", "xeon")
 
 
-def short(at: str) -> str:
-    """As pages write a night in tables."""
-    moment = common.parse_stamp(at)
-    return f"{moment:%a} {moment.day} {moment:%b %Y, %H:%M}"
-
-
-def format_day(at: str) -> str:
-    moment = common.parse_stamp(at)
-    return f"{moment.day} {moment:%B %Y}"
-
-
 def measure(
     home: AlertHome, experiment: str, host: str, nights: Nights, *, first: int = 0, last: int = COUNT, points: str = ""
 ) -> None:
@@ -214,17 +203,17 @@ def test_from_five_machines_on_there_is_one_number_over_all(planted: Planted) ->
 
 def test_the_page_of_a_machine_says_how_its_nights_went_and_what_came_late(planted: Planted) -> None:
     words = planted.words("desk")
-    assert f"{format_day(TONIGHT)}: away. {NO_ROUTE}" in words
+    assert f"{common.format_day(TONIGHT)}: away. {NO_ROUTE}" in words
     assert "10 of 12 nights (83 %)" in words
-    lost, taken = (short(stamp_of(night)) for night in (8, 9))
+    lost, taken = (common.format_moment(stamp_of(night)) for night in (8, 9))
     assert re.search(rf"{lost} ✗lost .* delivered on {taken}\.", words)
     assert re.search(rf"{taken} ✓measured .* measurements of {lost}\.", words)
     assert "✖worse gemm~desk mlp" in words
     assert "Nights handed in 2" in words
-    assert "Fingerprint of 11 May" in words
+    assert "Fingerprint of 2026-05-11" in words
     fresh = planted.words("fresh")
     assert "1 of 1 night (100 %)" in fresh
-    assert f"{short(stamp_of(10))} \u2013not asked" in fresh
+    assert f"{common.format_moment(stamp_of(10))} \u2013not asked" in fresh
 
 
 def test_the_page_of_a_machine_shows_what_moved_there_its_noise_and_its_canary(planted: Planted) -> None:
@@ -263,7 +252,7 @@ def test_the_homes_own_machine_has_a_page_of_its_own_nights(planted: Planted) ->
     words = planted.words("local")
     assert "own machine" in words
     assert "12 of 12 nights (100 %)" in words
-    assert f"{short(stamp_of(10))} ✓measured 12 min 34 s" in words
+    assert f"{common.format_moment(stamp_of(10))} ✓measured 12 min 34 s" in words
     assert "desk" not in words
 
 

@@ -103,7 +103,7 @@ def test_what_needs_attention_comes_first_and_leads_to_its_receipt(told: tuple[S
 def test_it_says_what_was_still_to_come_and_when_the_next_night_is(told: tuple[Site, Page]) -> None:
     words = told[1].words
     assert "written: Slack" in words
-    assert "10 June 2026, 03:15 UTC" in words
+    assert "2026-06-10 03:15 UTC" in words
 
 
 def test_what_a_person_said_of_an_incident_stands_in_the_ledger(told: tuple[Site, Page]) -> None:
@@ -328,7 +328,7 @@ def test_what_is_retired_is_named_with_who_since_when_and_why(site: Site) -> Non
     site.night(job("cnn"))
     site.data("cnn", [record("dqn", 1.0)])
     page = site.publish_here()
-    day = f"{common.parse_stamp(stamp(1)):%-d %B %Y}"
+    day = f"{common.parse_stamp(stamp(1)):%Y-%m-%d}"
     assert f"rnn retired on {day} by ann: merged into cnn" in page.words
     assert f"cnn mlp* retired on {day} by ann: too old" in page.words
     assert f"retired on {day} by ann: too old." in site.experiment("cnn").words
@@ -346,7 +346,7 @@ def test_a_mute_is_named_with_its_end(site: Site, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(common, "utc_now", lambda: tonight)
     by = By("ann", iso(stamp(1)), "the lab is hot")
     decisions.mute(site.home, "cnn mlp*", tonight + datetime.timedelta(days=3), by)
-    end = f"{tonight + datetime.timedelta(days=3):%-d %B %Y}"
+    end = f"{tonight + datetime.timedelta(days=3):%Y-%m-%d}"
     assert f"cnn mlp* muted until {end} by ann: the lab is hot" in site.publish_here().words
     assert f"muted until {end} by ann" in site.experiment("cnn").words
     decisions.unmute(site.home, "cnn mlp*", by)

@@ -221,7 +221,7 @@ def test_engines_without_tvm_tonight_show_the_last_values_with_their_date(site: 
     site.data("engines", [record("mlp", 9.0, engine="torch")])
     site.publish_here()
     page = site.page("engines.html")
-    assert "TVM was not measured here tonight. These are the values of 20 November 2026." in page.words
+    assert "TVM was not measured here tonight. These are the values of 2026-11-20." in page.words
     row = " ".join(page.texts["tr"][1].split())
     assert row.startswith("mlp 2.00 ms ★4.00 \u00d7 (3.99 to 4.01) 8.00 ms")
     assert row.endswith("1.50 \u00d7 3.00 ms"), (
@@ -237,11 +237,11 @@ def test_a_change_of_machine_is_told_and_stays_told(site: Site) -> None:
         site.data("cnn", [record("mlp", 1.0)], at=stamp(ago), system=f"Linux {6 if ago > 1 else 7}", cpu_flags=flags)
     page = site.publish_here()
     days = [str(item["title"]) for item in page.all("a") if "on another machine" in str(item.get("title"))]
-    assert [day.partition(":")[0] for day in days] == ["20 November 2026"]
+    assert [day.partition(":")[0] for day in days] == ["2026-11-20"]
     site.home.data_file("cnn", stamp(2)).unlink()
     site.publish_here()
     words = site.page("machines.html").words
-    assert "20 November 2026 cpu flags +avx512 and -avx system Linux 6 → Linux 7" in words
+    assert "2026-11-20 cpu flags +avx512 and -avx system Linux 6 → Linux 7" in words
     assert_whole(site)
 
 
@@ -302,7 +302,7 @@ def test_an_experiments_page_has_its_failure_config_and_nights_but_no_secrets(si
     common.write_json(site.home.config("experiment", "cnn") / "config.json", config)
     site.publish_here()
     page = site.experiment("cnn")
-    for words in ("run failed", "run.sh was killed by SIGKILL.", "the end", '"repeat": 7', "Fri 20 Nov 2026, 03:15"):
+    for words in ("run failed", "run.sh was killed by SIGKILL.", "the end", '"repeat": 7', "2026-11-20 03:15"):
         assert words in page.words
     assert "hunter" not in page.text
     assert [item for item in page.all("rect") if item.get("class") == "s2"], "the time that run took, night by night"
@@ -315,8 +315,8 @@ def test_what_only_old_nights_have_is_still_there(site: Site) -> None:
     for ago in range(35, -1, -1):
         site.night(job("cnn", stamp(ago)), at=stamp(ago), state=COMPLETE)
     page = site.publish_here()
-    assert "old last measured on 12 October 2026" in page.words
-    assert "It last measured on 12 October 2026." in site.experiment("old").words
+    assert "old last measured on 2026-10-12" in page.words
+    assert "It last measured on 2026-10-12." in site.experiment("old").words
 
 
 def test_an_empty_home_has_all_pages(site: Site) -> None:

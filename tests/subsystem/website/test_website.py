@@ -35,7 +35,7 @@ def test_a_good_night_is_told_in_words_with_summary_graphs_and_data(site: Site) 
     page = site.published_by_script()
     for words in (
         "Networks ok",
-        "Saturday 21 November 2026, 03:15 UTC",
+        "2026-11-21 03:15 UTC",
         "0.27.0, commit 7b5acb32b",
         "The disk is nearly full.",
         "2 of 2 expected series",
@@ -92,8 +92,8 @@ def test_summary_and_graphs_of_an_older_night_say_so(site: Site) -> None:
     site.results("cnn", at=stamp(1), graphs={"tonight.svg": "x"})
     site.published()
     page = site.experiment("cnn")
-    assert "Not of tonight: this summary is of Friday 20 November 2026, 03:15 UTC." in page.words
-    assert "Not of tonight: these graphs are of Friday 20 November 2026, 03:15 UTC." in page.words
+    assert "Not of tonight: this summary is of 2026-11-20 03:15 UTC." in page.words
+    assert "Not of tonight: these graphs are of 2026-11-20 03:15 UTC." in page.words
     assert "No data of tonight" in page.words
 
 
@@ -215,7 +215,7 @@ def test_the_calendar_tells_each_night_by_a_sign_and_in_words(site: Site) -> Non
     site.night(job("cnn"))
     page = site.published()
     days = [str(item["title"]) for item in page.all("a") if "202" in str(item.get("title"))]
-    assert [day.partition(":")[0] for day in days] == [f"{day} November 2026" for day in (18, 19, 20, 21)]
+    assert [day.partition(":")[0] for day in days] == [f"2026-11-{day}" for day in (18, 19, 20, 21)]
     assert [" ".join(text.split()) for text in page.texts["li"] if text.strip()[:2] in ("18", "19", "20", "21")] == [
         "18✖",
         "19✓",

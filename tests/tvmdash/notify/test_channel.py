@@ -108,7 +108,7 @@ def test_what_slack_could_not_take_waits_and_goes_out_the_next_night_once(
     told = tell(way(state), tmp_path, NIGHTS[1], words("new"))
     assert "sent late" in told
     assert heads(state) == ["new", "late"]
-    assert "Late: from the night of 1 November 2026" in state.channel()[1].markup()
+    assert "Late: from the night of 2026-11-01" in state.channel()[1].markup()
     tell(way(state), tmp_path, NIGHTS[2], words("newest"))
     assert heads(state) == ["new", "late", "newest"]
 

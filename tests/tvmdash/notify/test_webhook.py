@@ -274,7 +274,7 @@ def test_a_nights_message_that_was_missed_is_told_by_the_next(home: RouteHome, s
     home.tell(12)
     (body,) = state.bodies
     assert body["items"][-1]["title"] == "Delayed messages"
-    assert [line[:26] for line in body["items"][-1]["lines"]] == ["11 May 2026: Nothing moved"]
+    assert [line[:25] for line in body["items"][-1]["lines"]] == ["2026-05-11: Nothing moved"]
 
 
 def test_in_quiet_hours_nothing_is_sent_but_what_may_wake(home: RouteHome, state: State) -> None:

@@ -22,7 +22,7 @@ from tvmdash.incidents.events import BisectionAnswer, Noted, Silenced, Unsilence
 from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import Event, Incident, Ledger
 from tvmdash.incidents.replay import explain
-from tvmdash.incidents.text import describe, format_bisection, format_night
+from tvmdash.incidents.text import describe, format_bisection
 from tvmdash.text import plain_output
 from tvmdash.trials import files as trial_files
 
@@ -40,7 +40,7 @@ def ledger_of(home: Path) -> Ledger:
 
 
 def _format_row(incident: Incident) -> str:
-    begin = format_night(incident.begin)
+    begin = common.format_day(incident.begin)
     return f"{incident.id}  {incident.state:<12}  since {begin}  {format_headline(incident)}"
 
 
@@ -59,7 +59,7 @@ def _show(parsed: argparse.Namespace, ledger: Ledger) -> str:
     incident = ledger.find(parsed.incident)
     said = ((one, f"{one.state}. {one.words}".rstrip() if one.state else f"{one.words}.") for one in incident.history)
     history = (f"{one.at} {one.who}: {words}" for one, words in said)
-    end = [f"Ended on the night of {format_night(incident.end)}."] if incident.end else []
+    end = [f"Ended on the night of {common.format_day(incident.end)}."] if incident.end else []
     return "\n".join([describe(incident), f"State: {incident.state}.", *end, *history]) + "\n"
 
 

@@ -10,6 +10,7 @@ from tvmdash.records.metrics import METRICS
 from tvmdash.text import (
     MINUS,
     elide,
+    elide_begin,
     format_exact,
     format_list,
     format_percent,
@@ -44,6 +45,17 @@ def format_headline(incident: Incident) -> str:
         return f"{kind}{_format_exact(moved)}{_format_only_function(moved)}"
     ways = dict.fromkeys(series.way for series in moved)
     return kind + ", ".join(_format_way([series for series in moved if series.way == way]) for way in ways)
+
+
+def fit_headline(incident: Incident, most: int) -> str:
+    """The same in so many columns; metric and size stay. Of several ways, the gravest alone, which goes unsaid."""
+    whole = format_headline(incident)
+    moved = sorted(incident.moved, key=lambda series: (not series.worse, series.worse is None, -abs(series.effect)))
+    is_in_percent = len(moved) > 1 and all(series.relative and not series.is_exact for series in moved)
+    if len(whole) > most and is_in_percent and incident.kind not in (MACHINE, CREEP):
+        whole = _format_way([series for series in moved if series.way == moved[0].way])
+        whole = whole.removesuffix(" slower").removesuffix(" faster")
+    return elide_begin(whole, most)
 
 
 def _format_only_function(moved: Sequence[Moved]) -> str:

@@ -18,7 +18,7 @@ from tvmdash.detect.series import Decision, History, Measured, SeriesState, Sett
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import Incident
 from tvmdash.incidents.reason_text import format_odds, format_reason
-from tvmdash.incidents.text import describe, format_night
+from tvmdash.incidents.text import describe
 from tvmdash.judge import RULES, Evidence, KnownStep, Pairs
 from tvmdash.judge.home import interval
 from tvmdash.judge.model import FoundStep, SeriesModel
@@ -99,7 +99,7 @@ def _explain_exact(name: str, value: Mapping[str, Any]) -> Iterator[str]:
     yield f"{name}:"
     for stamp, number, alike in list(zip(value["stamps"], value["values"], value["alike"], strict=True))[-3:]:
         agreed = f"{alike} processes agree" if alike > 1 else "declared exact" if alike == 1 else "one process"
-        yield f"  {format_night(stamp)}: {format_exact(number, '')} ({agreed})."
+        yield f"  {common.format_day(stamp)}: {format_exact(number, '')} ({agreed})."
     rests_on = list(zip(value["values"], value.get("functions", [0] * len(value["values"])), strict=True))
     same = len(rests_on) > 1 and rests_on[-1] == rests_on[-2]
     yield f"  Exact numbers have no noise, so any change is reported: {'NOT ' * same}the same decision."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tvmdash.common import parse_stamp
+from tvmdash.common import format_day, parse_stamp
 from tvmdash.incidents.cause_text import describe_cause
 from tvmdash.incidents.events import BisectionAnswer, Moved, MovedFunction
 from tvmdash.incidents.headline import format_headline, format_size, shorten
@@ -23,11 +23,6 @@ _MOST_ERRORS = 10
 def format_nights(count: int) -> str:
     """As in "1 night" and "3 nights"."""
     return f"{count} night{'' if count == 1 else 's'}"
-
-
-def format_night(stamp: str) -> str:
-    """As in 2026-11-21."""
-    return f"{parse_stamp(stamp):%Y-%m-%d}"
 
 
 @dataclass(frozen=True)
@@ -131,7 +126,7 @@ def _format_from_to(moved: Moved) -> str:
 
 def _format_since(incident: Incident) -> str:
     if incident.kind == CREEP:
-        return f"Gradual change since the nights around {format_night(incident.begin)}."
+        return f"Gradual change since the nights around {format_day(incident.begin)}."
     before, after = incident.versions
     if incident.kind == MACHINE and incident.blame == "machine":
         version = ""
@@ -142,8 +137,8 @@ def _format_since(incident: Incident) -> str:
     else:
         version = f", first with TVM {shorten(after)}, last good {shorten(before) or 'unknown'}" if after else ""
     gap = (parse_stamp(incident.begin) - parse_stamp(incident.after)).total_seconds() / 86400
-    last = f" (nothing was measured since {format_night(incident.after)})" if gap > 1.5 else ""
-    return f"Since the night {format_night(incident.begin)}{last}{version}."
+    last = f" (nothing was measured since {format_day(incident.after)})" if gap > 1.5 else ""
+    return f"Since the night {format_day(incident.begin)}{last}{version}."
 
 
 def format_measured_again(moved: Moved) -> str:

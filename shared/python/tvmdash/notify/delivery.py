@@ -9,14 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from tvmdash import structured
+from tvmdash import common, structured
 from tvmdash.errors import DashboardError
 from tvmdash.notify.errors import Budget, BusyError, DeliveryError, IncompleteError, RefusedError, UnfitError
 from tvmdash.notify.message import Entry, Event, Item, Message, Outgoing, State, opening_of
 from tvmdash.notify.outbox import Outbox
 from tvmdash.notify.payloads import Payload
 from tvmdash.notify.sender import Sender
-from tvmdash.notify.text import format_day
 from tvmdash.text import clean_message
 from tvmdash.verdict import Level
 
@@ -180,6 +179,6 @@ def make_digest(message: Message) -> str:
 
 def mark_late(message: Outgoing) -> Outgoing:
     """The message with a line in front that says of which night it is."""
-    note = f"Late: from the night of {format_day(message.night)}, when it could not be sent."
+    note = f"Late: from the night of {common.format_day(message.night)}, when it could not be sent."
     payload: Payload | None = message.payload.marked(note) if message.payload else None
     return replace(message, items=(Item("", (note,)), *message.items), payload=payload)

@@ -124,8 +124,7 @@ def make_fault_part(text: str) -> Part:
 
 def format_about(night: Night, website: str) -> str:
     """The line under the verdict: when, which TVM, where more is told."""
-    moment = common.parse_stamp(night.stamp)
-    when = f"Night of {moment:%A} {moment.day} {moment:%B} {moment.year}, {moment:%H:%M} UTC"
+    when = f"Night of {common.format_moment(night.stamp)}"
     versions = format_list([format_version_of(artifact) for artifact in night.artifacts], 3)
     page = link(find_page(night, website), "website") if website else ""
     return " · ".join(filter(None, (when, f"TVM {escape(versions, 300)}" if versions else "no TVM", page)))

@@ -185,7 +185,7 @@ def _list_together(now: Situation, key: str, night: str, incidents: Sequence[Inc
         id=now.make_id(key),
         event=Event.OPENED,
         night=night,
-        title=f"{len(incidents)} more incidents of the night of {text.format_day(night)}",
+        title=f"{len(incidents)} more incidents of the night of {common.format_day(night)}",
         items=tuple(text.describe_briefly(incident, website) for incident in incidents),
         home=now.home,
     )

@@ -115,13 +115,7 @@ def describe_open(incidents: Sequence[Incident]) -> Item:
 
 def describe_missed(missed: Sequence[tuple[str, str]]) -> Item:
     """Nights whose own messages could not be sent."""
-    return Item("Delayed messages", tuple(f"{format_day(night)}: {title}." for night, title in missed))
-
-
-def format_day(night: str) -> str:
-    """As in "9 June 2026"."""
-    moment = common.parse_stamp(night)
-    return f"{moment.day} {moment:%B %Y}"
+    return Item("Delayed messages", tuple(f"{common.format_day(night)}: {title}." for night, title in missed))
 
 
 def format_subject(message: Message) -> str:
@@ -146,7 +140,7 @@ def _format_item(item: Item) -> str:
 def list_end(message: Message) -> list[str]:
     """Whose it is, and where it is from."""
     owners = [f"Owners: {format_list(message.owners, _NAMED)}."] if message.owners else []
-    return [*owners, f"Night of {format_day(message.night)}, home {message.home}."]
+    return [*owners, f"Night of {common.format_day(message.night)}, home {message.home}."]
 
 
 def _wrap(text: str) -> list[str]:

@@ -9,7 +9,6 @@ const LARGER = { ns: ["µs", 1e-3], µs: ["ms", 1e-3], us: ["ms", 1e-3], ms: ["s
 const LEAST = 0.01;
 const BYTES = ["bytes", "kB", "MB", "GB", "TB"]; // powers of 1000, as everywhere in what this dashboard says
 const PLURALS = new Set(["bytes", "instructions", "kernels", "registers"]);
-const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
 
 /**
  * The unit in which a number of about `value` is best read, and by what to multiply.
@@ -122,24 +121,24 @@ export function stampOf(time) {
 }
 
 /**
- * As in "21 Nov 2026".
+ * As in 2026-11-21.
  *
  * @param {string} stamp
  */
 export function day(stamp) {
   const date = new Date(seconds(stamp) * 1e3);
   if (Number.isNaN(date.getTime())) return stamp;
-  return `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]} ${date.getUTCFullYear()}`;
+  return date.toISOString().slice(0, 10);
 }
 
 /**
- * As in "21 Nov 2026, 03:15 UTC".
+ * As in "2026-11-21 03:15 UTC".
  *
  * @param {string} stamp
  */
 export function moment(stamp) {
   const time = /T(\d\d)(\d\d)/.exec(stamp);
-  return time ? `${day(stamp)}, ${time[1]}:${time[2]} UTC` : day(stamp);
+  return time ? `${day(stamp)} ${time[1]}:${time[2]} UTC` : day(stamp);
 }
 
 /**
@@ -244,12 +243,13 @@ export function timeLabels(_plot, splits) {
   const step = (splits[1] ?? Infinity) - (splits[0] ?? 0);
   let year = "";
   return splits.map((time) => {
-    const [date = "", month = "", now = ""] = day(stampOf(time)).split(" ");
+    const [now = "", month = "", date = ""] = day(stampOf(time)).split("-");
     const changed = now !== year;
     year = now;
     if (step > 300 * 86400) return now;
     const hour = new Date(time * 1e3).toISOString().slice(11, 16);
-    const words = step < 86400 ? `${date} ${month} ${hour}` : step > 27 * 86400 ? month : `${date} ${month}`;
+    if (step > 27 * 86400) return `${now}-${month}`;
+    const words = step < 86400 ? `${month}-${date} ${hour}` : `${month}-${date}`;
     return changed ? `${words}\n${now}` : words;
   });
 }

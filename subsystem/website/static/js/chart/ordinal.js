@@ -29,8 +29,8 @@ export function nightAxis(shards) {
   let year = "";
   const places = dates.xs.map((time) => {
     if (!nights.has(time)) return { x: labels.length - 0.5, time }; // where a line breaks
-    const [date, month, now = ""] = day(stampOf(time)).split(" ");
-    labels.push(now === year ? `${date} ${month}` : `${date} ${month} ${now}`);
+    const now = day(stampOf(time)).slice(0, 4);
+    labels.push(day(stampOf(time)).slice(now === year ? 5 : 0));
     year = now;
     return { x: labels.length - 1, time };
   });

@@ -113,7 +113,7 @@ function xLabels(view, width, small) {
     const step = DAY_S * (STEPS.find((days) => ((days * DAY_S) / (to - from)) * width > 62) ?? 3652.5);
     const first = Math.ceil(from / step) * step;
     const splits = Array.from({ length: Math.max(0, Math.floor((to - first) / step) + 1) }, (_one, at) => first + at * step);
-    return timeLabels(null, splits).map((text, at) => ({ at: splits[at] ?? 0, text: text.replace("\n", " "), turned: false }));
+    return timeLabels(null, splits).map((text, at) => ({ at: splits[at] ?? 0, text: text.split("\n").reverse().join("-"), turned: false }));
   }
   const slots = labels.map((text, at) => ({ at, text })).filter(({ at }) => at >= from && at <= to);
   const longest = Math.max(...slots.map(({ text }) => text.length)) * LETTER_PX + 10;
