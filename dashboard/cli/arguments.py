@@ -105,6 +105,25 @@ def parse_duration_s(text: str) -> float:
     return float(match[1]) * _SECONDS[match[2] or "s"]
 
 
+def count(text: str) -> int:
+    """A whole number above 0, as the type of an option."""
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0.")
+    return int(text)
+
+
+def parse_percent(text: str) -> float:
+    """A fraction in a text like `1%`, `0.5 %` or `1`, which is a percentage as well."""
+    number = text.removesuffix("%").strip()
+    try:
+        percent = float(number)
+    except ValueError:
+        percent = 0.0
+    if not 0 < percent < 1000:
+        raise argparse.ArgumentTypeError(f"invalid percentage {text!r} (use a value above 0, e.g. 1% or 0.5%)")
+    return percent / 100
+
+
 def interrupt(number: int, frame: object) -> NoReturn:
     """Handle SIGTERM like ^C."""
     signal.signal(number, signal.SIG_IGN)  # systemd and dashboard_job.sh may both send it; the first one is obeyed

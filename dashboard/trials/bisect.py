@@ -16,8 +16,15 @@ from dashboard.artifacts.artifact import Artifact
 from dashboard.plan.job import CodeFolders
 from dashboard.trials import result as results
 from dashboard.trials.queue import take_turn
-from dashboard.trials.rounds import Candidate, MeasuringError, MeasuringRequest, Round, RoundOutcome, RoundState
-from dashboard.trials.series_selection import WantedSeries, find
+from dashboard.trials.rounds import (
+    Candidate,
+    MeasuringError,
+    MeasuringRequest,
+    Round,
+    RoundOutcome,
+    RoundState,
+    point_of,
+)
 from dashboard.trials.trial import Measuring, begin, name_machine, open_turn
 from dashboard.trials.tvms import find_named, list_between
 from tvmdash.dashboard_info import Home
@@ -33,6 +40,7 @@ from tvmdash.trials.trial import (
     Trial,
     TrialChange,
     TrialKind,
+    TrialSeries,
     TrialState,
 )
 
@@ -55,7 +63,7 @@ def bisect(
     no series of the home, an end cannot be built or measured, or nothing lies between them.
     """
     (experiment,), (name,) = request.experiments, request.series
-    series, opening = find(home, experiment, name), partial(open_turn, home, code)
+    series, opening = results.find(home, experiment, name), partial(open_turn, home, code)
     with take_turn(home), contextlib.ExitStack() as leases:
         with opening(request) as session:
             good, bad = (find_named(tvm, session.finder) for tvm in request.tvms)
@@ -69,7 +77,7 @@ def bisect(
         )
         new = Trial(
             "", TrialState.RUNNING, bad.tvm, good.tvm, 0.0, name_machine(), {experiment: fingerprint},
-            series=(series.make_series(),), kind=TrialKind.BISECT, bisection=ends,
+            series=(series,), kind=TrialKind.BISECT, bisection=ends,
         )  # fmt: skip
         trial, path = begin(home, new, lambda old: not fresh and _asks(old) == _asks(new))
         in_turn = job is not None and job.alone is None and series.metric in RATIOS.values()
@@ -87,7 +95,7 @@ def _asks(trial: Trial) -> tuple[TrialKind, str]:
 class _Searching:
     """A search at work. in_turn: pairs of processes measure the series."""
 
-    series: WantedSeries
+    series: TrialSeries
     candidates: list[Candidate]
     good: Artifact
     bad: Artifact
@@ -115,7 +123,7 @@ class _Searching:
 
     def choose(self, trial: Trial) -> Round | None:
         """The bad end until it is clear how far it is from the good one; where it is, what tells most, one by one."""
-        points = (self.series.point,)
+        points = (point_of(self.series.labels),)
         if self._doubtful is not None:
             return Round(self.series.experiment, (self.good,), points)
         clear = _is_step_known(trial)
@@ -193,7 +201,7 @@ class _Searching:
         """The logarithms of the pairs, else the values on the good end and here; MeasuringError where none is."""
         if not self.in_turn or not outcome.is_measured:
             return self._read_values(outcome)
-        logs = self.series.logs_in(outcome.runs[0].values)
+        logs = results.logs_of(self.series, outcome.runs[0].values)
         if not logs:
             raise MeasuringError(RoundState.FAILED, f"analyze: no pair of {self.series.name} was measured")
         return logs
@@ -201,7 +209,7 @@ class _Searching:
     def _read_values(self, outcome: RoundOutcome) -> Sequence[float]:
         """The series' value in each run; MeasuringError where there is none."""
         outcome.raise_error()
-        values = [self.series.value_in(run.values) for run in outcome.runs]
+        values = [results.value_of(self.series, run.values) for run in outcome.runs]
         known = [value for value in values if value is not None]
         if len(known) < len(values):
             raise MeasuringError(RoundState.FAILED, f"analyze: no value of {self.series.name} was measured")

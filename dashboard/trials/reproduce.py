@@ -23,7 +23,6 @@ from dashboard.trials import result as results
 from dashboard.trials import then
 from dashboard.trials.receipt import Receipt
 from dashboard.trials.rounds import MeasuringRequest, Round, RoundOutcome, key_of
-from dashboard.trials.series_selection import WantedSeries, of_values, select_named
 from dashboard.trials.session import MeasuringSession
 from dashboard.trials.then import Code
 from dashboard.trials.trial import Measuring, begin, name_machine
@@ -55,6 +54,8 @@ MATTERS = 0.05
 """A change of a time that matters, as a fraction, where nobody says another."""
 _REFERENCE = "reference"
 """What the judge knows the TVM by that both were measured beside."""
+_BYTES = "bytes"
+"""What no clock and no neighbour on the machine disturbs."""
 _LATELY = datetime.timedelta(hours=12)
 _log = logging.getLogger("reproduce")
 
@@ -109,15 +110,15 @@ def _asks(trial: Trial) -> object:
     return part and (part.source, part.experiment, part.night, list(part.lines), part.reference)
 
 
-def _select(receipt: Receipt, texts: Sequence[str]) -> list[WantedSeries]:
+def _select(receipt: Receipt, texts: Sequence[str]) -> Sequence[TrialSeries]:
     """What these name, or all; a ratio to the reference is named for what it is the ratio of."""
-    every, ratios = of_values(receipt.repeatable), receipt.ratios
+    every, ratios = results.list_series(receipt.repeatable), receipt.ratios
     if not every:
         raise DashboardError(f"{receipt.source}: contains no value that can be remeasured.")
-    wanted: dict[str, WantedSeries] = {}
+    wanted: dict[str, TrialSeries] = {}
     for text in texts:
-        in_ratios = {one.id for one in select_named(of_values(ratios.values()), text)}
-        found = select_named(every, text) or [
+        in_ratios = {one.id for one in results.select_named(results.list_series(ratios.values()), text)}
+        found = results.select_named(every, text) or [
             one for one in every if one.id in ratios and ratios[one.id].key.id in in_ratios
         ]
         if not found:
@@ -173,7 +174,7 @@ def _add_library(code: Code, artifact: Artifact) -> Job:
     return replace(code.job, config={**code.job.config, "env": {**code.job.config.get("env", {}), **added}})
 
 
-def _list_lines(receipt: Receipt, series: Iterable[WantedSeries], *, is_paired: bool) -> dict[str, ReproducedSeries]:
+def _list_lines(receipt: Receipt, series: Iterable[TrialSeries], *, is_paired: bool) -> dict[str, ReproducedSeries]:
     """The numbers of then; of what was measured in turn and can be again, the ratio."""
     values = {value.key.id: value for value in receipt.values}
     ratios = receipt.ratios if is_paired else {}
@@ -200,7 +201,7 @@ def _make_trial(receipt: Receipt, artifact: Artifact, part: Reproduction, sessio
 class _Reproducing:
     """A reproduction at work. reference: None where nothing is measured in turn."""
 
-    series: Sequence[WantedSeries]
+    series: Sequence[TrialSeries]
     receipt: Receipt
     artifact: Artifact
     reference: Artifact | None
@@ -212,7 +213,7 @@ class _Reproducing:
         number = sum(trial.runs.values())
         if number >= self.rounds or self._ended:
             return None
-        points = tuple({key_of(wanted.point): wanted.point for wanted in self.series}.values())
+        points = tuple({key_of(point): point for point in results.list_points(self.series)}.values())
         return Round(
             self.receipt.experiment, (self.artifact,), points, number, needs_values=False, beside=self.reference
         )
@@ -225,8 +226,8 @@ class _Reproducing:
             self._ended = outcome.error
             return replace(trial, ended=outcome.error)
         (run,) = outcome.runs
-        found = {one.id: one.value_in(run.values) for one in self.series}
-        logs = {one.id: one.logs_in(run.values) for one in self.series}
+        found = {one.id: results.value_of(one, run.values) for one in self.series}
+        logs = {one.id: results.logs_of(one, run.values) for one in self.series}
         trial = add_values(trial, self.series, found, logs)
         differs = dict.fromkeys((*_part_of(trial).differs, *then.compare_engines(self.receipt, [run.data])))
         number = sum(trial.runs.values()) + 1
@@ -243,7 +244,7 @@ class _Reproducing:
 
 def add_values(
     trial: Trial,
-    series: Iterable[WantedSeries],
+    series: Iterable[TrialSeries],
     found: Mapping[str, float | None],
     logs: Mapping[str, Sequence[float]],
 ) -> Trial:
@@ -251,18 +252,18 @@ def add_values(
     timed, numbers = {one.id: one for one in trial.series}, {one.id: one for one in trial.numbers}
     for wanted in series:
         line, value = _part_of(trial).lines[wanted.id], found.get(wanted.id)
-        one = timed.get(wanted.id) or wanted.make_series()
+        one = timed.get(wanted.id) or wanted
         if line.pairs is not None:
             if logs.get(wanted.id):
                 timed[wanted.id] = replace(one, runs=(*one.runs, RunOfPairs.of(logs[wanted.id])))
-        elif value is not None and (wanted.kind in MAY_BE_EXACT or wanted.is_size):
+        elif value is not None and (wanted.kind in MAY_BE_EXACT or wanted.unit == _BYTES):
             numbers[wanted.id] = _add_number(wanted, numbers.get(wanted.id), line.value, value)
         elif value is not None:
             timed[wanted.id] = replace(one, rounds=(*one.rounds, (line.value, value)))
     return replace(trial, series=tuple(timed.values()), numbers=tuple(numbers.values()))
 
 
-def settle(trial: Trial, series: Iterable[WantedSeries]) -> Trial:
+def settle(trial: Trial, series: Iterable[TrialSeries]) -> Trial:
     """The trial with the verdict on each number, all considered, and on the whole."""
     part, found = _part_of(trial), compare(trial)
     changes = {name: results.make_change(each) for name, each in found.items()}
@@ -276,7 +277,7 @@ def _part_of(trial: Trial) -> Reproduction:
     return trial.reproduction
 
 
-def _add_number(wanted: WantedSeries, before: TrialNumber | None, then_: float, now: float) -> TrialNumber:
+def _add_number(wanted: TrialSeries, before: TrialNumber | None, then_: float, now: float) -> TrialNumber:
     varies = before is not None and (before.varies or before.candidate != now)
     return TrialNumber(
         wanted.id, wanted.experiment, wanted.metric, wanted.labels, then_, now, wanted.unit, wanted.direction,
@@ -316,7 +317,7 @@ def _join(line: ReproducedSeries, series: TrialSeries) -> Iterator[Pairs]:
             yield Pairs(night, build, _REFERENCE, run.log, std, run.pairs)
 
 
-def judge(trial: Trial, wanted: WantedSeries, found: two.Difference | None) -> ReproducedSeries:
+def judge(trial: Trial, wanted: TrialSeries, found: two.Difference | None) -> ReproducedSeries:
     """What is said of one number.
 
     It does not hold where the judge tells a difference and, of a time, that is as large as what matters. It cannot be

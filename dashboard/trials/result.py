@@ -1,23 +1,90 @@
-"""What came of rounds: runs counted, series judged, which of them want more, whether anything is worse."""
+"""The series of a trial: named by people, made from values, judged; which want more, whether anything is worse."""
 
 from __future__ import annotations
 
+import contextlib
 import enum
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from dashboard.trials.rounds import MeasuredRun, Point, RoundOutcome, point_of
+from tvmdash import records
+from tvmdash.dashboard_info import Home
 from tvmdash.devices import CPU, device_of
+from tvmdash.errors import DashboardError
 from tvmdash.judge import two
 from tvmdash.judge.evidence import Evidence, Pairs
-from tvmdash.records import PointValue
+from tvmdash.records import PointValue, SeriesKey
 from tvmdash.records.metrics import IN_TURN, MAY_BE_EXACT, RATIOS, Direction, is_worse
 from tvmdash.series import naming
+from tvmdash.text import format_list
 from tvmdash.trials.trial import RunOfPairs, Trial, TrialChange, TrialNumber, TrialSeries
 
 _Named = TypeVar("_Named", TrialSeries, TrialNumber)
+_NIGHTS_BACK = 60
+_LEAST_DIGITS = 4
+
+
+def find(home: Home, experiment: str, text: str) -> TrialSeries:
+    """The series of the experiment that `text` names, by the newest night that has one; DashboardError else."""
+    stamps = home.data_stamps(experiment)
+    if not stamps:
+        raise DashboardError(f"{home.data(experiment)}: no night has measured {experiment} yet. Run a night first.")
+    newest: Sequence[TrialSeries] = ()
+    for known in itertools.islice(_list_by_night(home, experiment, stamps), _NIGHTS_BACK):
+        newest = newest or known
+        named = select_named(known, text)
+        if len(named) == 1:
+            return named[0]
+        if named:
+            shown = format_list([f"{series.id} {series.name}" for series in named], 5)
+            raise DashboardError(
+                f"{text!r} matches {len(named)} series of {experiment}: {shown}. Give the ID of one of them."
+            )
+    shown = format_list([f"{series.id} {series.name}" for series in newest], 8) or "none"
+    raise DashboardError(f"{text!r} matches no series of {experiment}. The newest night has: {shown}.")
+
+
+def _list_by_night(home: Home, experiment: str, stamps: list[str]) -> Iterator[Sequence[TrialSeries]]:
+    for stamp in reversed(stamps):
+        with contextlib.suppress(DashboardError):  # a night that cannot be read is passed over
+            values = records.read_data(home.data_file(experiment, stamp), experiment).values()
+            yield list_series(value for value in values if value.key.metric not in RATIOS)
+
+
+def list_series(values: Iterable[PointValue]) -> Sequence[TrialSeries]:
+    """The series of these values, named, without a measurement."""
+    return _name([_make_series(value, value.key) for value in values])
+
+
+def select_named(known: Iterable[TrialSeries], text: str) -> list[TrialSeries]:
+    """By ID, the beginning of one, or name; where nothing is called just so, by a part of it."""
+    exact = [series for series in known if text in (series.id, series.name, series.labels.get("path"))]
+    begins = [series for series in known if len(text) >= _LEAST_DIGITS and series.id.startswith(text)]
+    return exact or begins or [series for series in known if text in series.name]
+
+
+def value_of(series: TrialSeries, values: Iterable[PointValue]) -> float | None:
+    """Its value among these; the machine may be another than that of its ID."""
+    return next((value.value for value in values if _is_of(series, value, value.key.metric)), None)
+
+
+def logs_of(series: TrialSeries, values: Iterable[PointValue]) -> tuple[float, ...]:
+    """The logarithms of its ratios to another TVM among these, one for each pair of processes."""
+    return next((value.logs for value in values if _is_of(series, value, RATIOS.get(value.key.metric))), ())
+
+
+def _is_of(series: TrialSeries, value: PointValue, metric: str | None) -> bool:
+    return metric == series.metric and point_of(value.key.labels) == point_of(series.labels)
+
+
+def _make_series(value: PointValue, key: SeriesKey) -> TrialSeries:
+    """The series of that key, which has this value or, of a ratio, is what it is the ratio of."""
+    kinds = {} if value.kind == "ratio" else {"unit": value.unit, "kind": value.kind}
+    return TrialSeries(key.id, key.experiment, key.metric, key.labels, value.direction, value.title, **kinds)  # type: ignore[arg-type]
 
 
 def add(result: Trial, outcome: RoundOutcome) -> Trial:
@@ -52,12 +119,10 @@ def _list_ratios(values: Iterable[PointValue]) -> Iterator[TrialSeries]:
     """The series of times and rates that were measured in turn, with what this run's pairs say of each."""
     for value in values:
         if value.key.metric in RATIOS and value.value > 0 and value.samples:
-            key = replace(value.key, metric=RATIOS[value.key.metric])
             whole = RunOfPairs(math.log(value.value), value.std or 0.0, value.samples)
             pairs = RunOfPairs.of(value.logs) if value.logs else whole
-            yield TrialSeries(
-                key.id, key.experiment, key.metric, key.labels, value.direction, value.title, runs=(pairs,)
-            )
+            series = _make_series(value, replace(value.key, metric=RATIOS[value.key.metric]))
+            yield replace(series, runs=(pairs,))
 
 
 def _list_in_turn(values: Iterable[PointValue]) -> Iterator[TrialSeries | TrialNumber]:
@@ -88,10 +153,7 @@ def _make_both(value: PointValue, base: float) -> TrialSeries | TrialNumber:
             unit=value.unit, direction=value.direction, title=value.title,
             varies=value.alike == 0, kind=value.kind, tolerance=value.tolerance,
         )  # fmt: skip
-    return TrialSeries(
-        key.id, key.experiment, key.metric, key.labels, value.direction, value.title,
-        unit=value.unit, rounds=((base, value.value),),
-    )  # fmt: skip
+    return replace(_make_series(value, key), rounds=((base, value.value),))
 
 
 def _merge(before: TrialNumber | None, now: TrialNumber) -> TrialNumber:
@@ -104,8 +166,7 @@ def _merge(before: TrialNumber | None, now: TrialNumber) -> TrialNumber:
 def _list_alone(values: Sequence[PointValue], compared: Mapping[str, TrialSeries]) -> list[str]:
     """The names of times that the candidate has and the base has not."""
     alone = [value for value in values if value.key.metric in RATIOS.values() and value.kind in ("time", "rate")]
-    named = [TrialSeries(value.key.id, value.key.experiment, value.key.metric, value.key.labels) for value in alone]
-    return naming.names([item for item in named if item.id not in compared])
+    return naming.names([_make_series(value, value.key) for value in alone if value.key.id not in compared])
 
 
 def _judge(result: Trial) -> Trial:

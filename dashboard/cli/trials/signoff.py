@@ -13,8 +13,8 @@ from dashboard.cli.arguments import (
     add_home_verb,
     find_home,
     make_absolute,
+    parse_percent,
 )
-from dashboard.cli.trials.options import parse_percent
 from dashboard.report import signoff_page
 from tvmdash import common, structured
 from tvmdash.errors import DashboardError

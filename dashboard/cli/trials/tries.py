@@ -17,8 +17,8 @@ from dashboard.cli.arguments import (
     find_home,
     interrupt,
     parse_duration_s,
+    parse_percent,
 )
-from dashboard.cli.trials.options import parse_percent
 from tvmdash.errors import DashboardError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from dashboard.cli.trials.options import count, parse_percent
+from dashboard.cli.arguments import count, parse_percent
 
 
 @pytest.mark.parametrize(("text", "number"), [("1", 1), ("007", 7), ("120", 120)])

@@ -11,7 +11,6 @@ from dashboard.artifacts.artifact import Artifact
 from dashboard.trials import reproduce
 from dashboard.trials import result as results
 from dashboard.trials.rounds import MeasuredRun, Round, RoundOutcome, RoundState
-from dashboard.trials.series_selection import WantedSeries
 from tests.golden_files import Golden
 from tvmdash.records import PointValue, SeriesKey
 from tvmdash.records.metrics import Kind
@@ -50,8 +49,8 @@ from tvmdash.trials.trial import (
 STAMP = "20261121T000000Z"
 
 
-def wanted(at: int, unit: str = "ms", metric: str = "run_time", kind: Kind = "time") -> WantedSeries:
-    return WantedSeries(f"id{at}", "e", metric, unit, {"workload": f"net.{at}"}, "lower", kind)
+def wanted(at: int, unit: str = "ms", metric: str = "run_time", kind: Kind = "time") -> TrialSeries:
+    return TrialSeries(f"id{at}", "e", metric, {"workload": f"net.{at}"}, unit=unit, kind=kind)
 
 
 STILL = [(1.0, 1.001), (1.001, 1.0), (1.0, 1.0), (1.0, 1.001), (1.001, 1.0), (1.0, 1.001)] * 3

@@ -15,14 +15,22 @@ import pytest
 from dashboard.plan.job import CodeFolders
 from dashboard.trials import receipt, then
 from dashboard.trials import reproduce as plan
-from dashboard.trials.series_selection import WantedSeries
 from tests.dashboard import homes
 from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, make_lab_for_tries, past, put_artifact
 from tvmdash import records_exchange
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.machine import hardware
-from tvmdash.trials.trial import Drawn, Reproduced, ReproducedSeries, Reproduction, Trial, TrialState, TrialTvm
+from tvmdash.trials.trial import (
+    Drawn,
+    Reproduced,
+    ReproducedSeries,
+    Reproduction,
+    Trial,
+    TrialSeries,
+    TrialState,
+    TrialTvm,
+)
 
 
 @pytest.fixture(scope="module")
@@ -322,13 +330,13 @@ def test_code_that_the_repository_lacks_is_told_with_the_reason(
     assert "names no commit" in told["none"]
 
 
-TIME = WantedSeries("a", "e", "run_time", "ms", {}, direction="lower", name="e run time")
-SIZE = WantedSeries("b", "e", "code_size", "bytes", {}, direction="lower", kind="exact")
+TIME = TrialSeries("a", "e", "run_time", {}, name="e run time", unit="ms")
+SIZE = TrialSeries("b", "e", "code_size", {}, unit="bytes", kind="exact")
 STEADY = (1.0, 1.002, 0.999, 1.001)
 
 
 def judged(
-    wanted: WantedSeries, old: float, new: tuple[float, ...], *, machine: bool | None = True, matters: float = 0.05
+    wanted: TrialSeries, old: float, new: tuple[float, ...], *, machine: bool | None = True, matters: float = 0.05
 ) -> ReproducedSeries:
     """What is said of one number that was measured again."""
     part = Reproduction(
@@ -361,7 +369,7 @@ def judged(
     ],
 )
 def test_a_verdict_needs_a_noise_smaller_than_what_matters(
-    wanted: WantedSeries, old: float, new: tuple[float, ...], options: Any, verdict: str, why: str
+    wanted: TrialSeries, old: float, new: tuple[float, ...], options: Any, verdict: str, why: str
 ) -> None:
     line = judged(wanted, old, new, **options)
     assert (line.verdict, line.why) == (verdict, why)

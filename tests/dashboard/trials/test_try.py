@@ -16,7 +16,7 @@ from dashboard.artifacts.git import build_tools
 from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import LockDeadline
 from dashboard.cli.arguments import CANNOT_TELL, OK_CODE, TVM_WORSE
-from dashboard.cli.trials.try_tvm import choose_code
+from dashboard.cli.trials.measuring import choose_code
 from dashboard.night import lock
 from dashboard.plan.artifact_names import ArtifactFinder
 from dashboard.plan.home_config import read_home_config

@@ -132,6 +132,7 @@ class TrialSeries:
     change: TrialChange | None = None
     unit: str = ""
     rounds: tuple[tuple[float, float], ...] = ()
+    kind: Kind = "time"
 
     @property
     def pairs(self) -> int:
@@ -361,6 +362,18 @@ class Trial:
         if self.bisection and self.bisection.answer is not BisectionState.OPEN:
             return self.bisection.answer
         return self.reproduction.verdict if self.reproduction else self.state
+
+    @property
+    def is_wanting(self) -> bool:
+        """Whether some of what was asked for was not measured, or has no answer."""
+        unjudged = {item.experiment for item in self.series} - {item.experiment for item in self.series if item.change}
+        filled = self.backfill
+        return bool(
+            self.errors
+            or (self.kind is TrialKind.COMPARE and unjudged)
+            or (self.bisection and not self.bisection.is_answered)
+            or (filled and (filled.left or filled.failed or filled.unbuilt))
+        )
 
     def to_json(self) -> dict[str, Any]:
         """As its file holds it."""
