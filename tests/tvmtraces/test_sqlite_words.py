@@ -77,6 +77,77 @@ STATEMENTS = (
     "SELECT scratch_size, name FROM kernels ORDER BY scratch_size, guid DESC, id LIMIT 5",
     "EXPLAIN QUERY PLAN SELECT 1",
 )
+HELD_OUT = (  # written, or found in AMD's modules, after the layer was done; at first eleven differed
+    # AMD's: the output of CSV and OTF2, the counters' reader, the window, the summaries, the examples.
+    (
+        "SELECT id, name, start, end FROM kernels WHERE guid = (SELECT min(guid) FROM kernels) AND nid = 1 AND pid = "
+        '101 ORDER BY start ASC, "end" DESC'
+    ),
+    "SELECT name, duration, size FROM memory_copies WHERE nid = 1 AND name NOT LIKE '%x%' ORDER BY start, end DESC",
+    "SELECT MIN(start) FROM processes;",
+    "SELECT MAX(fini) FROM processes;",
+    "SELECT COUNT(*) AS count FROM (SELECT * FROM kernels WHERE nid = 1) x;",
+    (
+        "SELECT MIN(min_time) as min_time, MAX(max_time) as max_time FROM (SELECT start as min_time, end as max_time "
+        "FROM regions_and_samples UNION ALL SELECT start as min_time, end as max_time FROM memory_copies)"
+    ),
+    "SELECT DISTINCT(category) FROM regions_and_samples;",
+    "SELECT name, start FROM regions WHERE category = 'HIP_RUNTIME_API_EXT' OR category = 'HIP_API' ORDER BY guid, id",
+    (
+        "SELECT agent_id as GPU_ID, dispatch_id as Dispatch_ID, grid_size as Grid_Size, workgroup_size as "
+        "Workgroup_Size, lds_block_size as LDS_Per_Workgroup, scratch_size as Scratch_Per_Workitem, vgpr_count as "
+        "Arch_VGPR, kernel_name as Kernel_Name, start as Start_Timestamp, end as End_Timestamp, kernel_id as "
+        "Kernel_ID, counter_name as Counter_Name, value as Counter_Value FROM counters_collection"
+    ),
+    "SELECT * FROM top_kernels ORDER BY name LIMIT 10",
+    "SELECT * FROM top",
+    (
+        "WITH avg_data AS (SELECT name, AVG(duration) AS mean FROM kernels GROUP BY name), sums AS (SELECT T.name, "
+        "COUNT(*) AS calls, SUM(T.duration) AS total, SQRT(SUM(CAST((T.duration - A.mean) AS REAL) * "
+        "CAST((T.duration - A.mean) AS REAL)) / (COUNT(*) - 1)) AS std_dev FROM kernels T JOIN avg_data A ON "
+        "T.name = A.name GROUP BY T.name), grand AS (SELECT SUM(total) AS total FROM sums) SELECT S.name AS Name, "
+        'S.total AS "DURATION (nsec)", (CAST(S.total AS REAL) / G.total) * 100 AS "PERCENT (INC)", '
+        'S.std_dev AS "STD_DEV" FROM sums S CROSS JOIN grand G ORDER BY S.total DESC;'
+    ),
+    "SELECT JSON_EXTRACT(extdata, '$.message') AS marker, name FROM regions_and_samples WHERE category LIKE 'hip_%'",
+    # sqlite3's idioms
+    "SELECT name, COUNT(*) FILTER (WHERE duration > 10000) AS slow FROM kernels GROUP BY name ORDER BY name",
+    "SELECT duration, NTILE(4) OVER (ORDER BY duration) q, PERCENT_RANK() OVER (ORDER BY duration) FROM kernels",
+    "SELECT sum(duration) OVER (ORDER BY start ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) FROM kernels ORDER BY start",
+    (
+        "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 5) SELECT i, (SELECT count(*) FROM "
+        "kernels WHERE duration / 10000 = i) FROM n ORDER BY i"
+    ),
+    "SELECT (start - (SELECT min(start) FROM kernels)) / 20000 AS bucket, count(*) FROM kernels GROUP BY bucket",
+    "SELECT name FROM kernels WHERE name = 'RELU' COLLATE NOCASE ORDER BY guid, id",
+    "SELECT name || ' (' || count(*) || ')' FROM kernels GROUP BY name ORDER BY 1",
+    "SELECT name FROM kernels ORDER BY duration DESC LIMIT 1, 3",
+    "SELECT name FROM kernels GROUP BY name ORDER BY avg(duration) LIMIT -1 OFFSET 2",
+    "SELECT duration, duration >> 3, duration & 255, ~duration, duration | 1 FROM kernels ORDER BY start",
+    "SELECT name FROM kernels WHERE (name, duration) IN (SELECT name, max(duration) FROM kernels GROUP BY name)",
+    "SELECT replace(name, '_', '-'), trim(' x '), hex(name), quote(name), unicode(name), char(65) FROM kernels",
+    "SELECT a.name, b.name FROM kernels a LEFT JOIN kernels b ON b.start > a.end AND b.start - a.end < 900",
+    "SELECT max(duration), name, start FROM kernels",
+    "SELECT count(DISTINCT name), count(DISTINCT pid) FROM kernels",
+    "SELECT 1 / 0, 5 % 0, NULL = NULL, 'abc' + 1, '5' * '4' FROM kernels LIMIT 1",
+    "SELECT json_group_array(name), json_object('a', count(*)) FROM (SELECT name FROM kernels ORDER BY start)",
+    "SELECT rank() OVER w, first_value(name) OVER w FROM kernels WINDOW w AS (PARTITION BY queue ORDER BY duration)",
+    "SELECT -- a comment; with a semicolon\n count(*) /* and 'another */ FROM kernels",
+    "select Name, DURATION from KERNELS where Name='relu' order by Start",
+    "SELECT name, duration FROM kernels ORDER BY duration ASC NULLS LAST, start LIMIT (SELECT 2)",
+    'SELECT name "n", duration d FROM kernels WHERE "n" = \'relu\' ORDER BY d',
+    "SELECT sum(duration) AS duration FROM kernels GROUP BY name ORDER BY duration",
+    # numbers that leave 64 bits, or that are no whole ones
+    "SELECT start * 10 AS s FROM kernels WHERE duration > 5 ORDER BY s DESC",
+    "SELECT start * start AS s FROM kernels WHERE start > 9 ORDER BY s DESC",
+    "SELECT start + start + start + start + start + start AS s FROM kernels WHERE start > 9 ORDER BY s DESC",
+    "SELECT start - 0.5 AS s FROM kernels WHERE start > 9 ORDER BY s DESC",
+    "SELECT 99999999999999999999 AS n FROM kernels ORDER BY n DESC",
+    "SELECT count(*) AS n FROM kernels WHERE duration < 99999999999999999999",
+    "SELECT count(*) AS n FROM kernels WHERE duration > 10000.5",
+    "SELECT avg(start) AS s FROM kernels",
+)
+OVERFLOWS = "SELECT sum(start) AS s FROM kernels"
 COLUMNS = ("id", "name", "duration", "start", "stream_id", "queue_id", "region", "category", "tid", "scratch_size")
 NUMBERS = ("duration", "stream_id", "tid", "scratch_size")
 
@@ -132,12 +203,18 @@ def _even(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("how", ["rocpd", "sealed", "filtered"])
-@pytest.mark.parametrize("sql", STATEMENTS)
+@pytest.mark.parametrize("sql", STATEMENTS + HELD_OUT)
 def test_a_statement_means_what_it_means_in_sqlite(place: Path, sql: str, how: str) -> None:
     with opened(place, how) as traces, plain(place) as database:
         expected = ask(database, sql)
         assert expected != ("error",)
         assert ask(traces, sql) == expected
+
+
+@pytest.mark.parametrize("how", ["rocpd", "sealed", "filtered"])
+def test_a_sum_beyond_64_bits_is_sqlites_error(place: Path, how: str) -> None:
+    with opened(place, how) as traces, plain(place) as database:
+        assert ask(traces, OVERFLOWS) == ask(database, OVERFLOWS) == ("error",)
 
 
 def make(chance: random.Random) -> str:
@@ -146,7 +223,8 @@ def make(chance: random.Random) -> str:
     where = chance.choice(
         ("", " WHERE {n} > {v}", " WHERE {n} / 1000 < {v} / 900", " WHERE name LIKE '%{c}%'", " WHERE name = '{w}'",
          " WHERE name > '{w}' AND {n} <> {v}", " WHERE region IS NULL OR {n} <= {v}", " WHERE {n} = '{v}'",
-         " WHERE NOT {n} = {v}", " WHERE {n} + tid > {v} * 2", " WHERE {n}", " WHERE name > {v}", " WHERE -{n} < -{v}")
+         " WHERE NOT {n} = {v}", " WHERE {n} + tid > {v} * 2", " WHERE {n}", " WHERE name > {v}", " WHERE -{n} < -{v}",
+         " WHERE {n} > {v}.5", " WHERE {n} - 0.5 < {v}", " WHERE {n} * {n} > {v}", " WHERE start * 9 > {n}")
     )  # fmt: skip
     where = where.format(
         n=chance.choice(NUMBERS), v=chance.choice((0, 1, 5, 5000, 12000)), c=chance.choice("GRaÄ_%"),
@@ -154,11 +232,17 @@ def make(chance: random.Random) -> str:
     )  # fmt: skip
     if chance.random() < 0.5:
         order = chance.choice(("", f" ORDER BY {items[0]}, guid, id", f" ORDER BY {items[0]} DESC, guid DESC, id DESC"))
-        limit = f" LIMIT {chance.randint(0, 9)}" if order and chance.random() < 0.5 else ""
+        limit = (
+            chance.choice((" LIMIT 7", " LIMIT 0", " LIMIT 2, 3", " LIMIT 3 OFFSET 1"))
+            if order and chance.random() < 0.5
+            else ""
+        )
         return f"SELECT {', '.join(items)} FROM kernels{where}{order}{limit}"
     sums = chance.sample(
         ("count(*) AS n", "sum(duration) AS s", "avg(duration) AS a", "min(name) AS low", "max(start) AS high",
-         "sum(duration) / count(*)", "count(region) AS regions", "sum(name)", "max(duration) - min(duration) AS reach"),
+         "sum(duration) / count(*)", "count(region) AS regions", "sum(name)", "max(duration) - min(duration) AS reach",
+         "sum(duration) - 0.5 AS half", "max(start) * 9 AS far", "sum(dispatch_id) AS d",
+         "sum(duration) + count(*) AS both"),
         chance.randint(1, 3),
     )  # fmt: skip
     key = chance.choice(("name", "category", "stream_id", "region", "tid", "scratch_size"))
@@ -187,7 +271,7 @@ def test_duckdb_answers_what_means_the_same_and_what_sqlite_has_no_words_for(pla
 
     chance = random.Random(2)
     shares = [is_common(make(chance)) for _ in range(500)]
-    assert 0.1 < sum(shares) / len(shares) < 0.9
+    assert 0.05 < sum(shares) / len(shares) < 0.9
     with opened(place, "rocpd") as traces:
         assert traces.execute("SELECT median(duration) > 0 FROM kernels").fetchone() == (True,)
         assert len(traces.execute("DESCRIBE kernels").fetchall()) > 40

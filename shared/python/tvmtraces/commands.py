@@ -68,6 +68,13 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help="databases, sealed runs, folders, patterns")
 
 
+def add_question(parser: argparse.ArgumentParser) -> None:
+    """The options of a verb that asks."""
+    add_inputs(parser)
+    add_format(parser)
+    add_filters(parser)
+
+
 def add_format(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=list(FORMATS), default="console")
 
@@ -78,9 +85,7 @@ def _query_arguments(parser: argparse.ArgumentParser) -> None:
         "--timeout", type=float, default=QUERY_TIMEOUT_S, metavar="SECONDS",
         help=f"stop the query after so many seconds (default: {QUERY_TIMEOUT_S:g}; 0: never)",
     )  # fmt: skip
-    add_inputs(parser)
-    add_format(parser)
-    add_filters(parser)
+    add_question(parser)
 
 
 def _query(options: argparse.Namespace, progress: Progress) -> str:
@@ -138,10 +143,8 @@ class _TimeLimit:
 
 
 def _add_summary_arguments(parser: argparse.ArgumentParser) -> None:
-    add_inputs(parser)
     parser.add_argument("--by", choices=list(GROUPS))
-    add_format(parser)
-    add_filters(parser)
+    add_question(parser)
 
 
 _TIMES = ("total_ns", "mean_ns", "min_ns", "median_ns", "p95_ns", "max_ns", "std_ns")
@@ -230,12 +233,6 @@ def _findings(options: argparse.Namespace, progress: Progress) -> str:
     return FORMATS[options.format](names, [[getattr(finding, name) for name in names] for finding in found])
 
 
-def _findings_arguments(parser: argparse.ArgumentParser) -> None:
-    add_inputs(parser)
-    add_format(parser)
-    add_filters(parser)
-
-
 def _verify(options: argparse.Namespace, progress: Progress) -> str:
     return "".join(_format_sealed(verify(Path(path))) for path in options.inputs)
 
@@ -262,7 +259,7 @@ COMMANDS: dict[str, Command] = {
     "query": Command("run a SQL query", _query_arguments, _query),
     "views": Command("list the views, or the columns of one", _views_arguments, _views),
     "summary": Command("summarize durations by domain and name", _add_summary_arguments, _run_summary),
-    "findings": Command("list anomalies in a trace with their size and place", _findings_arguments, _findings),
+    "findings": Command("list anomalies in a trace with their size and place", add_question, _findings),
     "seal": Command(
         "create a sealed run of many traces, or several, verified against the sources", _seal_arguments, _seal
     ),

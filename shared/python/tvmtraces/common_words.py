@@ -24,6 +24,10 @@ _KEYWORDS = frozenset(
 )  # fmt: skip
 _FUNCTIONS = frozenset({"count", "sum", "min", "max", "avg"})
 _COMPARISONS = frozenset({"=", "<>", "!=", "<", ">", "<=", ">="})
+_SUMMED = frozenset({"duration", "size", "value", "cpu_ns", "elapsed_ns", "total_calls"})
+"""The sums of others (moments, addresses) leave 64 bits, which is an error in SQLite alone."""
+_MOST_DIGITS = 15
+"""SQLite holds a longer literal as another number."""
 
 
 @functools.cache
@@ -47,6 +51,7 @@ def is_common(sql: str) -> bool:
     called = {at for at, word in enumerate(words) if word in _FUNCTIONS and words[at + 1 : at + 2] == ["("]}
     return (
         words[words.index("from") + 2 : words.index("from") + 3] != [","]
+        and _are_numbers_exact(tokens)
         and _are_nulls_last(words)
         and not any(word == "not" and words[at - 1] != "is" for at, word in enumerate(words))
         and not aliases & columns.keys()
@@ -81,6 +86,21 @@ def _items(words: Sequence[str]) -> list[list[str]]:
             items[-1].append(word)
     items[0] = items[0][items[0][:1] == ["distinct"] :]
     return items
+
+
+def _are_numbers_exact(tokens: Sequence[tuple[str, str]]) -> bool:
+    """Whether no number may leave 64 bits or be taken for a decimal fraction; and whether LIMIT has one number."""
+    for at, (kind, text) in enumerate(tokens):
+        before, after = tokens[at - 1][1], tokens[at + 1][1] if at + 1 < len(tokens) else ""
+        if (
+            (kind == "number" and (len(text) > _MOST_DIGITS or ("." in text and before not in _COMPARISONS)))
+            or (kind == "sign" and text == "+")
+            or (kind == "sign" and text == "*" and before not in {"(", ",", "select"})
+            or (text == "limit" and at + 2 != len(tokens))
+            or (text == "sum" and after == "(" and tokens[at + 2][1] not in _SUMMED)
+        ):
+            return False
+    return True
 
 
 def _are_nulls_last(words: Sequence[str]) -> bool:

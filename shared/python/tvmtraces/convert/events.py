@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from tvmdash.errors import DashboardError
 
@@ -78,8 +78,29 @@ class Names:
         return Names(self.codes, [clean(text) for text in self.pool])
 
 
+class _Columns:
+    """Columns of one length, as fields of a dataclass."""
+
+    def taken(self, rows: Ints) -> Self:
+        """Some of the rows."""
+        return self._with(lambda column: _take(column, rows))
+
+    def cleaned(self) -> Self:
+        """The same with names that are texts of characters alone."""
+        return self._with(lambda column: column.cleaned() if isinstance(column, Names) else column)
+
+    def _with(self, change: Callable[[Any], Any]) -> Self:
+        return type(self)(*(change(column) for column in vars(self).values()))
+
+
+def _take(column: Any, rows: Ints) -> Any:
+    if column is None or hasattr(column, "dtype"):
+        return None if column is None else column[rows]
+    return column.taken(rows) if isinstance(column, Names) else [column[row] for row in rows.tolist()]
+
+
 @dataclass(frozen=True)
-class Slices:
+class Slices(_Columns):
     """Slices in columns of one length; `id` 0, no details and no arrow where left out.
 
     An arrow leads from the slice that has its number in `arrow` to those that have the number's negative.
@@ -98,28 +119,9 @@ class Slices:
     def __len__(self) -> int:
         return len(self.start_ns)
 
-    def taken(self, rows: Ints) -> Slices:
-        """Some of the rows."""
-        return Slices(
-            self.process.taken(rows),
-            self.lane.taken(rows),
-            self.name.taken(rows),
-            self.category.taken(rows),
-            self.start_ns[rows],
-            self.duration_ns[rows],
-            None if self.id is None else self.id[rows],
-            None if self.details is None else [self.details[row] for row in rows.tolist()],
-            None if self.arrow is None else self.arrow[rows],
-        )
-
-    def cleaned(self) -> Slices:
-        """The slices with names that are texts of characters alone."""
-        texts = {name: getattr(self, name).cleaned() for name in ("process", "lane", "name", "category")}
-        return replace(self, **texts)
-
 
 @dataclass(frozen=True)
-class Counters:
+class Counters(_Columns):
     """Counters in columns of one length."""
 
     process: Names
@@ -130,16 +132,6 @@ class Counters:
 
     def __len__(self) -> int:
         return len(self.timestamp_ns)
-
-    def taken(self, rows: Ints) -> Counters:
-        """Some of the rows."""
-        texts = (self.process.taken(rows), self.name.taken(rows), self.unit.taken(rows))
-        return Counters(*texts, self.timestamp_ns[rows], self.value[rows])
-
-    def cleaned(self) -> Counters:
-        """The counters with names that are texts of characters alone."""
-        texts = {name: getattr(self, name).cleaned() for name in ("process", "name", "unit")}
-        return replace(self, **texts)
 
 
 Event = Slice | Counter | Slices | Counters
@@ -197,7 +189,7 @@ def batches(events: Iterable[Event]) -> Iterator[Batch]:
         else:
             iterator = iter(group)
             while some := list(islice(iterator, BATCH)):
-                yield _check(_pack_slices(some) if kind is Slice else _pack_counters(some))  # type: ignore[arg-type]
+                yield _check(_pack(some))  # type: ignore[arg-type]
 
 
 def _cut(batch: Batch) -> Iterator[Batch]:
@@ -221,29 +213,17 @@ def _check(batch: Batch) -> Batch:
     return batch.cleaned()
 
 
-def _pack_slices(some: Sequence[Slice]) -> Slices:
+def _pack(some: Sequence[Slice | Counter]) -> Batch:
+    """What came one by one, in columns."""
     import numpy
 
-    detailed = any(event.details for event in some)
-    return Slices(
-        names([event.process for event in some]),
-        names([event.lane for event in some]),
-        names([event.name for event in some]),
-        names([event.category for event in some]),
-        numpy.array([event.start_ns for event in some], dtype=numpy.int64),
-        numpy.array([event.duration_ns for event in some], dtype=numpy.int64),
-        numpy.array([event.id for event in some], dtype=numpy.int64),
-        [event.details for event in some] if detailed else None,
-    )
-
-
-def _pack_counters(some: Sequence[Counter]) -> Counters:
-    import numpy
-
-    return Counters(
-        names([event.process for event in some]),
-        names([event.name for event in some]),
-        names([event.unit for event in some]),
-        numpy.array([event.timestamp_ns for event in some], dtype=numpy.int64),
-        numpy.array([event.value for event in some], dtype=numpy.float64),
-    )
+    columns: dict[str, Any] = {}
+    for name in vars(some[0]):
+        values = [getattr(event, name) for event in some]
+        if isinstance(values[0], str):
+            columns[name] = names(values)
+        elif name == "details":
+            columns[name] = values if any(values) else None
+        else:
+            columns[name] = numpy.array(values, dtype=numpy.float64 if name == "value" else numpy.int64)
+    return Slices(**columns) if isinstance(some[0], Slice) else Counters(**columns)
