@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,16 @@ def test_an_engine_that_cannot_be_installed_says_why_and_costs_the_others_nothin
     assert places["good"].path
     found = engine_store.find(tmp_path / "setup" / "experiment" / "a", broken)
     assert found.reason == places["broken"].reason
+
+
+def test_what_the_index_does_not_have_is_installed_otherwise(tmp_path: Path) -> None:
+    there = Engine("fast for cards", (wheel(tmp_path, "fastlib"),), pip_options=OFFLINE)
+    absent = Engine("fast", ("nosuchpackage==1.0",), pip_options=OFFLINE, otherwise=there)
+    place = install(tmp_path, absent)["fast"]
+    assert (Path(place.path) / "fastlib.py").exists()
+    neither = replace(absent, name="neither", otherwise=replace(there, requirements=("nosuchpackage==2.0",)))
+    reason = install(tmp_path, neither, setup="b")["neither"].reason
+    assert [version in reason for version in ("nosuchpackage==1.0", "nosuchpackage==2.0")] == [True, True]
 
 
 def test_of_a_long_reason_the_beginning_is_told(tmp_path: Path) -> None:

@@ -62,16 +62,23 @@ def find(setup: Path, engine: Engine) -> Place:
 
 
 def _place(engine: Engine, store: Path, timeout_s: float) -> Place:
-    asked = json.dumps([engine.requirements, engine.pip_options, sys.version_info[:2], _list_stamps(engine)])
+    wanted = [engine, *filter(None, [engine.otherwise])]
+    named = [(item.requirements, item.pip_options) for item in wanted]
+    asked = json.dumps([named, sys.version_info[:2], _list_stamps(engine)])
     folder = store / f"{engine.name}-{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
     if (folder / _COMPLETE).exists():
         return Place(str(folder))
     trees.remove(folder)
-    try:
-        _run_pip(engine, folder, timeout_s)
-    except DashboardError as error:
-        trees.remove(folder)
-        return Place(reason=str(error))
+    reasons = []
+    for item in wanted:
+        try:
+            _run_pip(item, folder, timeout_s)
+            break
+        except DashboardError as error:
+            trees.remove(folder)
+            reasons.append(str(error))
+    else:
+        return Place(reason="; otherwise: ".join(reasons))
     sync.sync_tree(folder)
     common.write_text(folder / _COMPLETE, "")
     return Place(str(folder))

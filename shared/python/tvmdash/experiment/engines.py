@@ -28,16 +28,18 @@ class Engine:
     """An engine by the name that its points carry.
 
     `requirements` are for pip, exact and whole: they are installed with --no-deps, and only processes of this engine
-    see them, before everything else on PYTHONPATH. `pip_options` go to pip with them. `facts` is asked in the measuring
-    process; without it the version is that of the first requirement. pairable: it is the night's own TVM; a reference
-    can be measured beside it in the same way. device: the kind of devices that it is for, whose points of the engine
-    `instead_of` it measures. It is installed where a point of the config runs on it.
+    see them, before everything else on PYTHONPATH. `pip_options` go to pip with them; `otherwise` is installed in its
+    place where pip fails. `facts` is asked in the measuring process; without it the version is that of the first
+    requirement. pairable: it is the night's own TVM; a reference can be measured beside it in the same way. device: the
+    kind of devices that it is for, whose points of the engine `instead_of` it measures. It is installed where a point
+    of the config runs on it.
     """
 
     name: str
     requirements: tuple[str, ...] = ()
     facts: Callable[[], EngineFacts] | None = None
     pip_options: tuple[str, ...] = ()
+    otherwise: Engine | None = None
     pairable: bool = False
     device: str = ""
     instead_of: str = ""

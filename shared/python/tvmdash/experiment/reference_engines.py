@@ -1,11 +1,13 @@
 """Engines that several experiments compare TVM with, each with all that it needs beside the dashboard's own packages.
 
-Where the package index has torch for CUDA alone, set PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu. Those
-for cards bring CUDA 13.0 with them, which TVM's wheel gets as well, and need NVIDIA's driver alone.
+PyPI's torch for Linux is the one for CUDA, which does not load without CUDA's libraries: the one for processors comes
+from PyTorch's own index, and where that cannot be reached, PyPI's with those libraries (3 GB to download). Engines for
+cards bring CUDA 13.0 with them, which TVM's wheel gets as well, and need NVIDIA's driver alone.
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 from tvmdash.experiment.engines import Engine
@@ -35,7 +37,6 @@ ONNXRUNTIME_CUDA = Engine(
     device="cuda",
     instead_of=ONNXRUNTIME.name,
 )
-TORCH = Engine("torch", ("torch==2.13.0", *_OF_TORCH))
 TORCH_CUDA = Engine(
     "torch cuda",
     (
@@ -55,7 +56,14 @@ TORCH_CUDA = Engine(
         "triton==3.7.1",
     ),
     device="cuda",
-    instead_of=TORCH.name,
+    instead_of="torch",
+)
+_ON_LINUX = sys.platform == "linux"
+TORCH = Engine(
+    TORCH_CUDA.instead_of,
+    ("torch==2.13.0+cpu" if _ON_LINUX else "torch==2.13.0", *_OF_TORCH),
+    pip_options=("--extra-index-url", "https://download.pytorch.org/whl/cpu"),
+    otherwise=TORCH_CUDA if _ON_LINUX else None,
 )
 
 
