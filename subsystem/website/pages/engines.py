@@ -30,12 +30,13 @@ _IDENTITY = ("workload", "workload_args", "hw_model", "env_name")
 class EngineCell:
     """An engine's fastest configuration of a workload; `ratio` is how many times as long as TVM's fastest it takes.
 
-    low and high: 95 % interval of the ratio, as far as both intervals are known.
+    choice: what sets that configuration apart from the engine's others in the experiment. low and high: 95 % interval of the ratio, as far as both intervals are known.
     """
 
     engine: str
     time: str
     config: str
+    choice: str
     series: str
     ratio: float | None
     low: float | None
@@ -152,8 +153,8 @@ def compare(title: str, page: str, series: Sequence[SeriesView], stamps: Sequenc
     rows = []
     for (group, best), name in zip(ours, names, strict=True):
         fastest = [_fastest(group, engine, night, last) for engine in others]
-        cells = [_cell(theirs, best) if theirs else None for theirs in fastest]
-        rows.append(WorkloadRow(name, _cell(best, best), tuple(cells)))
+        cells = [_cell(theirs, best, series) if theirs else None for theirs in fastest]
+        rows.append(WorkloadRow(name, _cell(best, best, series), tuple(cells)))
     means = [_mean(engine, [row.others[index] for row in rows]) for index, engine in enumerate(others)]
     line = _over_time([group for group, _ in ours], others)
     ordered = tuple(sorted(rows, key=lambda row: row.name))
@@ -182,7 +183,7 @@ def _fastest(group: Iterable[SeriesView], engine: str, night: int, stamp: str) -
     return _EnginePoint(view, value, *((view.low, view.high) if view.last_stamp == stamp else (None, None)))
 
 
-def _cell(theirs: _EnginePoint, ours: _EnginePoint) -> EngineCell:
+def _cell(theirs: _EnginePoint, ours: _EnginePoint, series: Iterable[SeriesView]) -> EngineCell:
     ratio = None if theirs is ours else theirs.value / ours.value
     low = high = None
     widths = theirs.log_width, ours.log_width
@@ -197,7 +198,8 @@ def _cell(theirs: _EnginePoint, ours: _EnginePoint) -> EngineCell:
     return EngineCell(
         str(theirs.view.labels["engine"]),
         format_quantity(theirs.value, theirs.view.unit),
-        _config(theirs.view),
+        ", ".join(_parts(theirs.view)),
+        _choice(theirs.view, series),
         theirs.view.id,
         ratio,
         low,
@@ -206,13 +208,14 @@ def _cell(theirs: _EnginePoint, ours: _EnginePoint) -> EngineCell:
     )
 
 
-def _config(view: SeriesView) -> str:
-    parts: list[str] = []
-    for name in ("build_config", "engine_config", "runtime_config"):
-        value = view.labels.get(name)
-        if isinstance(value, dict):
-            parts += [f"{key} {item}" for key, item in value.items()]
-    return ", ".join(parts)
+def _parts(view: SeriesView) -> list[str]:
+    named = (view.labels.get(name) for name in ("build_config", "engine_config", "runtime_config"))
+    return [f"{key} {item}" for value in named if isinstance(value, dict) for key, item in value.items()]
+
+
+def _choice(view: SeriesView, series: Iterable[SeriesView]) -> str:
+    every = [set(_parts(other)) for other in series if other.labels["engine"] == view.labels["engine"]]
+    return ", ".join(part for part in _parts(view) if any(part not in other for other in every))
 
 
 def _mean(engine: str, cells: Iterable[EngineCell | None]) -> Mean:
