@@ -30,7 +30,8 @@ _IDENTITY = ("workload", "workload_args", "hw_model", "env_name")
 class EngineCell:
     """An engine's fastest configuration of a workload; `ratio` is how many times as long as TVM's fastest it takes.
 
-    choice: what sets that configuration apart from the engine's others in the experiment. low and high: 95 % interval of the ratio, as far as both intervals are known.
+    choice: what sets that configuration apart from the engine's others in the experiment. low and high: 95 % interval
+    of the ratio, as far as both intervals are known.
     """
 
     engine: str
