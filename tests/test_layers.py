@@ -99,7 +99,7 @@ JOB_ROOMS: dict[str, dict[str, str]] = {
         "files": "",
         "markup": "",
         "views": "files markup",
-        "render": "files markup views",
+        "render": "markup views",
         "data": "files views",
         "incident": "data files markup render views",
         "pages": "data files incident markup render views",

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import datetime
 import errno
+import hashlib
 import json
 import math
 import os
@@ -27,6 +28,7 @@ _YEARS = range(1900, 9900)
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 _MAX_DEPTH = 100
+_NOT_PLAIN = re.compile(r"[^a-z0-9]+")
 _MAX_DIGITS = 300
 _SHOWN_KEY = 60
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -59,6 +61,13 @@ def format_day(stamp: str) -> str:
 def format_moment(stamp: str) -> str:
     """The moment of a stamp for people, as in "2026-11-21 03:15 UTC"."""
     return f"{parse_stamp(stamp):%Y-%m-%d %H:%M} UTC"
+
+
+def safe_name(text: str) -> str:
+    """A file name for any text: its letters and digits, as far as they are ASCII, and a hash that tells it apart."""
+    digest = hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest()[:10]
+    slug = _NOT_PLAIN.sub("-", text.lower())[:40].strip("-")
+    return f"{slug}-{digest}" if slug else digest
 
 
 def is_stamp(text: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from report.findings import Findings
 from tvmdash.incidents.headline import fit_headline, format_effect, format_range
@@ -190,7 +191,7 @@ def _name_blind(findings: Findings) -> str:
 
 def _regression(findings: Findings) -> str:
     if findings.new:
-        ours = max(findings.new, key=_size).blame == COMPILER
+        ours = max(findings.new, key=attrgetter("magnitude")).blame == COMPILER
         direction = _direction(findings.new)
         what = f"TVM got {direction}" if ours else f"{direction.capitalize()}, cause unknown"
         return f"{what}: {_worst(findings.new, findings, since=True)}"
@@ -205,7 +206,7 @@ def _direction(incidents: Sequence[Incident]) -> str:
 
 def _worst(incidents: Sequence[Incident], findings: Findings, *, since: bool = False) -> str:
     """The worst of them, where asked between which TVMs it came, and how many others there are."""
-    first = max(incidents, key=_size)
+    first = max(incidents, key=attrgetter("magnitude"))
     others = len(incidents) - 1
     more = "" if not others else ", and 1 more incident" if others == 1 else f", and {others} more incidents"
     between = format_range(first.versions) if since else ""
@@ -238,15 +239,9 @@ def _size_over(incident: Incident, over: OverMachines) -> str:
 
 def _changes(findings: Findings) -> str:
     """The largest; a headline of several series says by itself that they changed, and a name keeps its first letter."""
-    text, moved = _worst(findings.changed, findings), max(findings.changed, key=_size).moved
+    text, moved = _worst(findings.changed, findings), max(findings.changed, key=attrgetter("magnitude")).moved
     is_name = any(series.workload and text.startswith(series.workload[:8]) for series in moved)
     return f"Changed: {text}" if len(moved) == 1 else text if is_name else text[:1].upper() + text[1:]
-
-
-def _size(incident: Incident) -> float:
-    """How far its worst series moved, or the machine, as a fraction."""
-    moved = [abs(series.effect) for series in incident.moved if series.worse or not incident.is_worse]
-    return max(moved, default=abs(incident.size or 0.0))
 
 
 def _suspicion(findings: Findings) -> str:
@@ -343,7 +338,7 @@ def _shorten_beside(level: Level, findings: Findings) -> _Short:
 
 
 def _shorten_incidents(begin: str, incidents: Sequence[Incident], findings: Findings, *rest: str) -> _Short:
-    others, first = len(incidents) - 1, max(incidents, key=_size)
+    others, first = len(incidents) - 1, max(incidents, key=attrgetter("magnitude"))
     end = f", {others} more" if others else ""
     full = _where(first, findings.machines.get(first.id))
     return _Short(f"{begin}: ", full, functools.partial(fit_headline, first), end, rest)
@@ -354,7 +349,7 @@ def _shorten_regression(findings: Findings) -> _Short:
         count = len(findings.still)
         begin = f"{count} open regression{'' if count == 1 else 's'}"
         return _shorten_incidents(begin, findings.still, findings, "nothing is new")
-    first = max(findings.new, key=_size)
+    first = max(findings.new, key=attrgetter("magnitude"))
     direction, between = _direction(findings.new), format_range(first.versions)
     since = f"{'the largest ' * (len(findings.new) > 1)}since {between}" if between else ""
     rest = "" if first.blame == COMPILER else "cause unknown", since

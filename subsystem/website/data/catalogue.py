@@ -11,7 +11,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Self
 
-from files.files import safe_name
 from files.incremental import fingerprint, mark
 from views.alerts import Alerts
 from views.context import SiteContext
@@ -116,7 +115,7 @@ class CatalogueExperiment:
     @property
     def page(self) -> str:
         """Where its page lies in the site."""
-        return f"experiments/{safe_name(self.name)}.html"
+        return f"experiments/{common.safe_name(self.name)}.html"
 
 
 class Stores:
@@ -253,7 +252,7 @@ def _entries(
         last, low, high = (view.last, view.low, view.high) if view else _last(opened, outline, count.last_stamp)
         yield CatalogueEntry(
             id=naming.file_name_of(key),
-            pack=f"{safe_name(experiment)}-{at // _PACKED}",
+            pack=f"{common.safe_name(experiment)}-{at // _PACKED}",
             key=key,
             name=elide(view.name if view else name, _NAME_CHARS),
             outline=outline,

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from files import forked
-from files.files import safe_name
 from files.incremental import NONE, IncrementalSite, fingerprint, mark
 from files.reading import WRONG, reason_of
 from views.context import SiteContext
@@ -25,9 +24,8 @@ from tvmdash.errors import DashboardError
 from tvmdash.machine import identity as machine_identity
 from tvmdash.records import description
 from tvmdash.records.metrics import FOREIGN, Declarations
-from tvmdash.trials.receipt import SCHEMA_VERSION, Pins, Receipt, ReceiptRecord
+from tvmdash.trials.receipt import FOLDER, SCHEMA_VERSION, Pins, Receipt, ReceiptRecord, place_of
 
-FOLDER = "receipts"
 Ids = Mapping[tuple[str, str], str]
 """The name of a series' files, by its ID and unit."""
 _LEAST_IN_PROCESS = 30
@@ -50,7 +48,7 @@ class ReceiptPlace:
     @property
     def name(self) -> str:
         """Of the receipts in the site, without its ending."""
-        return f"{FOLDER}/{self.stamp}/{safe_name(self.experiment)}"
+        return place_of(self.experiment, self.stamp)
 
     def sources(self) -> tuple[str, str]:
         """Two texts that change when the data and the raw measurements do; NONE where there are none."""

@@ -8,7 +8,6 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from files.files import safe_name
 from tvmdash import common
 from tvmdash.dashboard_info import Home
 from tvmdash.records.code_changes import FILE
@@ -41,7 +40,7 @@ def kept_file(home: Home, experiment: str, stamp: str) -> Path:
 
 def file_of(experiment: str, stamp: str, ending: str = ".json") -> str:
     """The file of a night's differences, or with `.html` the page that shows them, from the site's root."""
-    return f"{FOLDER}/{stamp}-{safe_name(experiment)}{ending}"
+    return f"{FOLDER}/{stamp}-{common.safe_name(experiment)}{ending}"
 
 
 def id_of(workload: str, values: Mapping[str, Any]) -> str:

@@ -1,24 +1,14 @@
-"""Files of the site: names that no stranger's text can bend, and copies that cost nothing."""
+"""Files of the site: copies that cost nothing."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-_NOT_PLAIN = re.compile(r"[^a-z0-9]+")
-
-
-def safe_name(text: str) -> str:
-    """A file name for any text: its letters and digits, as far as they are ASCII, and a hash that tells it apart."""
-    digest = hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest()[:10]
-    slug = _NOT_PLAIN.sub("-", text.lower())[:40].strip("-")
-    return f"{slug}-{digest}" if slug else digest
 
 
 def carry_over(source: str | Path, target: str | Path) -> None:

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from files.files import carry_over, regular_file_bytes, safe_name
+from files.files import carry_over, regular_file_bytes
+from tvmdash import common
 from tvmdash.files import trees
 from tvmdash.text import elide, format_bytes
 
@@ -58,7 +59,7 @@ def take(folder: Path, site: Path, experiment: str, old: Path) -> SiteGraphs:
                 f"{elide(path.name, 80)} is not shown because {format_bytes(size)} is too large for a page."
             )
         elif len(shown) < MAX_GRAPHS:
-            src = f"graphs/{safe_name(experiment)}/{safe_name(name)}{path.suffix.lower()}"
+            src = f"graphs/{common.safe_name(experiment)}/{common.safe_name(name)}{path.suffix.lower()}"
             place_picture(path, site / src, old / src)
             shown.append(described(path, src, name))
         else:
@@ -90,7 +91,7 @@ def take_picture(path: Path, name: str, site: Path, old: Path) -> SiteGraph | No
     size = regular_file_bytes(path)
     if path.suffix.lower() not in SUFFIXES or size is None or size > MAX_BYTES:
         return None
-    src = f"graphs/{name}/{safe_name(path.stem)}{path.suffix.lower()}"
+    src = f"graphs/{name}/{common.safe_name(path.stem)}{path.suffix.lower()}"
     place_picture(path, site / src, old / src)
     return described(path, src, path.stem)
 

@@ -24,7 +24,9 @@ from views.context import SiteContext
 from views.levels import match_ratios, read_levels
 
 from incident.code import draw_difference, read_differences
-from incident.differences import (
+from tvmdash import common
+from tvmdash.http_util import is_link
+from tvmdash.incidents.differences import (
     ComparedNight,
     DifferencePart,
     EnvironmentDifference,
@@ -32,10 +34,10 @@ from incident.differences import (
     compare_dependencies,
     compare_passes,
     compare_records,
+    describe_why,
+    rank_moves,
     read_night,
 )
-from tvmdash import common
-from tvmdash.http_util import is_link
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import Incident
 from tvmdash.incidents.text import format_bisection
@@ -104,6 +106,7 @@ class PageView:
     evidence: IncidentEvidence
     again: tuple[str, ...]
     bisected: str
+    why: str
     explore: str
     explored: int
     discussions: tuple[str, ...]
@@ -156,6 +159,7 @@ def _render(context: SiteContext, incident: Incident, site: Path) -> str:
         _gather_evidence(context, incident, site),
         tuple(_list_again(incident)),
         format_bisection(incident.bisected) if incident.bisected else "",
+        describe_why(site, incident),
         _explore(context, incident),
         min(len(incident.moved), _MOST_EXPLORED),
         _list_discussions(context, incident),
@@ -349,11 +353,6 @@ def read_courses(context: SiteContext, incident: Incident) -> Courses:
     return Courses(
         stamps, tuple(versions.get(stamp, "") for stamp in stamps), begin, curves, len(incident.moved) - len(curves)
     )
-
-
-def rank_moves(incident: Incident) -> list[Moved]:
-    """What moved, the worst first."""
-    return sorted(incident.moved, key=lambda item: (not item.worse, -abs(item.effect)))
 
 
 def experiment_of(item: Moved, context: SiteContext) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from files.files import safe_name
 from files.incremental import IncrementalSite, fingerprint, mark
 from render import page as pages
 from views.context import SiteContext
@@ -118,7 +117,7 @@ def _write_one(context: SiteContext, carrier: IncrementalSite, path: Path, made_
 
 
 def _page_of(path: Path) -> str:
-    name = path.stem if common.is_stamp(path.stem) else safe_name(path.stem)
+    name = path.stem if common.is_stamp(path.stem) else common.safe_name(path.stem)
     return f"{FOLDER}/{name}.html"
 
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from files.files import safe_name
 from views.night_results import amount
 from views.series import BLIND, GONE, MISSING, STEADY, SUSPECT, UNJUDGED, YOUNG
 
@@ -47,7 +46,7 @@ def signed_quantity(value: float, unit: str) -> str:
 
 def anchor(name: str) -> str:
     """A part of an HTML id for any text; the IDs that this dashboard makes stay as they are."""
-    return name if _PLAIN.fullmatch(name) else safe_name(name)
+    return name if _PLAIN.fullmatch(name) else common.safe_name(name)
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {

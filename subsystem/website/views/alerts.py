@@ -54,7 +54,7 @@ class Alerts:
 
     def _told(self, incidents: Iterable[Incident]) -> list[Incident]:
         told = (incident for incident in incidents if incident.id not in self.silent)
-        return sorted(told, key=lambda incident: (not incident.is_worse, -size_of(incident)))
+        return sorted(told, key=lambda incident: (not incident.is_worse, -incident.magnitude))
 
     def open_moves(self) -> dict[str, tuple[Incident, Moved]]:
         """By series: what of it still stands, better or worse; of several incidents the newest."""
@@ -65,12 +65,6 @@ class Alerts:
                     if moved.recovered is None:
                         moves.setdefault(moved.series, (incident, moved))
         return moves
-
-
-def size_of(incident: Incident) -> float:
-    """How far its worst series moved, or the machine, as a fraction."""
-    moved = [abs(series.effect) for series in incident.moved if series.worse or not incident.is_worse]
-    return max(moved, default=abs(incident.size or 0.0))
 
 
 def read_alerts(home: Home, now: datetime.datetime) -> Alerts:

@@ -6,9 +6,7 @@ import functools
 import re
 from dataclasses import dataclass, replace
 
-from files.files import safe_name
-
-from tvmdash import dashboard_info
+from tvmdash import common, dashboard_info
 from tvmdash.dashboard_info import HostNight, HostState, Night, host_of
 from tvmdash.text import format_duration
 from views import night as night_views
@@ -145,4 +143,4 @@ def _format_clock(offset_s: float) -> str:
 @functools.cache
 def page_of(host: str) -> str:
     """The page of a host other than the home's own machine."""
-    return f"hosts/{host if _PLAIN.fullmatch(host) and host != OWN else safe_name(host)}.html"
+    return f"hosts/{host if _PLAIN.fullmatch(host) and host != OWN else common.safe_name(host)}.html"

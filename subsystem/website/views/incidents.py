@@ -13,7 +13,7 @@ from tvmdash.dashboard_info import Home
 from tvmdash.incidents.cause_text import format_cause_in_short
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.headline import format_headline, format_size, shorten
-from tvmdash.incidents.ledger import CHANGE, CREEP, DETECTOR, MACHINE, Incident
+from tvmdash.incidents.ledger import CHANGE, CREEP, DETECTOR, MACHINE, Change, Incident
 from tvmdash.incidents.next_step import PROGRAM, name_tvms
 from tvmdash.incidents.text import format_errors, format_incident, format_level, format_nights
 from tvmdash.records.metrics import BETTER, CHANGED, WORSE, Way
@@ -36,16 +36,6 @@ class MoveView:
     size: str
     interval: str
     recovered: str | None
-
-
-@dataclass(frozen=True)
-class ChangeView:
-    """One entry of an incident's history."""
-
-    at: str
-    who: str
-    state: str
-    words: str
 
 
 @dataclass(frozen=True)
@@ -74,7 +64,7 @@ class IncidentView:
     sure: str
     spark: Markup
     who: str
-    history: tuple[ChangeView, ...]
+    history: tuple[Change, ...]
     new: tuple[NewCommits, ...]
     steps: tuple[IncidentStep, ...]
     code: tuple[CodeLink, ...]
@@ -105,9 +95,9 @@ def view(incident: Incident, context: SiteContext, *, silent: bool) -> IncidentV
         sure=sure,
         spark=shown.spark if shown else Markup(""),
         who=incident.owner or (people[-1] if people else ""),
-        history=tuple(ChangeView(change.at, change.who, change.state, change.words) for change in incident.history),
+        history=tuple(incident.history),
         new=context.new_between(incident.after, incident.begin, incident.versions[1]) if _is_of_tvm(incident) else (),
-        steps=list_steps(incident, shown, context.home) if incident.is_open else (),
+        steps=tuple(list_steps(incident, shown, context.home)) if incident.is_open else (),
         code=find_code_pages(incident, context),
     )
 
@@ -158,12 +148,8 @@ class IncidentStep:
     command: str
 
 
-def list_steps(incident: Incident, series: SeriesView | None, home: Home) -> tuple[IncidentStep, ...]:
+def list_steps(incident: Incident, series: SeriesView | None, home: Home) -> Iterator[IncidentStep]:
     """What can be asked about the incident; `series` is its worst that is still measured."""
-    return tuple(_list_steps(incident, series, home))
-
-
-def _list_steps(incident: Incident, series: SeriesView | None, home: Home) -> Iterator[IncidentStep]:
     before, after = name_tvms(incident, home)
     if series is not None and before and after and before != after and incident.kind == CHANGE:
         words = f"HOME {shlex.quote(series.experiment)} {shlex.quote(series.id)} --good {before} --bad {after}"

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from files.files import safe_name
 from markup.sparks import Band, sparkline
 from markupsafe import Markup
 
@@ -210,7 +209,7 @@ class SeriesNights:
         return SeriesView(
             id=key,
             experiment=series.experiment,
-            page=f"experiments/{safe_name(series.experiment)}.html",
+            page=f"experiments/{common.safe_name(series.experiment)}.html",
             name=name,
             metric=series.metric,
             unit=series.unit,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from files import graphs
-from files.files import carry_over, regular_file_bytes, safe_name
+from files.files import carry_over, regular_file_bytes
 from files.graphs import SiteGraph
 from files.reading import WRONG, reason_of
 
@@ -87,7 +87,7 @@ class ReportView:
 
 def page_of(experiment: str) -> str:
     """The experiment's page, from the site's root."""
-    return f"experiments/{safe_name(experiment)}.html"
+    return f"experiments/{common.safe_name(experiment)}.html"
 
 
 def experiment_views(context: SiteContext, site: Path) -> list[ExperimentView]:
@@ -202,7 +202,7 @@ def _points(context: SiteContext, experiment: str, site: Path) -> tuple[Points |
         reported, wall = _report_of(data.failures[:MAX_POINTS]), _read_wall(data)
     except (DashboardError, *WRONG) as error:
         return None, reason_of(path, error)
-    href = f"data/{safe_name(experiment)}/{path.name}"
+    href = f"data/{common.safe_name(experiment)}/{path.name}"
     (site / href).parent.mkdir(parents=True, exist_ok=True)
     carry_over(path, site / href)
     total = len(data.records) + len(data.failures) or len(data.leaves)

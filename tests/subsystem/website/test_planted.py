@@ -28,6 +28,7 @@ from tvmdash.notify.night import make_opening
 from tvmdash.notify.outbox import Outbox
 from tvmdash.notify.plan import Situation, make_plan
 from tvmdash.notify.state import RouteState, RouteStates, write_states
+from tvmdash.notify.text import describe_new
 from tvmdash.series import store
 from tvmdash.verdict import Absence, Level
 
@@ -109,6 +110,11 @@ def test_the_page_of_an_incident_is_a_chain_up_to_the_passes_and_what_tvm_is_bui
     gone = planted.PASSES_RUN[-1]
     assert page.texts["del"] == [gone]
     assert f"{gone} no longer runs; 2 passes ran on both nights." in rows(page, "p")
+    (why,) = [text for text in rows(page, "p") if text.startswith("What changed: ")]
+    assert why.startswith(f"What changed: {gone} no longer runs; {planted.SLOWER_OPERATOR} takes ")
+    assert command.act([str(home.home.home.root), "explain", path.stem]).startswith(f"{why}\n\n")
+    told = describe_new(command.ledger_of(home.home.home.root).find(path.stem), "", str(home.home.home.root))
+    assert why in told.lines
     assert f"Not TVM\u2019s own: LLVM {planted.LLVM[0]} → {planted.LLVM[1]}" in rows(page, "p")
     operators = {row.split()[0]: row for row in rows(page, "tr")}
     assert planted.SLOWER_OPERATOR in operators
@@ -297,7 +303,7 @@ def test_a_message_says_what_was_planted_links_to_its_page_and_has_the_next_comm
     assert message.title in home.verdicts[TONIGHT].headline
     assert (message.people, message.owners) == (("ada@example.org",), ("CNN team",))
     (item,) = message.items
-    told = {line.split()[1]: line for line in item.lines[:-1]}
+    told = {line.split()[1]: line for line in item.lines[:4]}
     assert set(told) == {"cnn.resnet18", "cnn.resnet50", "cnn.mobilenet", "op.softmax"}
     for name, factor in {**planted.SLOWER, planted.FASTER[0]: planted.FASTER[1]}.items():
         line = next(line for workload, line in told.items() if workload.partition(".")[2] == name)

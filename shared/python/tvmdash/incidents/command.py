@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tvmdash import common
-from tvmdash.dashboard_info import Home
+from tvmdash.dashboard_info import WEBSITE, Home
 from tvmdash.errors import DashboardError
 from tvmdash.http_util import is_link
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.annotations import name_user
+from tvmdash.incidents.differences import describe_why
 from tvmdash.incidents.events import BisectionAnswer, Noted, Silenced, Unsilenced
 from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import Event, Incident, Ledger
@@ -64,7 +65,9 @@ def _show(parsed: argparse.Namespace, ledger: Ledger) -> str:
 
 
 def _explain(parsed: argparse.Namespace, ledger: Ledger) -> str:
-    return explain(output_of(parsed.home), ledger.find(parsed.incident))
+    incident = ledger.find(parsed.incident)
+    why = describe_why(Home(parsed.home).output(WEBSITE), incident)
+    return (f"What changed: {why}.\n\n" if why else "") + explain(output_of(parsed.home), incident)
 
 
 def _settle(state: str) -> Callable[[argparse.Namespace, Ledger], str]:

@@ -151,6 +151,12 @@ class Incident:
         return self.way == metrics.WORSE
 
     @property
+    def magnitude(self) -> float:
+        """How far its worst series moved, or the machine, as a fraction."""
+        moved = [abs(series.effect) for series in self.moved if series.worse or not self.is_worse]
+        return max(moved, default=abs(self.size or 0.0))
+
+    @property
     def way(self) -> Way:
         """Worse where anything got worse, else better where anything got better, else changed."""
         directions = {moved.worse for moved in self.moved} | {is_worse(self.size or 0.0, self.direction)}

@@ -92,9 +92,7 @@ def make_plan(now: Situation) -> Plan:
             news.append(found)
         elif found.event is Event.OPENED:
             hushed.append(incident.id)
-    news.sort(
-        key=lambda item: (item.event is not Event.OPENED, not item.incident.is_worse, -text.size_of(item.incident))
-    )
+    news.sort(key=lambda item: (item.event is not Event.OPENED, not item.incident.is_worse, -item.incident.magnitude))
     at_once = [item for item in news if find_level(item.incident) in now.route.at_once]
     together = [item for item in news if find_level(item.incident) in now.route.digest]
     opened = [item for item in at_once if item.event is Event.OPENED]

@@ -5,10 +5,13 @@ from __future__ import annotations
 import html
 import textwrap
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from tvmdash import common
 from tvmdash.account import Account
+from tvmdash.dashboard_info import WEBSITE, Home
 from tvmdash.http_util import is_link
+from tvmdash.incidents.differences import describe_why
 from tvmdash.incidents.headline import format_headline, format_range
 from tvmdash.incidents.ledger import ACKNOWLEDGED, CHANGE, DETECTOR, MACHINE, NEW, OPEN_STATES, Change, Incident
 from tvmdash.incidents.next_step import (
@@ -25,11 +28,6 @@ from tvmdash.records.metrics import CHANGED
 from tvmdash.text import clean, escape_markdown, format_list
 
 _COLUMNS, _NAMED = 78, 5
-
-
-def size_of(incident: Incident) -> float:
-    """How far the farthest of it moved, as a fraction."""
-    return max((abs(moved.effect) for moved in incident.moved), default=abs(incident.size or 0.0))
 
 
 def format_title(incident: Incident) -> str:
@@ -52,8 +50,9 @@ def _format_change(change: Change) -> str:
 
 def describe_new(incident: Incident, website: str, home: str) -> Item:
     """A new incident: what moved, since when, how sure that is, and what to do next."""
-    told = format_incident(incident)
-    return Item("", (*told.lines, told.since), format_address(website, incident), tuple(_list_commands(incident, home)))
+    told, why = format_incident(incident), describe_why(Home(Path(home)).output(WEBSITE), incident)
+    lines = (*told.lines, *([f"What changed: {why}."] if why else []), told.since)
+    return Item("", lines, format_address(website, incident), tuple(_list_commands(incident, home)))
 
 
 def _list_commands(incident: Incident, home: str) -> Iterator[tuple[str, str]]:

@@ -6,9 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tvmdash import common
 from tvmdash.structured import Stamp
 
 SCHEMA_VERSION = 1
+FOLDER = "receipts"
+
+
+def place_of(experiment: str, stamp: str) -> str:
+    """Where the site has it, without its ending."""
+    return f"{FOLDER}/{stamp}/{common.safe_name(experiment)}"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Where the time of a series went, by operator or by pass: the last good night against the first bad one."""
+"""Why an incident came: operators and passes of the last good night against those of the first bad one."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from data.receipts import FOLDER
-from files.files import safe_name
-
 from tvmdash import common, structured
 from tvmdash.dashboard_info import DEPENDENCIES
 from tvmdash.errors import DashboardError
-from tvmdash.records.metrics import COMPILE_TIME
-from tvmdash.trials.receipt import Receipt, ReceiptRecord
+from tvmdash.incidents.events import Moved
+from tvmdash.incidents.ledger import Incident
+from tvmdash.records.metrics import COMPILE_TIME, RUN_TIME
+from tvmdash.series import naming
+from tvmdash.text import format_list
+from tvmdash.trials.receipt import Receipt, ReceiptRecord, place_of
 
 if TYPE_CHECKING:  # it brings numpy, whose threads keep a site from being written by several processes
     from tvmdash.judge.operators import OperatorChange, OperatorSide
 
 _MOST_PARTS, _DIGITS_MS = 12, 6
+_MOST_ASKED, _MOST_NAMED = 3, 3
 _ALL = 1.005
 """Beyond it, a share is no part of the whole: others made up for it."""
 _MOST_OFF = math.log(1.5)
@@ -101,7 +103,7 @@ class ComparedNight:
 
 def read_night(site: Path, experiment: str, stamp: str) -> ComparedNight:
     """The receipt of the night in the site that is being made, and its trace's place where there is one."""
-    name = f"{FOLDER}/{stamp}/{safe_name(experiment)}"
+    name = place_of(experiment, stamp)
     path = site / f"{name}.json"
     if not path.is_file():
         return ComparedNight(stamp, None, "the site has no receipt of it any more", "")
@@ -188,3 +190,47 @@ def _farthest(parts: Sequence[DifferencePart]) -> tuple[DifferencePart, ...]:
     """Those that differ most, whichever way, in the order that they came."""
     kept = sorted(parts, key=lambda part: -abs(part.difference_ms))[:_MOST_PARTS]
     return tuple(part for part in parts if part in kept)
+
+
+def rank_moves(incident: Incident) -> list[Moved]:
+    """What moved, the worst first."""
+    return sorted(incident.moved, key=lambda item: (not item.worse, -abs(item.effect)))
+
+
+def describe_why(site: Path, incident: Incident) -> str:
+    """In one line which passes and operators are others, as in "FuseOps no longer runs; a_b became a and b".
+
+    Of the worst series of which the site has the receipts of both nights; "" where it has none, or nothing is other.
+    """
+    for item in rank_moves(incident)[:_MOST_ASKED]:
+        nights = (read_night(site, item.experiment, stamp) for stamp in (incident.after, incident.begin))
+        good, bad = (night.record_of(naming.file_name_of(item.series), item.metric) for night in nights)
+        if good is not None and bad is not None:
+            clauses = [*_describe_passes(compare_passes(good, bad)), *_describe_operators(item, good, bad)]
+            if clauses:
+                return "; ".join(clauses)
+    return ""
+
+
+def _describe_passes(passes: OneSidedPasses | None) -> Iterator[str]:
+    if passes is not None and passes.gone:
+        yield f"{format_list(passes.gone, _MOST_NAMED)} no longer run{'s' if len(passes.gone) == 1 else ''}"
+    if passes is not None and passes.new:
+        yield f"{format_list(passes.new, _MOST_NAMED)} now run{'s' if len(passes.new) == 1 else ''} too"
+
+
+def _describe_operators(item: Moved, good: ReceiptRecord, bad: ReceiptRecord) -> Iterator[str]:
+    """What one side alone has; where both have all, the operator that most of the difference is in."""
+    metric = RUN_TIME if item.metric == COMPILE_TIME else item.metric
+    difference = compare_records(item.name, metric, good, bad)
+    if difference is None:
+        return
+    gone = [part.name for part in difference.parts if part.bad_ms is None]
+    new = [part.name for part in difference.parts if part.good_ms is None]
+    before, after = (format_list(names, _MOST_NAMED) for names in (gone, new))
+    if gone and new:
+        yield f"{before} became {after}"
+    elif gone or new:
+        yield f"{after or before} {'is' if len(new or gone) == 1 else 'are'} {'new' if new else 'gone'}"
+    elif metric == item.metric and difference.explains and not difference.contradicts(item.effect):
+        yield f"{difference.parts[0].name} takes {100 * difference.explains:.0f} % of the difference"
