@@ -1,8 +1,8 @@
 """How a trial runs.
 
 A trial is two TVMs measured round by round. A round is one run of an experiment: by pairs of processes in turn where
-the experiment supports that, else first on one TVM and then on the other. A command is a plan: it says which round
-comes next and what its outcome means. `Measuring` does the rest, the same for every command:
+the experiment supports that, else first on one TVM and then on the other, which takes turns from round to round. A
+command is a plan: it says which round comes next and what its outcome means. `Measuring` does the rest for all:
 
 - A round holds the home; between two rounds it is free, so that a night that waits goes first.
 - What a round gave is in the trial's file before the next begins: the same command goes on there, after a kill too.

@@ -39,7 +39,7 @@ class Outcome:
 
 
 def search(seed: int, noise: float) -> Outcome:
-    """One made-up history, searched as dashboard/trials/bisect/bisect.py does."""
+    """One made-up history, searched as dashboard/trials/bisect.py does."""
     rng = np.random.default_rng(seed)
     culprit = int(rng.integers(1, COMMITS + 1))
     bias = rng.normal(0, BUILD_BIAS, COMMITS + 1)

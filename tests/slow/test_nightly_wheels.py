@@ -87,4 +87,5 @@ def test_seven_nights_on_copies_of_real_tvm_and_a_bisection(
     assert any("TVM got slower: " in text and "since bbbb22222..dddd44445" in text for text in said)
     ends = ("--good", "wheel:0.26.dev202", "--bad", "wheel:0.26.dev206", "--budget", "15m")
     told = call(home, "bisect", "relax_opt", "mlp run time (variant default)", *ends)
+    print(told)
     assert "0.26.dev205" in told

@@ -68,6 +68,16 @@ def test_pairs_with_other_tvms_are_a_chain_whose_error_adds_up(home: PlantedHome
     assert chained.low < direct.low < 0.1
 
 
+def test_what_few_pairs_of_the_two_and_no_others_say_is_no_chain(home: PlantedHome) -> None:
+    points = [point(name, B, A) for name in ("mlp", *STEADY)]
+    for each in points:
+        ratio = each["additional_info"]["paired"]["ratios"]["run_time"]
+        ratio["log_ratios"] = ratio["log_ratios"][:3]
+    home.add_night(0, B, {"nets": points}, A)
+    few = known(home)["nets mlp run time"]
+    assert (few.evidence, few.pairs, few.nights) == (SignoffEvidence.PAIRED, 3, 1)
+
+
 def test_where_luck_alone_keeps_a_change_from_being_excluded_no_more_pairs_are_asked_for(home: PlantedHome) -> None:
     other = PlantedTvm("c" * 40, {"mlp": 1.005})
     for night in range(6):

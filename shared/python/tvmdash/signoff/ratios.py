@@ -91,10 +91,10 @@ class _Joined:
         return replace(pairs, build=names.get(build, build), base=names.get(base, base), log=log)
 
     def conclude(self, difference: two.Difference) -> SeriesChange:
-        """As everywhere in a signoff; told to be paired where the pairs of A and B are enough by themselves."""
+        """As everywhere in a signoff; told to be paired where the pairs of A and B are enough, or all."""
         direct = [each for each in self.pairs if {each.build, each.base} == {self.a, self.b}]
         count = sum(each.count for each in direct)
-        is_direct = count >= RULES.fewest_pairs
+        is_direct = count >= RULES.fewest_pairs or len(direct) == len(self.pairs)
         evidence = SignoffEvidence.PAIRED if is_direct else SignoffEvidence.CHAIN
         nights = len({each.night for each in (direct if is_direct else self.pairs)})
         return replace(SeriesChange.of(evidence, difference), pairs=count if is_direct else 0, nights=nights)
