@@ -21,7 +21,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.machine import telemetry
 from tvmdash.measure.capture import Capture, OperatorSpan, Reading, Region, Sample
 from tvmtraces import connect
-from tvmtraces.export import event_writers
+from tvmtraces.export import converters
 from tvmtraces.export.converters import CONVERTERS
 from tvmtraces.export.windows import cut_into_windows
 from tvmtraces.filters import Filters
@@ -221,7 +221,7 @@ def test_large_inputs_that_are_not_sealed_become_the_same_file(
 ) -> None:
     inputs, filters = [str(raw), *map(str, amd)], Filters(operators=["conv"])
     first = CONVERTERS[style].write(inputs, tmp_path / "x.0", filters, None)
-    monkeypatch.setattr(event_writers, "_LARGE_BYTES", 0)
+    monkeypatch.setattr(converters, "_LARGE_BYTES", 0)
     assert CONVERTERS[style].write(inputs, tmp_path / "x.1", filters, None) == first
     assert (tmp_path / "x.1").read_bytes() == (tmp_path / "x.0").read_bytes()
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]

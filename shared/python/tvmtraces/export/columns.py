@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tvmtraces.convert import Counters, Names, Slices, names
@@ -89,7 +89,9 @@ def read_slices(
         columns = traces.execute(query).fetchnumpy()
         inside = [run for run in waiting if run.start_ns in window] if kind.runs else []
         arrow = _number_arrows(texts, columns, titles) * kind.arrow if kind.arrow else None
-        yield replace(_make_slices(texts, columns, inside), arrow=arrow)
+        called = {name: getattr(texts, name).taken(columns["kind"]) for name in ("process", "lane", "name", "category")}
+        ids = _find_ids(texts, columns, inside)
+        yield Slices(**called, start_ns=columns["start"], duration_ns=columns["duration"], id=ids, arrow=arrow)
 
 
 def _number_arrows(texts: _Texts, columns: Mapping[str, Any], titles: Titles) -> Ints:
@@ -117,19 +119,6 @@ def _read_texts(traces: Traces, kind: Kind, source: str, titles: Titles) -> _Tex
     guids, processes, lanes, called, categories = zip(*rows, strict=True) if rows else [()] * 5
     keys = list(zip(guids, processes, strict=True))
     return _Texts(keys, titles.column(guids, processes), names(lanes), names(called), names(categories))
-
-
-def _make_slices(texts: _Texts, columns: Mapping[str, Any], runs: Sequence[ExportedRun]) -> Slices:
-    kinds, starts = columns["kind"], columns["start"]
-    return Slices(
-        texts.process.taken(kinds),
-        texts.lane.taken(kinds),
-        texts.name.taken(kinds),
-        texts.category.taken(kinds),
-        starts,
-        columns["duration"],
-        _find_ids(texts, columns, runs),
-    )
 
 
 def _find_ids(texts: _Texts, columns: Mapping[str, Any], runs: Sequence[ExportedRun]) -> Ints | None:

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tvmtraces.export.event_writers import EVENT_WRITERS, event_converter
+from tvmtraces import convert
+from tvmtraces.connection import Traces, open_traces
+from tvmtraces.convert import Split
+from tvmtraces.export.events import trace_events
+from tvmtraces.export.left_out import count_left_out
+from tvmtraces.export.rocpd_copy import copy_rows, count_copied, find_writers, format_others
 from tvmtraces.export.rocprof_csv import write_csv
 from tvmtraces.filters import Filters
+from tvmtraces.output import format_left_out
+from tvmtraces.readers.packed import count_bytes
 from tvmtraces.reading import Progress
+from tvmtraces.sealing import seal
+from tvmtraces.sources import find
 
 Write = Callable[[list[str], Path, Filters, Progress | None], str]
 """Writes the traces in the paths, as filtered, to a place that does not exist yet; says in words what it wrote."""
+_LARGE_BYTES = 8 << 20
+"""Inputs of so many bytes that are not sealed are sealed first: a sealed run is read a part at a time."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +37,56 @@ class Converter:
     write: Write
 
 
+def _perfetto(destination: Path, traces: Traces, split: Split = Split.TIME) -> str:
+    trace = trace_events(traces)
+    written = convert.write_perfetto(destination, trace.events, flows=trace.flows, split=split)
+    return written.describe() + format_left_out(count_left_out(traces, trace.counted))
+
+
+def _rocpd(destination: Path, traces: Traces) -> str:
+    """Rows of RocPD stay what they were; the rest is written as events."""
+    writers = find_writers(traces)
+    trace = trace_events(traces, format_others(writers))
+    others = copy_rows(traces, writers)
+    written = convert.write_rocpd(destination, trace.events, processes=trace.processes, others=others)
+    copied = sum(count_copied(traces, writers).values())
+    records = traces.execute("SELECT count(*) FROM records").fetchall()[0][0]
+    also = f", and {copied} rows of RocPD as they were" if copied else ""
+    return written.describe() + also + format_left_out({"flows": len(trace.flows), "records": records})
+
+
+def _convert(write_events: Callable[[Path, Traces], str]) -> Write:
+    """A converter of what is written event by event."""
+
+    def write(paths: list[str], destination: Path, filters: Filters, progress: Progress | None) -> str:
+        with _open(paths, destination, filters, progress) as traces:
+            return write_events(destination, traces)
+
+    return write
+
+
+@contextmanager
+def _open(paths: list[str], destination: Path, filters: Filters, progress: Progress | None) -> Iterator[Traces]:
+    """The traces; large ones by way of a sealed run beside the destination."""
+    sources = [source for source in find(paths) if source.kind != "sealed"]
+    parent = destination.absolute().parent
+    if sum(count_bytes(source.path) for source in sources) < _LARGE_BYTES or not parent.is_dir():
+        with open_traces(paths, filters=filters, progress=progress) as traces:
+            yield traces
+        return
+    with tempfile.TemporaryDirectory(prefix=".convert.", dir=parent) as folder:
+        run = seal(paths, Path(folder) / "sealed", filters=filters, progress=progress)
+        with open_traces(run.path) as traces:
+            yield traces
+
+
 CONVERTERS: Mapping[str, Converter] = {
-    **{name: Converter(about, event_converter(name)) for name, (about, _) in EVENT_WRITERS.items()},
+    "perfetto": Converter(
+        "a trace for ui.perfetto.dev; further files where one would be too large", _convert(_perfetto)
+    ),
+    "perfetto-by-process": Converter(
+        "such a trace for each process", _convert(functools.partial(_perfetto, split=Split.PROCESS))
+    ),
+    "rocpd": Converter("a RocPD database, which AMD's tools open", _convert(_rocpd)),
     "csv": Converter("a folder of the CSV files that rocprofv3 writes", write_csv),
 }
