@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -67,16 +68,21 @@ class _Short:
     rest: tuple[str, ...] = ()
 
     @property
+    def _shown(self) -> str:
+        return self.brief(MOST_TITLE - len(self.begin) - len(self.end))
+
+    @property
     def title(self) -> str:
-        return f"{self.begin}{self.brief(MOST_TITLE - len(self.begin) - len(self.end))}{self.end}"
+        return f"{self.begin}{self._shown}{self.end}"
 
     @property
     def left_out(self) -> str:
-        """The clauses, after the middle where the title shows less of it; "" where it says all."""
+        """The clauses, and what the title shows less of its middle; "" where it says all."""
         rest = "; ".join(filter(None, self.rest))
-        return (
-            "; ".join(filter(None, (self.full, rest))) if self.full not in self.title else rest[:1].upper() + rest[1:]
-        )
+        if not self.full.startswith(self._shown):
+            return "; ".join(filter(None, (self.full, rest)))
+        more = re.sub(r"^[,; ]+|^\((.*)\)$", r"\1", self.full.removeprefix(self._shown).removeprefix(" slower").strip())
+        return "; ".join(filter(None, (rest[:1].upper() + rest[1:], more)))
 
 
 def _shorten(level: Level, findings: Findings) -> _Short:
