@@ -45,8 +45,7 @@ HEAD = ("series", "change", "95 %", "")
 _ASK_WHAT_CHANGED = frozenset((TrialKind.TRY, TrialKind.COMPARE))
 _ENDS = {
     TrialState.RUNNING: "Not finished. Run the same command again to continue.",
-    TrialState.OVER: "The time budget ran out before every interval was narrow enough. Run the same command again to "
-    "continue.",
+    TrialState.OVER: "The time budget ran out. Run the same command again to continue.",
     TrialState.INTERRUPTED: "Interrupted. Run the same command again to continue.",
     TrialState.DONE: "",
 }
@@ -321,10 +320,7 @@ def _format_bisection(done: Trial, found: Bisection) -> Iterator[str]:
         yield from (f"  {suspect.text}{_format_failure(found, suspect)}" for suspect in found.suspects[-_SHOWN:])
         if len(found.suspects) > _SHOWN:
             yield f"  and {len(found.suspects) - _SHOWN} before them"
-    if done.state is TrialState.OVER:
-        yield "The time budget ran out. Run the same command again to continue."
-    elif done.state is not TrialState.DONE:
-        yield _ENDS[done.state]
+    yield from filter(None, [_ENDS[done.state]])
     if found.suspects and found.noise is not None and found.least is not None:
         yield (
             f"Confidence {100 * min(found.probability, 0.999):.3g} %, among {found.candidates} builds after "
@@ -414,12 +410,8 @@ def _format_backfill(done: Trial, filled: Backfill) -> Iterator[str]:
     yield _count_nights(filled, done)
     away = {**filled.unbuilt, **filled.failed}
     yield from (f"  {name}: {elide(why, 200)}" for name, why in list(away.items())[:_SHOWN])
-    if filled.left:
-        yield (
-            _ENDS[done.state]
-            if done.state is TrialState.INTERRUPTED
-            else ("The time budget ran out. Run the same command again to continue.")
-        )
+    if filled.left and _ENDS[done.state]:
+        yield _ENDS[done.state]
     if filled.unbuilt:
         yield f"Use --retry to try again to build: {format_list(list(filled.unbuilt), 5)}."
 
