@@ -133,7 +133,7 @@ class _Searching:
         self._asked = self.candidates[at]
         tvm = self.bad if self._is_end else self._asked.spec
         if self.in_turn:
-            return Round(self.series.experiment, (tvm,), points, beside=self.good)
+            return Round(self.series.experiment, (tvm,), points, beside=self.good, metrics=(self.series.metric,))
         return Round(self.series.experiment, (self.good, tvm), points, len(_values_of(trial, self._asked)))
 
     @property

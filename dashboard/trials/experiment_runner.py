@@ -25,7 +25,7 @@ from tvmdash.files import trees
 from tvmdash.stages import pipeline
 from tvmdash.text import format_list
 
-POINTS = "TVMDASH_POINTS"
+POINTS, METRICS = "TVMDASH_POINTS", "TVMDASH_METRICS"
 LEAST_S = 1.0
 """With less time left, nothing is begun."""
 _STAGES = ("run", "analyze")
@@ -156,7 +156,8 @@ class ExperimentRunner:
         """The config; the stages see the real home, the points, and no more time than is left."""
         points = self._context.workspace(job).root / "points.json"
         common.write_json(points, [dict(point) for point in asked.points], durable=False)
-        added = {"TVMDASH_HOME": str(self.workspace.home.root), **({POINTS: str(points)} if asked.points else {})}
+        named = {POINTS: str(points) if asked.points else "", METRICS: " ".join(asked.metrics)}
+        added = {"TVMDASH_HOME": str(self.workspace.home.root), **{key: text for key, text in named.items() if text}}
         run = pipeline("experiment").stage("run")
         allowed_s = min(job.timeout_s(run, self._context.plan.config), self.budget.left_s)
         timeouts = {**job.config.get("timeouts", {}), "run": max(1, math.ceil(allowed_s))}

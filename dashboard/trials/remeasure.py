@@ -33,9 +33,12 @@ def read_rounds(path: Path) -> list[Round]:
 
 
 def _parse_round(value: common.Json, json_path: str) -> Round:
-    if not isinstance(value, dict) or set(value) - {"experiment", "stamp", "points", "beside"}:
-        raise DashboardError(f"{json_path}: expected an object with experiment, stamp, points and optionally beside.")
+    if not isinstance(value, dict) or set(value) - {"experiment", "stamp", "points", "beside", "metrics"}:
+        raise DashboardError(
+            f"{json_path}: expected an object with experiment, stamp, points and optionally beside and metrics."
+        )
     experiment, stamp, points = value.get("experiment"), value.get("stamp"), value.get("points", [])
+    metrics = value.get("metrics", [])
     beside = value.get("beside")
     if not isinstance(experiment, str) or not experiment or "/" in experiment:
         raise DashboardError(f"{json_path}.experiment: {experiment!r:.80} is not a valid experiment name.")
@@ -47,7 +50,10 @@ def _parse_round(value: common.Json, json_path: str) -> Round:
         )
     if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
         raise DashboardError(f"{json_path}.points: expected a list of objects.")
-    return Round(experiment, (TvmOfNight(stamp),), tuple(points), beside=TvmOfNight(beside) if beside else None)
+    if not isinstance(metrics, list) or not all(isinstance(name, str) and name.isidentifier() for name in metrics):
+        raise DashboardError(f"{json_path}.metrics: {metrics!r:.80} is not a list of metrics' names.")
+    other = TvmOfNight(beside) if beside else None
+    return Round(experiment, (TvmOfNight(stamp),), tuple(points), beside=other, metrics=tuple(metrics))
 
 
 def stamp_of(outcome: RoundOutcome) -> str:

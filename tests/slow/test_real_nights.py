@@ -79,7 +79,10 @@ def test_each_nights_verdict_is_what_was_planted(
         older = read_verdict(home)
         seen.append((202, older["level"], older["title"], older["reasons"]))
         assert older["level"] not in {"regression", "improved"}
-        assert planted["level"] in {"regression", "suspect"}, "it is told, or measured until it is decided"
+        assert planted["level"] in {"changed", "regression", "suspect"}, (
+            "code size is exact; times are as sure as they are"
+        )
+        assert [*planted["changed"], *planted["new"]], "that incident is new"
     finally:
         print(*seen, sep="\n")
         print(call(home, "incidents", "list", "--all"))

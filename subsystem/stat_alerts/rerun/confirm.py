@@ -171,7 +171,7 @@ def _make_request(question: Wanted, asking: Asking) -> dict[str, Any]:
     """One round, as `dashboard remeasure` reads it."""
     beside = {"beside": question.beside[0]} if question.beside[0] else {}
     round_asked = {"experiment": question.experiment, "stamp": question.stamp, "points": asking.points(question)}
-    return {**round_asked, **beside}
+    return {**round_asked, "metrics": asking.metrics(question), **beside}
 
 
 def strengths(judged: Judged) -> dict[str, float]:

@@ -71,6 +71,17 @@ def test_a_compilation_counts_in_the_pair_after_it_and_in_no_other(tmp_path: Pat
     assert known == {(side, pair): 1 for side in (False, True) for pair in (0, 3)}
 
 
+def test_who_asks_for_compile_times_has_a_compilation_in_each_pair(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TVMDASH_METRICS", "compile_time run_time")
+    toy = AheadToy(tmp_path)
+    toy.run({}, {})
+    assert toy.compiled("2.0") == toy.compiled("1.0") == {"net": 4}
+    ratios = paired_of(toy.analyze())["toy.net"]["ratios"]
+    assert {name: len(ratio["log_ratios"]) for name, ratio in ratios.items()} == {"run_time": 4, "compile_time": 4}
+
+
 def test_both_sides_have_as_many_calls_in_a_sample_from_the_first_pair_on(tmp_path: Path) -> None:
     """A sample has one more call, which its CPU time holds and its number does not."""
     toy = AheadToy(tmp_path, number=0, min_repeat_ms=2, pairs=2, max_pairs=2)

@@ -41,6 +41,7 @@ from tvmdash.experiment.rounds import (
 )
 from tvmdash.measure.capture import Trial, read_trials
 from tvmdash.measure.turns import PairedRatio
+from tvmdash.records.metrics import COMPILE_TIME
 
 PLAN_FILE, ENDED_FILE = "plan.json", "ended.json"
 
@@ -103,8 +104,13 @@ class _Run(Generic[Config]):
 
     @property
     def compiling_rounds(self) -> set[int]:
-        """In which rounds points are compiled: first, to be measured, and once more for their compile times."""
+        """In which rounds points are compiled: first, to be measured, and once more for their compile times.
+
+        Where these are asked for by name, in each round.
+        """
         precision = self.measuring.precision
+        if COMPILE_TIME in os.environ.get("TVMDASH_METRICS", "").split():
+            return set(range(self.rounds))
         return {0, (precision.pairs if self.processes.reference else precision.processes) - 1}
 
     def compile(self, groups: Sequence[PointGroup], number: int) -> None:
