@@ -28,6 +28,8 @@ from tvmdash.text import format_list
 POINTS, METRICS = "TVMDASH_POINTS", "TVMDASH_METRICS"
 LEAST_S = 1.0
 """With less time left, nothing is begun."""
+_LAST_PROCESS_S = 20.0
+"""For the process that is measuring when an experiment begins no other one, so that what it has is not lost."""
 _STAGES = ("run", "analyze")
 
 
@@ -153,7 +155,10 @@ class ExperimentRunner:
         self._jobs[job.name] = job
 
     def _config(self, job: Job, asked: Round) -> dict[str, Any]:
-        """The config; the stages see the real home, the points, and no more time than is left."""
+        """The config; the stages see the real home, the points, and no more time than is left.
+
+        An experiment that keeps to `max_minutes` begins nothing that the end of the budget would cut off.
+        """
         points = self._context.workspace(job).root / "points.json"
         common.write_json(points, [dict(point) for point in asked.points], durable=False)
         named = {POINTS: str(points) if asked.points else "", METRICS: " ".join(asked.metrics)}
@@ -161,7 +166,10 @@ class ExperimentRunner:
         run = pipeline("experiment").stage("run")
         allowed_s = min(job.timeout_s(run, self._context.plan.config), self.budget.left_s)
         timeouts = {**job.config.get("timeouts", {}), "run": max(1, math.ceil(allowed_s))}
-        return {**job.config, "env": {**job.config.get("env", {}), **added}, "timeouts": timeouts, "rerun_setup": False}
+        own, most = job.config.get("max_minutes"), max(allowed_s / 2, allowed_s - _LAST_PROCESS_S) / 60
+        limit = {"max_minutes": min(own, most)} if isinstance(own, int | float) else {}
+        env = {**job.config.get("env", {}), **added}
+        return {**job.config, **limit, "env": env, "timeouts": timeouts, "rerun_setup": False}
 
     def _setup(self, job: Job, hosting: Hosting) -> None:
         """What an earlier setup left came with the copy of the code; only where there was none it is made, or found."""

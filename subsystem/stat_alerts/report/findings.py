@@ -52,7 +52,10 @@ class Findings:
     in_turn: Mapping[Standing, int] = field(default_factory=Counter)
     """Those of `counts` whose turns pairs of processes took, which speaks from the first night on."""
     blind_of: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """By metric and experiment, how many of TVM's series are blind or young, the most first."""
+    """By metric and experiment, how many of TVM's series are blind or young, the most first.
+
+    Not those that are told to differ from the reference.
+    """
 
     @property
     def has_improved(self) -> bool:
@@ -82,7 +85,7 @@ class Findings:
 
     @property
     def blind(self) -> int:
-        return self.of_tvm(Standing.BLIND, Standing.YOUNG)
+        return sum(self.blind_of.values())
 
     @property
     def decisive(self) -> tuple[int, int, int]:
@@ -117,8 +120,13 @@ def find(
     muted = _find_muted(table, ledger, stands, iso_of(stamp))
     changed = [part for part in news if not part.is_worse and _has_changed(part)]
     controls = [stand.kind for row, stand in stands.items() if options.is_control(table.rows[row])]
-    of_tvm = {row: stand for row, stand in stands.items() if not options.is_control(table.rows[row])}
-    unseeing = [row for row, stand in of_tvm.items() if stand.kind in {Standing.BLIND, Standing.YOUNG}]
+    of_tvm = {row: stand for row, stand in stands.items() if not options.is_control(table.rows[row])} or stands
+    differ = {difference.series for difference in beside.differences} if beside else set()
+    unseeing = [
+        row
+        for row, stand in of_tvm.items()
+        if stand.kind in {Standing.BLIND, Standing.YOUNG} and naming.id_of(table.rows[row].key) not in differ
+    ]
     blind_of = Counter((table.rows[row].metric, table.rows[row].experiment) for row in unseeing)
     over_machines = compare(table, stands, list({part.id: part for part in (*open_ones, *news)}.values()))
     return Findings(

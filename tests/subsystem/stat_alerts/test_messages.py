@@ -160,7 +160,9 @@ HEADLINES: Mapping[str, tuple[Level, Mapping[str, Any]]] = {
 def headlines() -> Iterator[tuple[str, str]]:
     for name, (level, given) in HEADLINES.items():
         values = {**EMPTY, "counts": SOME, **given}
-        found = FINDINGS.Findings(**{**values, "counts": Counter(values["counts"])})
+        counts = Counter(values["counts"])
+        unseeing = {("run_time", "exp"): counts[Standing.BLIND] + counts[Standing.YOUNG]}
+        found = FINDINGS.Findings(**{**values, "counts": counts, "blind_of": Counter(unseeing)})
         title, reasons = HEADLINE.title(level, found), HEADLINE.reasons(level, found)
         assert len(title) <= MOST_TITLE
         yield f"headline: {name}", "\n- ".join((HEADLINE.headline(level, found), title, *reasons))

@@ -329,8 +329,9 @@ def _format_bisection(done: Trial, found: Bisection) -> Iterator[str]:
         )
     failed = sum(bool(step.failed) for step in found.steps.values())
     runs = f"{found.measurements} measurements, {2 * series.pairs} of them of the ends"
+    builds = f"{found.builds} build{'' if found.builds == 1 else 's'} besides the ends"
     yield (
-        f"{found.builds} builds besides the ends{f', {failed} could not be measured' if failed else ''}; {runs}; "
+        f"{builds}{f', {failed} could not be measured' if failed else ''}; {runs}; "
         f"{format_duration(done.measured_s)} altogether."
     )
 
