@@ -25,7 +25,7 @@ from tvmdash.files import trees
 from tvmdash.stages import pipeline
 from tvmdash.text import format_list
 
-POINTS, METRICS = "TVMDASH_POINTS", "TVMDASH_METRICS"
+POINTS, METRICS, MINUTES = "TVMDASH_POINTS", "TVMDASH_METRICS", "TVMDASH_MINUTES"
 LEAST_S = 1.0
 """With less time left, nothing is begun."""
 _LAST_PROCESS_S = 20.0
@@ -157,19 +157,22 @@ class ExperimentRunner:
     def _config(self, job: Job, asked: Round) -> dict[str, Any]:
         """The config; the stages see the real home, the points, and no more time than is left.
 
-        An experiment that keeps to `max_minutes` begins nothing that the end of the budget would cut off.
+        An experiment that keeps to its minutes begins nothing that the end of the budget would cut off.
         """
         points = self._context.workspace(job).root / "points.json"
         common.write_json(points, [dict(point) for point in asked.points], durable=False)
-        named = {POINTS: str(points) if asked.points else "", METRICS: " ".join(asked.metrics)}
-        added = {"TVMDASH_HOME": str(self.workspace.home.root), **{key: text for key, text in named.items() if text}}
         run = pipeline("experiment").stage("run")
         allowed_s = min(job.timeout_s(run, self._context.plan.config), self.budget.left_s)
+        minutes = max(allowed_s / 2, allowed_s - _LAST_PROCESS_S) / 60
+        named = {
+            POINTS: str(points) if asked.points else "",
+            METRICS: " ".join(asked.metrics),
+            MINUTES: f"{minutes:.3f}",
+        }
+        added = {"TVMDASH_HOME": str(self.workspace.home.root), **{key: text for key, text in named.items() if text}}
         timeouts = {**job.config.get("timeouts", {}), "run": max(1, math.ceil(allowed_s))}
-        own, most = job.config.get("max_minutes"), max(allowed_s / 2, allowed_s - _LAST_PROCESS_S) / 60
-        limit = {"max_minutes": min(own, most)} if isinstance(own, int | float) else {}
         env = {**job.config.get("env", {}), **added}
-        return {**job.config, **limit, "env": env, "timeouts": timeouts, "rerun_setup": False}
+        return {**job.config, "env": env, "timeouts": timeouts, "rerun_setup": False}
 
     def _setup(self, job: Job, hosting: Hosting) -> None:
         """What an earlier setup left came with the copy of the code; only where there was none it is made, or found."""

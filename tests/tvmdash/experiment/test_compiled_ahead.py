@@ -82,6 +82,13 @@ def test_who_asks_for_compile_times_has_a_compilation_in_each_pair(
     assert {name: len(ratio["log_ratios"]) for name, ratio in ratios.items()} == {"run_time": 4, "compile_time": 4}
 
 
+def test_who_is_given_no_minutes_measures_each_point_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TVMDASH_MINUTES", "0.001")
+    toy = AheadToy(tmp_path)
+    assert toy.run({}, {})["success"]
+    assert len(paired_of(toy.analyze())["toy.net"]["ratios"]["run_time"]["log_ratios"]) == 1
+
+
 def test_both_sides_have_as_many_calls_in_a_sample_from_the_first_pair_on(tmp_path: Path) -> None:
     """A sample has one more call, which its CPU time holds and its number does not."""
     toy = AheadToy(tmp_path, number=0, min_repeat_ms=2, pairs=2, max_pairs=2)

@@ -176,7 +176,8 @@ class _Run(Generic[Config]):
         return is_affordable(group.name, self.took_s, self.times, least, self._left_s(), finished)
 
     def _left_s(self) -> float:
-        return self.measuring.precision.max_minutes * 60 - (time.monotonic() - self.begun)
+        minutes = min(self.measuring.precision.max_minutes, float(os.environ.get("TVMDASH_MINUTES", "inf")))
+        return minutes * 60 - (time.monotonic() - self.begun)
 
     def measure(self, group: PointGroup, jobs: Jobs, number: int) -> int:
         """One process, or a pair of them; how many trials of tonight's it began."""
