@@ -98,7 +98,7 @@ def gaps(places: list[float]) -> list[float]:
 
 
 def day_of(night: int) -> str:
-    return f"{common.parse_stamp(stamp_of(night)):%-d %b %Y, %H:%M UTC}"
+    return f"{common.parse_stamp(stamp_of(night)):%Y-%m-%d %H:%M UTC}"
 
 
 def test_by_date_nights_are_as_far_apart_as_they_were_and_by_night_all_alike(explorer: Explorer) -> None:

@@ -223,7 +223,8 @@ def test_pass_times_are_own_times_longest_first():
     times = [ms for _, ms in module.pass_times_ms]
     assert {"LegalizeOps", "FuseOps", "FuseTIR", "StaticPlanBlockMemory"} <= dict(module.pass_times_ms).keys()
     assert times == sorted(times, reverse=True)
-    assert 0.8 * module.compile_ms < sum(times) < module.compile_ms, "what makes machine code is among them"
+    rounded = 1e-6 * len(times)
+    assert 0.8 * module.compile_ms < sum(times) < module.compile_ms + rounded, "what makes machine code is among them"
     assert dict(module.pass_times_ms)["LLVM"] > 0
 
 
