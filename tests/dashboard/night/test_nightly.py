@@ -91,7 +91,7 @@ def test_plan_check_and_doctor_say_what_a_night_would_take(tmp_path: Path) -> No
         return [(item.code, item.output) for item in done]
 
     for code, told in zip((0, 2, 1), ask(), strict=True):
-        assert told[0] == code, "what is away is said, and stops no plan"
+        assert told[0] == code, f"what is away is said, and stops no plan: {told[1]}"
         assert f"latest from wheel:ours,{page}: a night that began now would have none (asked at" in told[1]
         assert f"Check that this machine can reach {page}" in told[1]
     page.mkdir()
