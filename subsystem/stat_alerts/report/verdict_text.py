@@ -126,8 +126,7 @@ _WORDS = ("Back ", "Changed: ", "Withdrawn: ", "Nothing ", "Too ", "Possibly ", 
 def describe_beside(beside: BesideReference) -> str:
     """How tonight's TVM stands to the reference, as the beginning of a sentence."""
     if beside.is_itself:
-        of = f"{beside.series} series" if beside.series else _count_numbers(beside)
-        return f"TVM {beside.reference} was measured against itself in {of} (an A/A test)"
+        return f"TVM {beside.reference} was measured against itself in {_count(beside)} (an A/A test)"
     if not beside.series:
         return _describe_numbers(beside)
     return "; ".join([_describe_times(beside), *([_describe_exact(beside.exact)] if beside.exact else [])])
@@ -140,6 +139,10 @@ def _describe_numbers(beside: BesideReference) -> str:
     return f"Beside TVM {beside.reference}, of {_count_numbers(beside)} {_describe_exact(beside.exact, short=True)}"
 
 
+def _count(beside: BesideReference) -> str:
+    return f"{beside.series} series" if beside.series else _count_numbers(beside)
+
+
 def _count_numbers(beside: BesideReference) -> str:
     return f"{beside.numbers} exact number{'' if beside.numbers == 1 else 's'}"
 
@@ -147,7 +150,11 @@ def _count_numbers(beside: BesideReference) -> str:
 def _describe_exact(differences: Sequence[ExactDifference], *, short: bool = False) -> str:
     noun = "" if short else " exact number" if len(differences) == 1 else " exact numbers"
     verb = "differs" if len(differences) == 1 else "differ"
-    return f"{len(differences)}{noun} {verb}: {format_list([exact_text(each) for each in differences], 1)}"
+    return f"{len(differences)}{noun} {verb}: {_list_exact(differences)}"
+
+
+def _list_exact(differences: Sequence[ExactDifference]) -> str:
+    return format_list([exact_text(each) for each in differences], 1)
 
 
 def exact_text(difference: ExactDifference) -> str:
@@ -159,11 +166,15 @@ def exact_text(difference: ExactDifference) -> str:
 def _describe_times(beside: BesideReference) -> str:
     if not beside.differences:
         return f"No difference from TVM {beside.reference} beyond noise in {beside.series} series"
+    return f"Beside TVM {beside.reference}, of {beside.series} series {_list_times(beside)}"
+
+
+def _list_times(beside: BesideReference) -> str:
     worse = [difference for difference in beside.differences if difference.worse]
     better = [difference for difference in beside.differences if difference.worse is False]
     parts = [f"{len(worse)} slower ({_first(worse)})"] if worse else []
     parts += [f"{len(better)} faster ({_first(better)})"] if better else []
-    return f"Beside TVM {beside.reference}, of {beside.series} series {' and '.join(parts)}"
+    return " and ".join(parts)
 
 
 def _first(differences: Sequence[Difference]) -> str:
@@ -326,21 +337,20 @@ def _shorten_beside(level: Level, findings: Findings) -> _Short:
     beside = findings.beside
     assert beside is not None
     other, differ = f"TVM {beside.reference}", len(beside.differences) or len(beside.exact)
-    whole = describe_beside(beside)
-    also = _lower(_improvement(findings)) if level == Level.IMPROVED else ""
     verb, end = "differs" if differ == 1 else "differ", ""
-    begin = f"{differ} of {_count_numbers(beside)} {verb} from "
-    rest = f"{'it is' if differ == 1 else 'they are'} {whole.partition(f'{verb}: ')[2]}"
     if beside.is_itself:
-        begin, end, rest = "", " was measured against itself", f"an A/A test{whole.partition(' itself')[2]}"
+        begin, end, rest = "", " was measured against itself", f"an A/A test in {_count(beside)}"
     elif not differ:
-        begin, rest = "No difference from ", f"none{whole.partition(other)[2]}"
+        begin, rest = "No difference from ", f"none{' beyond noise' * bool(beside.series)} in {_count(beside)}"
     elif beside.differences:
         begin = f"{differ} of {beside.series} series {verb} from "
-        rest = whole.partition(f"of {beside.series} series ")[2]
-    elif beside.series:
-        rest = f"none of {beside.series} series differs beyond noise; {rest}"
-    return _Short(begin, other, functools.partial(elide, other), end, (rest.removesuffix(" (an A/A test)"), also))
+        rest = "; ".join([_list_times(beside), *([_describe_exact(beside.exact)] if beside.exact else [])])
+    else:
+        begin = f"{differ} of {_count_numbers(beside)} {verb} from "
+        calm = f"none of {beside.series} series differs beyond noise; " if beside.series else ""
+        rest = f"{calm}{'it is' if differ == 1 else 'they are'} {_list_exact(beside.exact)}"
+    also = _lower(_improvement(findings)) if level == Level.IMPROVED else ""
+    return _Short(begin, other, functools.partial(elide, other), end, (rest, also))
 
 
 def _shorten_incidents(begin: str, incidents: Sequence[Incident], findings: Findings, *rest: str) -> _Short:

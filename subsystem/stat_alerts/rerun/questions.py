@@ -144,8 +144,8 @@ class Asking:
 
     def metrics(self, wanted: Wanted) -> list[str]:
         """What those series measure; none of a foreign number, which has no such name."""
-        labels = (self.table.rows[self._rows[series]] for series in wanted.series)
-        return sorted({row.metric for row in labels if "path" not in row.labels})
+        rows = (self.table.rows[self._rows[series]] for series in wanted.series)
+        return sorted({row.metric for row in rows if "path" not in row.labels})
 
     def artifact(self, experiment: str, stamp: str) -> str | None:
         """What the experiment measured on that night; None where it is not recorded."""

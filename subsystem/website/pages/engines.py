@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import geometric_mean
@@ -151,11 +152,12 @@ def compare(title: str, page: str, series: Sequence[SeriesView], stamps: Sequenc
         groups.setdefault(key, []).append(view)
     ours = [(group, best) for group in groups.values() if (best := _fastest(group, TVM, night, last))]
     names = _workload_names([best.view for _, best in ours])
+    common = {engine: _find_common(series, engine) for engine in engines}
     rows = []
     for (group, best), name in zip(ours, names, strict=True):
         fastest = [_fastest(group, engine, night, last) for engine in others]
-        cells = [_cell(theirs, best, series) if theirs else None for theirs in fastest]
-        rows.append(WorkloadRow(name, _cell(best, best, series), tuple(cells)))
+        cells = [_cell(theirs, best, common) if theirs else None for theirs in fastest]
+        rows.append(WorkloadRow(name, _cell(best, best, common), tuple(cells)))
     means = [_mean(engine, [row.others[index] for row in rows]) for index, engine in enumerate(others)]
     line = _over_time([group for group, _ in ours], others)
     ordered = tuple(sorted(rows, key=lambda row: row.name))
@@ -184,7 +186,7 @@ def _fastest(group: Iterable[SeriesView], engine: str, night: int, stamp: str) -
     return _EnginePoint(view, value, *((view.low, view.high) if view.last_stamp == stamp else (None, None)))
 
 
-def _cell(theirs: _EnginePoint, ours: _EnginePoint, series: Iterable[SeriesView]) -> EngineCell:
+def _cell(theirs: _EnginePoint, ours: _EnginePoint, common: Mapping[str, AbstractSet[str]]) -> EngineCell:
     ratio = None if theirs is ours else theirs.value / ours.value
     low = high = None
     widths = theirs.log_width, ours.log_width
@@ -195,12 +197,13 @@ def _cell(theirs: _EnginePoint, ours: _EnginePoint, series: Iterable[SeriesView]
         their / our if their and our and theirs is not ours else None
         for their, our in zip(theirs.view.values, ours.view.values, strict=True)
     ]
-    text = f"{theirs.view.labels['engine']} against TVM over {len(values)} nights"
+    engine, parts = str(theirs.view.labels["engine"]), _parts(theirs.view)
+    text = f"{engine} against TVM over {len(values)} nights"
     return EngineCell(
-        str(theirs.view.labels["engine"]),
+        engine,
         format_quantity(theirs.value, theirs.view.unit),
-        ", ".join(_parts(theirs.view)),
-        _choice(theirs.view, series),
+        ", ".join(parts),
+        ", ".join(part for part in parts if part not in common[engine]),
         theirs.view.id,
         ratio,
         low,
@@ -214,9 +217,9 @@ def _parts(view: SeriesView) -> list[str]:
     return [f"{key} {item}" for value in named if isinstance(value, dict) for key, item in value.items()]
 
 
-def _choice(view: SeriesView, series: Iterable[SeriesView]) -> str:
-    every = [set(_parts(other)) for other in series if other.labels["engine"] == view.labels["engine"]]
-    return ", ".join(part for part in _parts(view) if any(part not in other for other in every))
+def _find_common(series: Iterable[SeriesView], engine: str) -> AbstractSet[str]:
+    """What all of an engine's configurations have."""
+    return set.intersection(*(set(_parts(view)) for view in series if view.labels["engine"] == engine))
 
 
 def _mean(engine: str, cells: Iterable[EngineCell | None]) -> Mean:

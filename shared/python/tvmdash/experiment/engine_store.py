@@ -62,15 +62,16 @@ def find(setup: Path, engine: Engine) -> Place:
 
 
 def _place(engine: Engine, store: Path, timeout_s: float) -> Place:
-    wanted = [engine, *filter(None, [engine.otherwise])]
-    named = [(item.requirements, item.pip_options) for item in wanted]
-    asked = json.dumps([named, sys.version_info[:2], _list_stamps(engine)])
+    others = [engine.otherwise] if engine.otherwise else []
+    named = [(item.requirements, item.pip_options) for item in others]
+    stamps = _list_stamps(engine)
+    asked = json.dumps([engine.requirements, engine.pip_options, sys.version_info[:2], stamps, *named])
     folder = store / f"{engine.name}-{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
     if (folder / _COMPLETE).exists():
         return Place(str(folder))
     trees.remove(folder)
     reasons = []
-    for item in wanted:
+    for item in (engine, *others):
         try:
             _run_pip(item, folder, timeout_s)
             break
