@@ -35,7 +35,6 @@ from tvmdash.incidents.differences import (
     compare_passes,
     compare_records,
     describe_why,
-    rank_moves,
     read_night,
 )
 from tvmdash.incidents.events import Moved
@@ -145,7 +144,7 @@ def _sources(context: SiteContext, incident: Incident, carrier: IncrementalSite)
 
 
 def _experiments(context: SiteContext, incident: Incident) -> list[str]:
-    names = (experiment_of(item, context) for item in rank_moves(incident))
+    names = (experiment_of(item, context) for item in incident.worst_first)
     return list(dict.fromkeys(filter(None, names)))
 
 
@@ -173,7 +172,7 @@ def _list_discussions(context: SiteContext, incident: Incident) -> tuple[str, ..
 
 
 def _explore(context: SiteContext, incident: Incident) -> str:
-    ids = [naming.file_name_of(item.series) for item in rank_moves(incident)][:_MOST_EXPLORED]
+    ids = [naming.file_name_of(item.series) for item in incident.worst_first][:_MOST_EXPLORED]
     state = {"series": ",".join(ids), "relative": "1"}
     nights = shown_stamps(context, incident)
     if nights:
@@ -182,7 +181,7 @@ def _explore(context: SiteContext, incident: Incident) -> str:
 
 
 def _list_again(incident: Incident) -> Iterator[str]:
-    for item in rank_moves(incident):
+    for item in incident.worst_first:
         if item.again_new or item.again_old:
             yield f"{item.name}: {item.again_new} times with the new TVM, {item.again_old} times with the old one"
 
@@ -227,7 +226,7 @@ def _list_sides(
     context: SiteContext, incident: Incident, experiment: str, nights: Sequence[ComparedNight]
 ) -> Iterator[tuple[Moved, ReceiptRecord, ReceiptRecord]]:
     """What moved of an experiment, the worst first, with its records of both nights where both have one."""
-    for item in rank_moves(incident):
+    for item in incident.worst_first:
         if experiment_of(item, context) == experiment:
             good, bad = (night.record_of(naming.file_name_of(item.series), item.metric) for night in nights)
             if good and bad:
@@ -237,7 +236,7 @@ def _list_sides(
 def _list_kernels(context: SiteContext, incident: Incident, site: Path) -> Iterator[KernelSides]:
     """Of the points that moved, the worst first."""
     read = functools.cache(lambda name: read_differences(site / file_of(name, incident.begin)))
-    for item in rank_moves(incident):
+    for item in incident.worst_first:
         night = read(experiment_of(item, context))
         own = id_of_point(context.series_by_id.get(item.series))
         for point in night.points if night else ():
@@ -340,7 +339,7 @@ def shown_stamps(context: SiteContext, incident: Incident) -> tuple[str, ...]:
 def read_courses(context: SiteContext, incident: Incident) -> Courses:
     """The incident's series, those that moved farthest for the worse first."""
     stamps = shown_stamps(context, incident)
-    moved = [item for item in rank_moves(incident) if item.relative and item.before]
+    moved = [item for item in incident.worst_first if item.relative and item.before]
     wanted = {item.series: item for item in moved[:MOST_SERIES]}
     found: dict[str, Curve] = {}
     versions: dict[str, str] = {}

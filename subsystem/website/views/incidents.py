@@ -73,7 +73,7 @@ class IncidentView:
 def view(incident: Incident, context: SiteContext, *, silent: bool) -> IncidentView:
     """The incident, with the line of its worst series where that is still measured."""
     series = context.series_by_id
-    moved = sorted(incident.moved, key=lambda item: (not item.worse, -abs(item.effect)))
+    moved = incident.worst_first
     sure = format_incident(incident).since
     shown = next((series[item.series] for item in moved if item.series in series), None)
     people = [change.who for change in incident.changes if change.who != DETECTOR]

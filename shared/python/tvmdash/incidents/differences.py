@@ -192,17 +192,12 @@ def _farthest(parts: Sequence[DifferencePart]) -> tuple[DifferencePart, ...]:
     return tuple(part for part in parts if part in kept)
 
 
-def rank_moves(incident: Incident) -> list[Moved]:
-    """What moved, the worst first."""
-    return sorted(incident.moved, key=lambda item: (not item.worse, -abs(item.effect)))
-
-
 def describe_why(site: Path, incident: Incident) -> str:
     """In one line which passes and operators are others, as in "FuseOps no longer runs; a_b became a and b".
 
     Of the worst series of which the site has the receipts of both nights; "" where it has none, or nothing is other.
     """
-    for item in rank_moves(incident)[:_MOST_ASKED]:
+    for item in incident.worst_first[:_MOST_ASKED]:
         nights = (read_night(site, item.experiment, stamp) for stamp in (incident.after, incident.begin))
         good, bad = (night.record_of(naming.file_name_of(item.series), item.metric) for night in nights)
         if good is not None and bad is not None:

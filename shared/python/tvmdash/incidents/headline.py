@@ -33,7 +33,7 @@ def format_headline(incident: Incident) -> str:
         return f"{who} got {word}: {format_percent(incident.size)}"
     if incident.kind == CREEP and incident.size is not None:
         return f"All series crept by {format_percent(incident.size)}"
-    moved = sorted(incident.moved, key=lambda series: (not series.worse, series.worse is None, -abs(series.effect)))
+    moved = _list_by_way(incident)
     if not moved:
         return "An incident without series"
     kind = {MACHINE: "Not TVM: ", CREEP: "Slow creep: "}.get(incident.kind, "")
@@ -47,10 +47,15 @@ def format_headline(incident: Incident) -> str:
     return kind + ", ".join(_format_way([series for series in moved if series.way == way]) for way in ways)
 
 
+def _list_by_way(incident: Incident) -> list[Moved]:
+    """What got worse, better, and otherwise, each the farthest first."""
+    return sorted(incident.moved, key=lambda series: (not series.worse, series.worse is None, -abs(series.effect)))
+
+
 def fit_headline(incident: Incident, most: int) -> str:
     """The same in so many columns; metric and size stay. Of several ways, the gravest alone, which goes unsaid."""
     whole = format_headline(incident)
-    moved = sorted(incident.moved, key=lambda series: (not series.worse, series.worse is None, -abs(series.effect)))
+    moved = _list_by_way(incident)
     is_in_percent = len(moved) > 1 and all(series.relative and not series.is_exact for series in moved)
     if len(whole) > most and is_in_percent and incident.kind not in (MACHINE, CREEP):
         whole = _format_way([series for series in moved if series.way == moved[0].way])

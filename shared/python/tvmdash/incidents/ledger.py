@@ -151,6 +151,11 @@ class Incident:
         return self.way == metrics.WORSE
 
     @property
+    def worst_first(self) -> list[Moved]:
+        """What moved: what got worse before the rest, and the farthest first."""
+        return sorted(self.moved, key=lambda moved: (not moved.worse, -abs(moved.effect)))
+
+    @property
     def magnitude(self) -> float:
         """How far its worst series moved, or the machine, as a fraction."""
         moved = [abs(series.effect) for series in self.moved if series.worse or not self.is_worse]

@@ -38,7 +38,7 @@ def format_next_step(incident: Incident, home: str) -> str:
 
 def list_bisection(incident: Incident, home: str) -> list[str]:
     """The words after the program's name that find its commit; none where that cannot be asked, or was."""
-    worst = max(incident.moved, key=lambda moved: (moved.worse is True, abs(moved.effect)), default=None)
+    worst = next(iter(incident.worst_first), None)
     if not worst or not worst.experiment or incident.kind != CHANGE or incident.bisected or not incident.is_open:
         return []
     before, after = name_tvms(incident, Home(Path(home)))

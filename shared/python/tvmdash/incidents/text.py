@@ -49,7 +49,7 @@ def format_incident(incident: Incident) -> IncidentText:
 
 
 def _format_lines(incident: Incident) -> Iterator[str]:
-    shown = sorted(incident.moved, key=lambda series: (not series.worse, -abs(series.effect)))
+    shown = incident.worst_first
     for moved in shown[:_TOLD_SERIES]:
         yield f"{elide(moved.name, _NAME_COLUMNS)} is {_format_verdict(moved)}: {_format_from_to(moved)}."
         if moved.functions:

@@ -280,5 +280,4 @@ def _make_titled_item(now: Situation, news: _News) -> Item:
 
 def _shorten(incident: Incident) -> Incident:
     """The incident with the series that moved the farthest for the worse: it may have thousands."""
-    moved = sorted(incident.moved, key=lambda series: (series.worse is not True, -abs(series.effect)))
-    return replace(incident, moved=tuple(moved[:_MOST_SERIES]))
+    return replace(incident, moved=tuple(incident.worst_first[:_MOST_SERIES]))
