@@ -58,7 +58,6 @@ FLOORS: dict[str, str] = {
     "traces": "common dashboard_info errors judge machine records",
     "trials": "common dashboard_info errors files records structured text",
     "incidents": "common dashboard_info detect errors files http_util judge records series structured text trials",
-    "backfill": "common dashboard_info errors judge records series text trials verdict",
     "notify": "account common config_util dashboard_info errors files github_api home_secrets http_util"
     " incidents last_config records secret_file series stages structured text verdict time_budget",
     "slack_util": "notify",
@@ -335,7 +334,7 @@ CEILINGS = {
     "class names used twice": 39,
     "entries of a folder": 29,
     "modules outside the judge that do its statistics": 3,
-    "lines of product Python": 93_700,
+    "lines of product Python": 92_530,
 }
 """What may only fall: how much of the tree one must hold in mind. Lower a number when it has fallen."""
 PRODUCT = ("dashboard", "experiments", "shared", "subsystem")

@@ -11,7 +11,6 @@ from tvmdash import common
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
-_MOST_FAULTS = 3
 _FORMATS = ("console", "csv", "json", "markdown", "html")
 """Of `traces.output`, which loads more than other verbs should wait for."""
 
@@ -25,7 +24,6 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     results.add_argument(
         "--experiments-dir", type=make_absolute, metavar="DIR", help="folder that contains the experiments"
     )
-    results.add_argument("--history", action="store_true", help="print the backfill measurements, TVM by TVM, instead")
     results.add_argument("--sql", metavar="SQL", help="print the rows of a query over all nights; see `--tables`")
     results.add_argument("--tables", action="store_true", help="list the tables that --sql can ask, and their columns")
     results.add_argument(
@@ -37,10 +35,7 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
 
 
 def _results(arguments: argparse.Namespace) -> int:
-    if arguments.sql is not None or arguments.tables:
-        text = _query(arguments)
-    else:
-        text = _history(arguments) if arguments.history else _night(arguments)
+    text = _query(arguments) if arguments.sql is not None or arguments.tables else _night(arguments)
     if arguments.output:
         try:
             common.write_text(arguments.output, text)
@@ -74,20 +69,3 @@ def _night(arguments: argparse.Namespace) -> str:
     home = Home(arguments.home)
     code = CodeFolders(experiment=arguments.experiments_dir, of_home=code_folders(home))
     return night_page.format_page(results.read(home, arguments.night, code))
-
-
-def _history(arguments: argparse.Namespace) -> str:
-    from dashboard.report import history_page
-    from tvmdash.backfill import history as version_history
-    from tvmdash.backfill import history_text
-
-    if arguments.night:
-        raise DashboardError(f"--history covers all nights. Leave out {arguments.night}.")
-    history = version_history.read(Home(arguments.home))
-    if not history.versions:
-        command = history_text.format_command(str(arguments.home))
-        failed = [f"{tvm}, {experiment}: {why}." for experiment, tvm, why in history_text.list_failures(history)]
-        known = [*history.broken, *failed][:_MOST_FAULTS]
-        none = f"{arguments.home}: no readable backfill nights."
-        raise DashboardError(" ".join([none, *known, f"Measure some with: {command}"]))
-    return history_page.format_page(history)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import itertools
 import json
 import logging
 from collections import Counter
@@ -17,17 +18,18 @@ from dashboard.artifacts.spec import GIT, provider_of, source_of
 from dashboard.artifacts.wheel.source import PYPI
 from dashboard.night import repository
 from dashboard.plan.job import REPOSITORY, CodeFolders
+from dashboard.trials import result as results
 from dashboard.trials.queue import take_turn
 from dashboard.trials.rounds import Candidate, MeasuringRequest, Round, RoundOutcome, RoundState
 from dashboard.trials.trial import Measuring, name_machine, open_turn
 from dashboard.trials.tvms import Choice, choose, list_range, order_by_gaps
 from tvmdash import common, records
-from tvmdash.backfill import calls as backfill_calls
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.records import PointValue
 from tvmdash.text import format_list
 from tvmdash.trials import files
-from tvmdash.trials.trial import Backfill, Trial, TrialKind, TrialState, TrialTvm
+from tvmdash.trials.trial import Backfill, BackfillStep, Trial, TrialKind, TrialState, TrialTvm
 
 _log = logging.getLogger("backfill")
 Which = tuple[str, str, str]
@@ -59,17 +61,21 @@ def backfill(
             backfill=Backfill(tvms, len(wanted), there=there, left=len(todo)),
         )  # fmt: skip
         unbuilt = {} if retry else _read_unbuilt(home)
-        plan = _Filling(home, [(each, name) for each, own in todo for name in own], unbuilt, rebuild=request.rebuild)
+        steps = [(each, name) for each, own in todo for name in own]
+        plan = _Filling(home, steps, wanted, unbuilt, rebuild=request.rebuild)
         path = home.tries / f"{stamp}.json"
         return Measuring(request, opening, path, trial).perform(plan), path
 
 
 def _read_unbuilt(home: Home) -> dict[str, str]:
-    """What earlier calls could not build, and why."""
-    calls = backfill_calls.read(home)
-    for fault in calls.broken:
-        _log.warning("%s Retrying what an earlier run could not build.", fault)
-    return calls.unbuilt
+    """The TVMs that no call could have since one could not, and why."""
+    unbuilt: dict[str, str] = {}
+    for item in files.read_all(home):
+        if item.result is None:
+            _log.warning("%s Retrying what it says could not be built.", item.fault)
+        elif call := item.result.backfill:
+            unbuilt = {tvm: why for tvm, why in {**unbuilt, **call.unbuilt}.items() if tvm not in call.had}
+    return unbuilt
 
 
 def _plan_round(
@@ -88,10 +94,14 @@ def _plan_round(
 
 @dataclass
 class _Filling:
-    """A backfill at work. todo: TVMs and experiments, in order. unbuilt: what could not be built before, and why."""
+    """A backfill at work.
+
+    todo: TVMs and experiments, in order. wanted: the TVMs, oldest first. unbuilt: what could not be built before.
+    """
 
     home: Home
     todo: Sequence[tuple[Candidate, str]]
+    wanted: Sequence[Candidate]
     unbuilt: Mapping[str, str]
     rebuild: bool
     _at: int = 0
@@ -128,7 +138,7 @@ class _Filling:
     def _keep(self, part: Backfill, candidate: Candidate, name: str, outcome: RoundOutcome) -> Backfill:
         if not outcome.is_measured:
             _log.info("%s on %s: %s", name, candidate.text, outcome.error)
-            return replace(part, failed={**part.failed, backfill_calls.key_of(name, candidate.id): outcome.error})
+            return replace(part, failed={**part.failed, f"{name} on {candidate.id}": outcome.error})
         (run,) = outcome.runs
         date = candidate.date or run.artifact.facts.get("committed", "")
         facts: dict[str, Any] = {"committed": date or None, "repository": repository.describe(REPOSITORY)}
@@ -137,11 +147,25 @@ class _Filling:
         return replace(part, done=(*part.done, f"{name}/{path.name}"))
 
     def conclude(self, trial: Trial) -> Trial:
-        """With what was not tried because it could not be built before."""
+        """With what was not tried because it could not be built before, and what all calls measured of the range."""
         passed = {one.id: self.unbuilt[one.id] for one, _ in self.todo[: self._at] if one.id in self.unbuilt}
         part = _part_of(trial)
         left = len(self.todo) - self._at
-        return replace(trial, backfill=replace(part, unbuilt={**passed, **part.unbuilt}, left=left))
+        measured = [_read_rounds(self.home, name, fingerprint) for name, fingerprint in trial.experiments.items()]
+        known = [each.id for each in self.wanted if any(_which(each) in rounds for rounds in measured)]
+        names = {each.id: _which(each) for each in self.wanted}
+
+        def compare(before: str, after: str) -> BackfillStep:
+            step = BackfillStep(before, after)
+            for rounds in measured:
+                for both in zip(rounds.get(names[before], ()), rounds.get(names[after], ()), strict=False):
+                    step = results.collect_round(step, *both)
+            return results.judge(step)
+
+        steps = tuple(compare(*both) for both in itertools.pairwise(known))
+        whole = compare(known[0], known[-1]) if len(known) > 1 else BackfillStep("", "")
+        part = replace(part, unbuilt={**passed, **part.unbuilt}, left=left, steps=steps)
+        return replace(trial, series=whole.series, numbers=whole.numbers, backfill=part)
 
 
 def _part_of(trial: Trial) -> Backfill:
@@ -172,23 +196,29 @@ def _which(candidate: Candidate) -> Which:
 
 def count_measured(home: Home, experiment: str, fingerprint: str) -> Counter[Which]:
     """How often the home has data of each TVM with this code and config, of its nights as of its backfill."""
-    counts: Counter[Which] = Counter()
-    for night in _nights(home, experiment):
-        artifact = night.get("artifact")
-        if night.get("fingerprint") == fingerprint and isinstance(artifact, dict):
-            facts = artifact["facts"]
-            source = (facts["remote"], artifact["commit"], facts["options"]) if "remote" in facts else None
-            counts[source or (facts.get("source", PYPI), artifact["version"], "{}")] += 1
-    return counts
+    every = (home.data(experiment), home.backfill(experiment))
+    return Counter(which for folder in every for which, _ in _list_measured(folder, fingerprint))
 
 
-def _nights(home: Home, experiment: str) -> Iterator[Mapping[str, Any]]:
-    for folder in (home.data(experiment), home.backfill(experiment)):
-        for stamp in records.data_stamps(folder):
-            with contextlib.suppress(DashboardError):  # what cannot be read is measured again
-                value = common.read_json(folder / f"data_{stamp}.json")
-                if isinstance(value, dict) and isinstance(value.get("night"), dict):
-                    yield value["night"]
+def _read_rounds(home: Home, experiment: str, fingerprint: str) -> dict[Which, list[Sequence[PointValue]]]:
+    """What was measured in each round, by TVM."""
+    rounds: dict[Which, list[Sequence[PointValue]]] = {}
+    for which, path in _list_measured(home.backfill(experiment), fingerprint):
+        with contextlib.suppress(DashboardError):
+            rounds.setdefault(which, []).append(list(records.read_data(path, experiment).values()))
+    return rounds
+
+
+def _list_measured(folder: Path, fingerprint: str) -> Iterator[tuple[Which, Path]]:
+    """The data files in the folder that are of this code and config, oldest first, and the TVM of each."""
+    for path in (folder / f"data_{stamp}.json" for stamp in records.data_stamps(folder)):
+        with contextlib.suppress(DashboardError):  # what cannot be read is measured again
+            night = common.object_in(common.read_json(path), "night")
+            artifact = night.get("artifact")
+            if night.get("fingerprint") == fingerprint and isinstance(artifact, dict):
+                facts = artifact["facts"]
+                source = (facts["remote"], artifact["commit"], facts["options"]) if "remote" in facts else None
+                yield source or (facts.get("source", PYPI), artifact["version"], "{}"), path
 
 
 def describe(home: Home) -> str:

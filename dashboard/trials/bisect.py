@@ -29,9 +29,7 @@ from dashboard.trials.trial import Measuring, begin, name_machine, open_turn
 from dashboard.trials.tvms import find_named, list_between
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.machine import hardware
 from tvmdash.records.metrics import RATIOS
-from tvmdash.trials import old
 from tvmdash.trials.trial import (
     Bisection,
     BisectionState,
@@ -82,8 +80,8 @@ def bisect(
         trial, path = begin(home, new, lambda old: not fresh and _asks(old) == _asks(new))
         in_turn = job is not None and job.alone is None and series.metric in RATIOS.values()
         plan = _Searching(series, candidates, good.artifact, bad.artifact, in_turn, error)
-        if not trial.runs and not fresh:
-            trial = plan.take_over(trial, home, fingerprint)
+        for journal in () if trial.runs else home.root.glob(f"results/bisections/*-{series.id[:8]}-*.jsonl"):
+            _log.info("%s: from an older dashboard, which this one does not continue; measuring anew", journal)
         return Measuring(request, opening, path, trial).perform(plan), path
 
 
@@ -106,20 +104,6 @@ class _Searching:
     _doubtful: Candidate | None = None
     """It failed; whether the good end can still be measured is asked before it is walked round."""
     _why: str = ""
-
-    def take_over(self, trial: Trial, home: Home, fingerprint: str) -> Trial:
-        """With what a dashboard before measured for the same question and did not finish."""
-        here, ends = hardware.facts(), {"good": self.good.key, "bad": self.bad.key}
-        facts = {"experiment": self.series.experiment, "series": self.series.id, "fingerprint": fingerprint, **ends}
-        pairs, failed = old.read_journal(home, {**facts, "machine": f"{here['host']}, {here['hw_model']}"})
-        for candidate in self.candidates[1:]:
-            self._asked = candidate
-            for good, value in pairs.get(candidate.id, ()):
-                measured = (math.log(value / good),) if self.in_turn else (good, value)
-                trial = (self._add_to_ends if self._is_end else self._add_to_step)(trial, measured)
-            if candidate.id in failed:
-                trial = self._fail(trial, failed[candidate.id])
-        return trial
 
     def choose(self, trial: Trial) -> Round | None:
         """The bad end until it is clear how far it is from the good one; where it is, what tells most, one by one."""

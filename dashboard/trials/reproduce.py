@@ -37,7 +37,6 @@ from tvmdash.judge.repeated import Repeated, compare_repeated
 from tvmdash.records import PointValue
 from tvmdash.records.metrics import MAY_BE_EXACT
 from tvmdash.trials.trial import (
-    Drawn,
     Reproduced,
     ReproducedSeries,
     Reproduction,
@@ -67,13 +66,12 @@ def reproduce(
     *,
     code: CodeFolders,
     matters: float = MATTERS,
-    drawn: Drawn | None = None,
 ) -> tuple[Trial, Path]:
     """Set up what the receipt pins, as far as it can be had, and measure; what came of it, and its file.
 
     The request says which of its series, and how often. matters: a change of a time that must not go unseen, as a
-    fraction. drawn: how the receipt was chosen, if by lot. Within a night it is part of that night. DashboardError
-    where the TVM cannot be had or the first round fails; HeldError where another night holds the home.
+    fraction. Within a night it is part of that night. DashboardError where the TVM cannot be had or the first round
+    fails; HeldError where another night holds the home.
     """
     series = _select(receipt, request.series)
     with (
@@ -89,7 +87,7 @@ def reproduce(
         part = Reproduction(
             Reproduced.CANNOT_TELL, receipt.source, receipt.experiment, receipt.stamp,
             _list_lines(receipt, series, is_paired=reference is not None), then.is_same_machine(receipt),
-            found.is_same, found.text, matters, reference.key if reference else "", tuple(differs), drawn,
+            found.is_same, found.text, matters, reference.key if reference else "", tuple(differs),
         )  # fmt: skip
         new = _make_trial(receipt, provided.artifact, part, session)
         trial, path = begin(home, new, lambda old: _is_unfinished(old) and _asks(old) == _asks(new))
@@ -373,10 +371,9 @@ def conclude(lines: Iterable[ReproducedSeries]) -> Reproduced:
     return next(verdict for verdict in order if verdict in verdicts)
 
 
-def describe_failure(why: str, drawn: Drawn | None) -> Trial:
+def describe_failure(why: str) -> Trial:
     """The trial of a receipt that could not be measured again."""
-    nothing = TrialTvm(drawn.night if drawn else "", "", "")
-    part = Reproduction(Reproduced.CANNOT_TELL, drawn=drawn, why=why)
+    nothing, part = TrialTvm("", "", ""), Reproduction(Reproduced.CANNOT_TELL, why=why)
     return Trial(
         "", TrialState.DONE, nothing, nothing, 0.0, name_machine(), {}, kind=TrialKind.REPRODUCE, reproduction=part
     )

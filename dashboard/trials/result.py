@@ -6,11 +6,11 @@ import contextlib
 import enum
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from dashboard.trials.rounds import MeasuredRun, Point, RoundOutcome, point_of
+from dashboard.trials.rounds import Point, RoundOutcome, point_of
 from tvmdash import records
 from tvmdash.dashboard_info import Home
 from tvmdash.devices import CPU, device_of
@@ -21,9 +21,10 @@ from tvmdash.records import PointValue, SeriesKey
 from tvmdash.records.metrics import IN_TURN, MAY_BE_EXACT, RATIOS, Direction, is_worse
 from tvmdash.series import naming
 from tvmdash.text import format_list
-from tvmdash.trials.trial import RunOfPairs, Trial, TrialChange, TrialNumber, TrialSeries
+from tvmdash.trials.trial import BackfillStep, RunOfPairs, Trial, TrialChange, TrialNumber, TrialSeries
 
 _Named = TypeVar("_Named", TrialSeries, TrialNumber)
+_Both = TypeVar("_Both", Trial, BackfillStep)
 _NIGHTS_BACK = 60
 _LEAST_DIGITS = 4
 
@@ -90,29 +91,35 @@ def _make_series(value: PointValue, key: SeriesKey) -> TrialSeries:
 def add(result: Trial, outcome: RoundOutcome) -> Trial:
     """The result with one more run of an experiment, in turn or first on one and then on the other TVM, judged."""
     name, values = outcome.round.experiment, outcome.runs[-1].values
+    if len(outcome.runs) == 1:
+        result = _collect(result, [*_list_ratios(values), *_list_in_turn(values)])
+    else:
+        result = collect_round(result, *(run.values for run in outcome.runs))
+    alone = _list_alone(values, {item.id for item in result.series})
+    result = replace(result, alone=(*result.alone, *(item for item in alone if item not in result.alone)))
+    return judge(replace(result, runs={**result.runs, name: result.runs.get(name, 0) + 1}))
+
+
+def collect_round(result: _Both, base: Sequence[PointValue], candidate: Sequence[PointValue]) -> _Both:
+    """With what two runs after one another say of both TVMs, not judged."""
+    return _collect(result, [*_list_ratios(candidate), *_list_in_rounds(base, candidate)])
+
+
+def _collect(result: _Both, values: Iterable[TrialSeries | TrialNumber]) -> _Both:
     series = {item.id: item for item in result.series}
     numbers = {item.id: item for item in result.numbers}
-    on_both = list(_list_in_turn(values)) if len(outcome.runs) == 1 else list(_list_in_rounds(*outcome.runs))
-    for found in (*_list_ratios(values), *on_both):
+    for found in values:
         if isinstance(found, TrialNumber):
             numbers[found.id] = _merge(numbers.get(found.id), found)
-            continue
-        before = series.get(found.id)
-        series[found.id] = (
-            replace(before, runs=(*before.runs, *found.runs), rounds=(*before.rounds, *found.rounds))
-            if before
-            else found
-        )
-    alone = _list_alone(values, series)
-    return _judge(
-        replace(
-            result,
-            runs={**result.runs, name: result.runs.get(name, 0) + 1},
-            series=tuple(series.values()),
-            numbers=tuple(numbers.values()),
-            alone=(*result.alone, *(item for item in alone if item not in result.alone)),
-        )
-    )
+        else:
+            series[found.id] = _append(series.get(found.id), found)
+    return replace(result, series=tuple(series.values()), numbers=tuple(numbers.values()))
+
+
+def _append(before: TrialSeries | None, now: TrialSeries) -> TrialSeries:
+    if before is None:
+        return now
+    return replace(before, runs=(*before.runs, *now.runs), rounds=(*before.rounds, *now.rounds))
 
 
 def _list_ratios(values: Iterable[PointValue]) -> Iterator[TrialSeries]:
@@ -132,10 +139,10 @@ def _list_in_turn(values: Iterable[PointValue]) -> Iterator[TrialSeries | TrialN
             yield _make_both(value, value.reference)
 
 
-def _list_in_rounds(base: MeasuredRun, candidate: MeasuredRun) -> Iterator[TrialSeries | TrialNumber]:
+def _list_in_rounds(base: Iterable[PointValue], candidate: Iterable[PointValue]) -> Iterator[TrialSeries | TrialNumber]:
     """All that two runs after one another say of both TVMs."""
-    values = {value.key.id: value for value in base.values}
-    for value in candidate.values:
+    values = {value.key.id: value for value in base}
+    for value in candidate:
         if value.key.id in values and value.kind != "ratio" and _may_be_worse(value):
             yield _make_both(value, values[value.key.id].value)
 
@@ -163,13 +170,14 @@ def _merge(before: TrialNumber | None, now: TrialNumber) -> TrialNumber:
     return replace(now, varies=before.varies or now.varies or not is_same)
 
 
-def _list_alone(values: Sequence[PointValue], compared: Mapping[str, TrialSeries]) -> list[str]:
+def _list_alone(values: Sequence[PointValue], compared: Collection[str]) -> list[str]:
     """The names of times that the candidate has and the base has not."""
     alone = [value for value in values if value.key.metric in RATIOS.values() and value.kind in ("time", "rate")]
     return naming.names([_make_series(value, value.key) for value in alone if value.key.id not in compared])
 
 
-def _judge(result: Trial) -> Trial:
+def judge(result: _Both) -> _Both:
+    """With names, and with what all that was measured says of each series."""
     changes = judge_series(result.series)
     judged = [replace(item, change=change) for item, change in zip(result.series, changes, strict=True)]
     return replace(result, series=_name(judged), numbers=_name(result.numbers))

@@ -69,15 +69,3 @@ def home(root: Path, values: Mapping[str, Any], jobs: Sequence[JobResult] | None
         made.data(name).mkdir(parents=True)
         common.write_json(made.data_file(name, STAMP), value, durable=False)
     return made
-
-
-def backfilled(root: Path, experiment: str, nights: Sequence[tuple[str, str, Sequence[Mapping[str, Any]]]]) -> Home:
-    """A home with nights of backfill: TVM's version, the round, the records; in the order of measuring."""
-    made = Home(root)
-    folder = made.backfill(experiment)
-    folder.mkdir(parents=True)
-    for number, (version, round_, records) in enumerate(nights):
-        artifact = {"key": version, "provider": "wheel", "version": version, "commit": "", "facts": {}}
-        value = data(records, fingerprint=round_, artifact=artifact, backfill=True, committed=None)
-        common.write_json(folder / f"data_20261121T04{number:02}00Z.json", value, durable=False)
-    return made

@@ -30,7 +30,6 @@ MODULES = (
     "pip._internal.commands.index",
     "numpy.testing",
     "jinja2",
-    "tvmdash.backfill",
     "tvmdash.detect.fleet.fleet",
     "tvmdash.exp_templates",
     "tvmdash.github_api",

@@ -23,7 +23,6 @@ from tests.fuzzing import the_same_each_time
 from tests.tvmdash.notify import route_homes
 from tests.tvmdash.notify.route_homes import NIGHTS, ONE, moved
 from tvmdash import common, structured
-from tvmdash.backfill import calls
 from tvmdash.dashboard_info import COMPLETE, RUNNING, Home, JobResult, Night, StepResult
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import annotations
@@ -253,7 +252,7 @@ READERS: dict[str, tuple[str, list[Any] | Any, Callable[[Home, Path], object]]] 
     "backfill": (
         f"results/backfills/{NOW}.json",
         {"stamp": NOW, "had": ["1"], "unbuilt": {"2": "w"}, "failed": {"cnn on 2": "x"}, "elapsed_s": 3.0},
-        lambda home, _: calls.read(home),
+        look_at_trial,
     ),
     "bisection": (
         "results/bisections/cnn.json",

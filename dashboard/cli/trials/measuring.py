@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import math
-import secrets
 import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dashboard.cli.arguments import (
     CANNOT_TELL,
@@ -32,10 +30,6 @@ from tvmdash import common
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.trials.trial import Reproduced, Trial, TrialRequest, TrialState
-
-if TYPE_CHECKING:
-    from dashboard.trials.receipt import Receipt
-    from tvmdash.trials.trial import Drawn
 
 _TVM_NAMES = (
     "pypi:VERSION, wheel:VERSION or git:REVISION of the home's tvm_remote, wheel:PACKAGE@VERSION, REMOTE@REVISION, or "
@@ -281,8 +275,7 @@ def _add_reproduce(verbs: Verbs[argparse.ArgumentParser]) -> None:
     repeat.add_argument(
         "receipt",
         metavar="RECEIPT",
-        help="EXPERIMENT/STAMP, a data file, a receipt from the website, a file from `records export`, or `random`"
-        " for a random old receipt of the home",
+        help="EXPERIMENT/STAMP, a data file, a receipt from the website, or a file from `records export`",
     )
     repeat.add_argument(
         "series", nargs="*", metavar="SERIES", help="IDs or names of the series to measure (default: all)"
@@ -295,13 +288,11 @@ def _add_reproduce(verbs: Verbs[argparse.ArgumentParser]) -> None:
         metavar="PERCENT",
         help="smallest change that matters, in percent (default: 5)",
     )
-    repeat.add_argument(
-        "--sample", type=count, default=0, metavar="N", help="with `random`: measure only N of its points"
-    )
     _add_measuring(repeat, experiments=False, fresh=False, other_json="--result")
 
 
 def _reproduce(arguments: argparse.Namespace) -> int:
+    from dashboard.trials import receipt as receipts
     from dashboard.trials import reproduce
     from tvmdash.judge import repeated
 
@@ -310,36 +301,15 @@ def _reproduce(arguments: argparse.Namespace) -> int:
         raise DashboardError(f"--rounds {arguments.rounds}: at least {least} rounds are needed to estimate the noise.")
     if not 0 < arguments.matters < 1000:
         raise DashboardError(f"--matters {arguments.matters:g}: must be a percentage above 0, e.g. 5.")
-    home, request, drawn = Home(arguments.home), _make_request(arguments), None
+    home, request = Home(arguments.home), _make_request(arguments)
+    options = {"code": find_code(arguments), "matters": arguments.matters / 100}
     try:
-        receipt, drawn = _find_receipt(home, arguments)
-        request = replace(request, series=drawn.series) if drawn else request
-        options = {"code": find_code(arguments), "matters": arguments.matters / 100, "drawn": drawn}
+        receipt = receipts.read(home, arguments.receipt)
         return _perform(arguments, lambda: reproduce.reproduce(home, request, receipt, **options))[0]
     except DashboardError as error:
         if arguments.json:
-            common.write_json(arguments.json, reproduce.describe_failure(str(error), drawn).to_json())
+            common.write_json(arguments.json, reproduce.describe_failure(str(error)).to_json())
         raise
-
-
-def _find_receipt(home: Home, arguments: argparse.Namespace) -> tuple[Receipt, Drawn | None]:
-    """The given receipt, or a random one drawn with the given or a new seed."""
-    from dashboard.trials import receipt
-    from dashboard.trials.workspace import find_calling_night
-
-    if arguments.receipt != receipt.RANDOM:
-        return receipt.read(home, arguments.receipt), None
-    if arguments.series:
-        raise DashboardError("`random` selects the series itself. Leave SERIES out; --sample N limits how many.")
-    seed = secrets.randbelow(1 << 31) if arguments.seed is None else arguments.seed
-    return receipt.draw(
-        home,
-        read_home_config(home).artifacts,
-        before=find_calling_night(home) or common.stamp_of(common.utc_now()),
-        seed=seed,
-        sample=arguments.sample,
-        rebuild=not arguments.no_rebuild_tvm,
-    )
 
 
 def _add_remeasure(verbs: Verbs[argparse.ArgumentParser]) -> None:

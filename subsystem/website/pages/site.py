@@ -21,7 +21,6 @@ from pages.machines import write_machines
 from pages.nights import WrittenNight, write_nights
 from pages.scores import write_scores
 from pages.tries import write_tries
-from pages.versions import write_versions
 
 MOST_SERIES = 3000
 DATA_FILES = (("feed.xml", "Feed of incidents"), ("index.json", "Data"))
@@ -60,7 +59,6 @@ def write(site: SiteContext, new: Path, carrier: IncrementalSite, first_series: 
     write_machines(site, new)
     titles = [(view.name, view.title, view.page) for view in views]
     write_engines(site, titles, new)
-    write_versions(site, titles, carrier)
     write_tries(site, carrier)
     write_hosts(site, carrier)
     for page, template in pages.WITH_SCRIPTS.items():

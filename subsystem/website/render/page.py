@@ -31,7 +31,6 @@ NAVIGATION = (
     ("explore", "explore.html", "Explore"),
     ("compare", "compare.html", "Compare"),
     ("engines", "engines.html", "Engines"),
-    ("versions", "versions.html", "Versions"),
     (TRIES, "tries.html", "Tries"),
     ("scores", "scores.html", "Scores"),
     ("alerts", "alerts.html", "Alerts"),

@@ -13,7 +13,6 @@ from dashboard.trials.rounds import Candidate
 from dashboard.trials.tvms import Choice, choose, order_by_gaps
 from tests.dashboard import homes
 from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, put_artifact
-from tvmdash.backfill import calls as backfill_calls
 from tvmdash.errors import DashboardError
 
 VERSIONS = [f"0.{minor}.0" for minor in range(20, 26)]
@@ -39,6 +38,21 @@ def kept(lab: Lab) -> list[dict[str, Any]]:
 
 def versions_of(nights: list[dict[str, Any]]) -> list[str]:
     return [night["night"]["artifact"]["version"] for night in nights]
+
+
+def result(lab: Lab) -> Any:
+    """What the newest call says."""
+    return homes.read(max((lab.home.path / "results" / "tries").glob("*.json")))["backfill"]
+
+
+def real_steps(lab: Lab) -> list[tuple[str, str, str]]:
+    """The TVMs before and after each step that is told, and its series."""
+    return [
+        (step["before"], step["after"], item["name"])
+        for step in result(lab)["steps"]
+        for item in step["series"]
+        if item["change"] and item["change"]["real"]
+    ]
 
 
 def counts(output: str) -> tuple[int, int]:
@@ -83,6 +97,50 @@ def test_rounds_measure_all_of_them_there_and_back(lab: Lab) -> None:
     assert counts(fill(lab, "--rounds", "2").output) == (6, 0)
 
 
+def test_steps_from_tvm_to_tvm_are_told_of_all_that_was_measured_with_todays_code(lab: Lab) -> None:
+    lab.change(sigma=0.002)
+    slow = "speed net.mlp run time"
+    assert fill(lab, "--rounds", "4").code == 0
+    assert real_steps(lab) == [], "of four rounds nothing is told"
+    done = fill(lab, "--rounds", "5")
+    assert done.code == 0
+    assert real_steps(lab) == [("0.21.0", "0.22.0", slow), ("0.22.0", "0.23.0", slow)]
+    for said in (f"0.21.0 to 0.22.0: {slow}", "2 of 10 steps from", f"  {slow}: 0.20.0 ", "Base: 0.20.0"):
+        assert said in done.output
+    (path,) = {path for path in (lab.home.path / "results" / "tries").glob("*.json") if path.stem in done.output}
+    trial = homes.read(path)
+    rounds = [one["rounds"] for one in trial["series"]]
+    assert [len(one) for one in rounds] == [5, 5], "the last TVM against the first"
+    again = fill(lab, "--rounds", "5")
+    assert counts(again.output) == (6, 0)
+    assert result(lab)["steps"] == trial["backfill"]["steps"], "a call that measures nothing shows what there is"
+    old = min(lab.home.home.backfill(NAME).glob("data_*.json"))
+    old.write_text("{", encoding="utf-8")
+    fill(lab, "--rounds", "1")
+    assert [len(step["series"][0]["rounds"]) for step in result(lab)["steps"]] == [4, 5, 5, 5, 5]
+
+
+def test_what_could_not_be_had_is_passed_over_until_it_could_or_retry(lab: Lab) -> None:
+    shelf = lab.home.root / "shelf"
+    (gone,) = shelf.glob("wheel-0.21.0-*")
+    for stamp, part in (
+        ("20261120T000000Z", {"unbuilt": {"0.21.0": "no wheel", "0.22.0": "no network"}}),
+        ("20261121T000000Z", {"had": ["0.22.0"]}),
+    ):
+        homes.write(lab.home.home.backfills / f"{stamp}.json", {"artifacts": RANGE, **part})
+    (lab.home.home.backfills / "20261122T000000Z.json").write_text("[]", encoding="utf-8")
+    done = fill(lab)
+    assert done.code == 1
+    assert "20261122T000000Z.json" in done.output, "a damaged account is told and costs nothing else"
+    assert (result(lab)["unbuilt"], versions_of(kept(lab))) == (
+        {"0.21.0": "no wheel"}, [version for version in VERSIONS if version != "0.21.0"],
+    )  # fmt: skip
+    assert gone.is_dir()
+    assert fill(lab, "--retry").code == 0
+    assert versions_of(kept(lab))[-1] == "0.21.0"
+    assert fill(lab).code == 0, "it was had since"
+
+
 def test_a_backfill_whose_time_is_over_goes_on_where_it_was(lab: Lab) -> None:
     first = fill(lab, "--budget", "1s")
     assert first.code == 1
@@ -112,10 +170,12 @@ def test_a_tvm_that_crashes_costs_itself_only(lab: Lab) -> None:
     done = fill(lab)
     assert done.code == 1
     assert "speed on 0.21.0: run: " in done.output
-    calls = backfill_calls.read(lab.home.home)
-    assert [(one.experiment, one.tvm) for one in calls.failed] == [(NAME, "0.21.0")]
-    (account,) = map(homes.read, backfill_calls.files(lab.home.home))
-    assert (account["kind"], account["backfill"]["had"]) == ("backfill", VERSIONS)
+    call = result(lab)
+    assert (list(call["failed"]), call["had"]) == ([f"{NAME} on 0.21.0"], VERSIONS)
+    assert [(step["before"], step["after"]) for step in call["steps"]][:2] == [
+        ("0.20.0", "0.22.0"),
+        ("0.22.0", "0.23.0"),
+    ]
     assert versions_of(kept(lab)) == ["0.20.0", "0.22.0", "0.23.0", "0.24.0", "0.25.0"]
 
 

@@ -29,10 +29,10 @@ from tvmdash.signoff.result import (
 from tvmdash.trials import text as try_text
 from tvmdash.trials.trial import (
     Backfill,
+    BackfillStep,
     Bisection,
     BisectionState,
     BisectionStep,
-    Drawn,
     Reproduced,
     ReproducedSeries,
     Reproduction,
@@ -41,6 +41,7 @@ from tvmdash.trials.trial import (
     Trial,
     TrialChange,
     TrialKind,
+    TrialNumber,
     TrialSeries,
     TrialState,
     TrialTvm,
@@ -164,10 +165,9 @@ def reproductions() -> Iterator[tuple[str, Trial]]:
     yield "could hide in the noise", reproduced((1.0, NOISY))
     yield "in turn", reproduced((1.105, (0.1, 0.1, 0.1)), (1.105, (0.3, 0.3, 0.3)), paired=True, reference="wheel-1")
     yield "unknown machine", reproduced((1.0, SLOW), machine=None)
-    drawn = Drawn(3, "e", "20261101T000000Z", ("id1",), 7, 0.1)
     yield (
         "another machine",
-        reproduced((1.0, SLOW), (1.0, SAME), machine=False, drawn=drawn, differs=(("hw_model", "AMD", "Intel"),)),
+        reproduced((1.0, SLOW), (1.0, SAME), machine=False, differs=(("hw_model", "AMD", "Intel"),)),
     )
     code = "current code, NOT the original code: the receipt names no commit"
     yield "other code", reproduced((1.0, SLOW), is_same_code=False, code=code)
@@ -183,6 +183,14 @@ def backfills() -> Iterator[tuple[str, Trial]]:
     yield "done", done
     failed = replace(filled, failed={"e on 0.21.0": "it crashed"}, unbuilt={"0.22.0": "no wheel"}, left=3)
     yield "out of time", replace(done, state=TrialState.OVER, backfill=failed)
+    change = TrialChange(0.2, 0.18, 0.22, 0.02, 0.03, 5, real=True)
+    slow = TrialSeries(
+        "id1", "e", "run_time", {}, name="e mlp run time", rounds=((1.0, 1.2),) * 5, change=change, unit="ms"
+    )
+    calm = replace(slow, rounds=((1.2, 1.2),) * 5, change=replace(change, effect=0.0, low=-0.02, real=False))
+    size = TrialNumber("id2", "e", "code_size", {}, 100.0, 104.0, unit="bytes", name="e mlp code size")
+    steps = (BackfillStep("0.20.0", "0.21.0", (slow,), (size,)), BackfillStep("0.21.0", "0.25.0", (calm,), ()))
+    yield "steps", replace(done, series=(slow,), numbers=(size,), backfill=replace(filled, steps=steps))
 
 
 def point(metric: str, value: float, **fields: Any) -> PointValue:

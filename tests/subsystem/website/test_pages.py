@@ -325,9 +325,7 @@ def test_an_empty_home_has_all_pages(site: Site) -> None:
     site.publish_here()
     assert_whole(site)
     names = {str(page.path.relative_to(site.folder)) for page in site.pages()}
-    assert {
-        f"{name}.html" for name in ("index", "series", "scores", "alerts", "machines", "engines", "versions")
-    } <= names
+    assert {f"{name}.html" for name in ("index", "series", "scores", "alerts", "machines", "engines")} <= names
     assert "nights/index.html" in names
     words = site.page("engines.html").words
     assert "there is nothing to compare" in words

@@ -350,7 +350,7 @@ RETIRED_HOME_FIELDS: Mapping[str, str] = {
 }
 """Fields that old configs may go on to have, without an effect, and what to do instead."""
 RETIRED_JOBS: Mapping[tuple[str, str], str] = {
-    ("subsystem", "history_check"): "Let cron run `reproduce HOME random`, or run it when `doctor` doubts a machine.",
+    ("subsystem", "history_check"): "Run `reproduce HOME EXPERIMENT/STAMP` of an old night where `doctor` doubts it.",
 }
 """Jobs that this repository had, by kind and name, and what to do instead; a folder of such a name is another job."""
 

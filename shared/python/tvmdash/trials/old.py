@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from tvmdash import common, structured
-from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.records.metrics import MAY_BE_EXACT
 from tvmdash.trials.trial import Trial
@@ -116,30 +113,6 @@ def _translate_backfill(old: _Fields) -> _Fields:
     base, candidate = ({"asked": name, "key": "", "version": name} for name in (first, last))
     state = "budget" if old.get("left") else "done"
     return {"state": state, "base": base, "candidate": candidate, "backfill": old}
-
-
-def read_journal(home: Home, facts: Mapping[str, str]) -> tuple[dict[str, list[tuple[float, float]]], dict[str, str]]:
-    """What a bisection of a dashboard before measured and did not finish, where these facts are what it began with.
-
-    By TVM: the values on the good end and on it, pair by pair; and why others failed.
-    """
-    digest = hashlib.sha256("\0".join(facts[name] for name in ("series", "good", "bad")).encode()).hexdigest()[:8]
-    name = re.sub(r"[^A-Za-z0-9_]+", "-", facts["experiment"])
-    path = home.root / "results" / "bisections" / f"{name}-{facts['series'][:8]}-{digest}.jsonl"
-    pairs: dict[str, list[tuple[float, float]]] = {}
-    failed: dict[str, str] = {}
-    for number, raw in enumerate(path.read_bytes().splitlines() if path.is_file() else ()):
-        try:
-            line: Any = common.parse_json(raw, f"{path}:{number + 1}")
-            if number == 0 and any(line.get(each) != value for each, value in facts.items()):
-                break
-            if line["event"] == "pair":
-                pairs.setdefault(line["commit"], []).append((float(line["good"]), float(line["here"])))
-            elif line["event"] == "failed":
-                failed[line["commit"]] = str(line["why"])
-        except (DashboardError, AttributeError, KeyError, TypeError, ValueError):
-            continue  # a torn or broken line costs itself
-    return pairs, failed
 
 
 _READERS: Mapping[str, tuple[str, Callable[[_Fields], _Fields]]] = {

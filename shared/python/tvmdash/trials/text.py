@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tvmdash.records.metrics import RUN_TIME, Way, is_worse, judge_exact_change, way
 from tvmdash.text import (
@@ -21,6 +21,7 @@ from tvmdash.text import (
 )
 from tvmdash.trials.trial import (
     Backfill,
+    BackfillStep,
     Bisection,
     BisectionState,
     BisectionStep,
@@ -42,7 +43,8 @@ _MOST_NAMES = 3
 KNOWN = 0.5
 """A change whose interval reaches farther is not known: its estimate would be read as one."""
 HEAD = ("series", "change", "95 %", "")
-_ASK_WHAT_CHANGED = frozenset((TrialKind.TRY, TrialKind.COMPARE))
+_OF_TWO_TVMS = frozenset((TrialKind.TRY, TrialKind.COMPARE))
+_ASK_WHAT_CHANGED = _OF_TWO_TVMS | {TrialKind.BACKFILL}
 _ENDS = {
     TrialState.RUNNING: "Not finished. Run the same command again to continue.",
     TrialState.OVER: "The time budget ran out. Run the same command again to continue.",
@@ -78,13 +80,16 @@ def format_table(done: Trial, *, every: bool = False) -> str:
 
 def format_markdown(done: Trial, *, every: bool = False) -> str:
     """The same as Markdown, in which names and errors of the candidate's are text and nothing else."""
+    verdict = "".join(f"- {escape_markdown(line)}\n" for line in format_verdict(done) if line)
     if done.kind not in _ASK_WHAT_CHANGED:
-        return "".join(f"- {escape_markdown(line)}\n" for line in format_verdict(done) if line)
+        return verdict
+    if done.kind in _OF_TWO_TVMS:
+        verdict = escape_markdown(" ".join(format_verdict(done))) + "\n"
     lines = ["| " + " | ".join(map(escape_markdown, row)) + " |" for row in _list_rows(done, every=every)]
     lines.insert(1, "|---|---:|---:|---|")
     table = [*lines, ""] if len(lines) > 2 else []
     facts = (f"- {escape_markdown(line)}" for line in format_facts(done))
-    return "\n".join([escape_markdown(" ".join(format_verdict(done))), "", *table, *facts]) + "\n"
+    return "\n".join([verdict, *table, *facts]) + "\n"
 
 
 def summarize(done: Trial) -> str:
@@ -111,15 +116,21 @@ def _summarize_numbers(done: Trial) -> str:
 
 def format_command(done: Trial) -> str:
     """What measures the same anew."""
-    if done.kind not in _ASK_WHAT_CHANGED:
+    if done.kind not in _OF_TWO_TVMS:
         return f"python3 -m dashboard {done.kind} HOME {shlex.join(_list_words(done))}"
     words = [done.candidate.exact_name, "--against", done.base.exact_name, "--until", f"{100 * done.until:g}%"]
     named = ["--experiments", *done.experiments]
     return f"python3 -m dashboard try HOME {shlex.join([*words, *named, '--fresh'])}"
 
 
-def list_changes(done: Trial) -> list[Changed]:
-    """The times that changed, the largest change first, and then the sizes that did."""
+def list_changes(done: Trial | BackfillStep) -> list[Changed]:
+    """The times that changed, the largest change first, and then the sizes that did; of a backfill, step by step."""
+    if isinstance(done, Trial) and done.backfill:
+        return [
+            replace(item, name=f"{step.before} to {step.after}: {item.name}")
+            for step in done.backfill.steps
+            for item in list_changes(step)
+        ]
     real = [item for item in done.series if item.change and item.change.real]
     real.sort(key=lambda item: -abs(item.change.effect) if item.change else 0.0)
     changed = [number for number in done.numbers if number.is_changed]
@@ -138,7 +149,7 @@ def format_remarks(done: Trial) -> Iterator[str]:
     """How it ended, and what is missing."""
     if done.kind not in _ASK_WHAT_CHANGED:
         return
-    if done.candidate.key == done.base.key:
+    if done.candidate.key and done.candidate.key == done.base.key:
         yield "Both are the same build; any difference is noise."
     if _ENDS[done.state]:
         yield _ENDS[done.state]
@@ -349,8 +360,6 @@ def _format_failure(found: Bisection, suspect: Suspect) -> str:
 
 def _format_reproduction(done: Trial, found: Reproduction) -> Iterator[str]:
     """What was measured again, on what, what is not as it was, and whether each number holds."""
-    if found.drawn is not None:
-        yield f"Drawn at random (seed {found.drawn.seed}) from {found.drawn.candidates} receipts of earlier nights."
     if found.why:
         yield found.why
         return
@@ -411,10 +420,17 @@ def _format_backfill(done: Trial, filled: Backfill) -> Iterator[str]:
     yield _count_nights(filled, done)
     away = {**filled.unbuilt, **filled.failed}
     yield from (f"  {name}: {elide(why, 200)}" for name, why in list(away.items())[:_SHOWN])
-    if filled.left and _ENDS[done.state]:
-        yield _ENDS[done.state]
     if filled.unbuilt:
         yield f"Use --retry to try again to build: {format_list(list(filled.unbuilt), 5)}."
+    judged = [item.change for step in filled.steps for item in step.series if item.change]
+    if judged:
+        yield f"{sum(change.real for change in judged)} of {len(judged)} steps from one TVM to the next are real."
+    elif filled.steps:
+        yield "No conclusion: no step from one TVM to the next was measured five times."
+    changed = {item.id for step in filled.steps for item in step.series if item.change and item.change.real}
+    for item in (item for item in done.series if item.id in changed):
+        levels = [f"{tvm} {format_quantity(value, item.unit)}" for tvm, value in filled.levels_of(item.id).items()]
+        yield f"  {item.name}: {', '.join(levels)}"
 
 
 def _count_nights(filled: Backfill, done: Trial) -> str:

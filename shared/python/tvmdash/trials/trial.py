@@ -145,6 +145,11 @@ class TrialSeries:
         return bool(self.runs) or all(min(values) > 0 for values in self.rounds)
 
     @property
+    def levels(self) -> tuple[float, ...]:
+        """The geometric mean of the rounds on the base and on the candidate, where they have a ratio."""
+        return tuple(map(statistics.geometric_mean, zip(*self.rounds, strict=True)))
+
+    @property
     def logs(self) -> tuple[float, ...]:
         """The logarithm of candidate / base of each pair or round that is kept by itself."""
         in_rounds = (math.log(candidate / base) for base, candidate in self.rounds)
@@ -273,18 +278,6 @@ class ReproducedSeries:
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """What was drawn by lot, and how: `chance` is its share of the weight of the `candidates`."""
-
-    seed: int
-    experiment: str
-    night: str
-    series: tuple[str, ...]
-    candidates: int
-    chance: float
-
-
-@dataclass(frozen=True)
 class Reproduction:
     """What `reproduce` adds: the base of its trial is the receipt, the candidate the same TVM now.
 
@@ -303,8 +296,17 @@ class Reproduction:
     matters: float = 0.0
     reference: str = ""
     differs: tuple[tuple[str, str, str], ...] = ()
-    drawn: Drawn | None = None
     why: str = ""
+
+
+@dataclass(frozen=True)
+class BackfillStep:
+    """From one TVM that `backfill` measured to the next; of each series all rounds that measured both."""
+
+    before: str
+    after: str
+    series: tuple[TrialSeries, ...] = ()
+    numbers: tuple[TrialNumber, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -313,6 +315,7 @@ class Backfill:
 
     done: data files. there: TVMs that were measured before. had: TVMs that could be built or were at hand. failed,
     unbuilt: what could not be measured, by experiment and TVM, or not be had, and why. left: nights that remain.
+    steps: what all calls measured, from TVM to TVM; the series of the trial are from the first TVM to the last.
     """
 
     artifacts: str = ""
@@ -323,6 +326,17 @@ class Backfill:
     failed: Mapping[str, str] = field(default_factory=dict)
     unbuilt: Mapping[str, str] = field(default_factory=dict)
     left: int = 0
+    steps: tuple[BackfillStep, ...] = ()
+
+    def levels_of(self, series: str) -> dict[str, float]:
+        """The geometric mean of the series' rounds on each TVM that has some, by its ID."""
+        return {
+            tvm: level
+            for step in self.steps
+            for item in step.series
+            if item.id == series and item.has_ratio
+            for tvm, level in zip((step.before, step.after), item.levels, strict=False)
+        }
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ const PLACES = {
   c: ["compare.html", "compare"],
   a: ["alerts.html", "alerts"],
   s: ["scores.html", "scores"],
-  v: ["versions.html", "versions"],
   m: ["machines.html", "machines"],
   n: ["nights/index.html", "nights"],
 };

@@ -10,7 +10,6 @@ const PAGES = [
   ["Explore", "explore.html"],
   ["Compare", "compare.html"],
   ["Engines", "engines.html"],
-  ["Versions", "versions.html"],
   ["Scores", "scores.html"],
   ["Alerts", "alerts.html"],
   ["Machines", "machines.html"],
