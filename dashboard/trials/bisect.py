@@ -231,27 +231,27 @@ class _Searching:
             bisection, measurements=count, answer=BisectionState.NO_STEP if is_done else BisectionState.OPEN
         )
         if clear:
-            found, change = self._name_suspects(trial, found)
+            found, size = self._name_suspects(trial, found)
+            change = size or change
         return replace(trial, series=(replace(trial.series[0], change=change),), bisection=found)
 
-    def _name_suspects(self, trial: Trial, found: Bisection) -> tuple[Bisection, TrialChange]:
+    def _name_suspects(self, trial: Trial, found: Bisection) -> tuple[Bisection, TrialChange | None]:
         from tvmdash.judge.search import least_measurements
 
         search = self._search(trial)
-        verdict, (size, half) = search.verdict(), search.size()
+        verdict = search.verdict()
+        size = search.size(self.series.experiment, self.series.direction, self.series.metric)
         is_one = verdict.first == verdict.last and verdict.probability >= 1 - self.error
         answer = BisectionState.FOUND if is_one else BisectionState.RANGE
-        effect, low, high = (math.expm1(log) for log in (size, size - half, size + half))
-        within = math.expm1(half)
-        pairs = len(trial.series[0].logs)
-        return replace(
+        found = replace(
             found,
             answer=answer if trial.state is TrialState.DONE else BisectionState.OPEN,
             suspects=tuple(candidate.suspect for candidate in self.candidates[verdict.first : verdict.last + 1]),
             probability=verdict.probability,
             noise=search.step.noise,
             least=2 * least_measurements(len(self.candidates) - 1, search.step),
-        ), TrialChange(effect, low, high, within, within, pairs, real=True)
+        )
+        return found, results.make_change(size)
 
 
 def _part_of(trial: Trial) -> Bisection:

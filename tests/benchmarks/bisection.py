@@ -69,11 +69,11 @@ def search(seed: int, noise: float) -> Outcome:
             failed.add(commit)
         else:
             values.setdefault(commit, []).append(measure(commit))
-    verdict, (size, half) = model.verdict(), model.size()
+    verdict, (low, high) = model.verdict(), model.size().bounds
     right = verdict.first <= culprit <= verdict.last
     pairs = sum(map(len, values.values()))
     one = verdict.first == verdict.last
-    return Outcome(True, right, one, len(ends), pairs, len(values) + len(failed), abs(size - SIZE) <= half)
+    return Outcome(True, right, one, len(ends), pairs, len(values) + len(failed), low <= math.expm1(SIZE) <= high)
 
 
 def main(searches: int) -> None:

@@ -9,8 +9,8 @@ measured counts with its whole likelihood: a doubtful look is a doubtful half, a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,8 @@ ENDS_LEAST, ENDS_MOST = 12, 240
 """Measurements of the bad end against the good one before the search: at least, and before the step is given up."""
 LEAST_NOISE = 1e-4
 """Sizes in bytes have no noise at all."""
+_GOOD = "good"
+"""The end that all others are measured beside."""
 
 
 @dataclass(frozen=True)
@@ -186,21 +188,19 @@ class Search:
         inside = tuple(commit for commit in range(first + 1, last + 1) if commit in self.failed)
         return Verdict(first + 1, last + 1, best, inside)
 
-    def size(self) -> tuple[float, float]:
-        """The step between the commits before and from the culprit on, and the half width of its 95 % interval."""
+    def size(self, experiment: str = "", direction: str = "lower", metric: str = "") -> two.Difference:
+        """From the builds before the culprit to those from it on, as a night judges two builds that another joins."""
         verdict = self.verdict()
-        before = {commit: values for commit, values in self.values.items() if values and commit < verdict.first}
-        after = {commit: values for commit, values in self.values.items() if values and commit >= verdict.last}
-        (low, low_variance), (high, high_variance) = (self._level(side) for side in (before, after))
-        return high - low, 1.96 * math.sqrt(low_variance + high_variance)
-
-    def _level(self, side: Mapping[int, Sequence[float]]) -> tuple[float, float]:
-        """The mean of some commits' means and its variance; the good end is 0 by definition."""
-        if not side:
-            return 0.0, 0.0
-        runs = sum(len(values) for values in side.values())
-        variance = self.step.noise**2 / runs + self.step.build_noise**2 / len(side)
-        return float(np.mean([_held_mean(values, self.step.noise) for values in side.values()])), variance
+        sides = {
+            two.A: [values for commit, values in self.values.items() if values and 0 < commit < verdict.first],
+            two.B: [values for commit, values in self.values.items() if values and commit >= verdict.last],
+        }
+        good = _GOOD if sides[two.A] else two.A
+        every = [(build, two.hold(values)) for build, measured in sides.items() for values in measured]
+        pairs = [
+            replace(two.make_pairs(logs, night), build=build, base=good) for night, (build, logs) in enumerate(every)
+        ]
+        return two.compare({"": two.make_evidence(experiment, pairs, direction, metric=metric)})[""]
 
 
 def least_measurements(count: int, step: Step) -> float:

@@ -1,4 +1,4 @@
-"""`bisect` between builds from source: real commits of TVM, and a planted one among them that slows generated code.
+"""`bisect` and `try` of builds from source: real commits of TVM, and a planted one that slows generated code.
 
 Real: the trees, titles, authors and dates of three commits, how each is fetched, checked out, built and proved, and
 what is measured. Planted: TVM's C++ is not compiled, which takes hours. CMake copies the libraries of the release that
@@ -14,12 +14,14 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dashboard.artifacts import provide
 from dashboard.artifacts.artifact import Artifact, ArtifactSpec
 from tests.dashboard import homes
+from tests.dashboard.homes import HomeForTests
 from tests.slow.nightly_page import call
 from tests.slow.test_nightly_wheels import SLOW
 
@@ -67,8 +69,10 @@ class History:
             check=True, capture_output=True, text=True, timeout=300,
         ).stdout.strip()  # fmt: skip
 
-    def commit(self, original: str, title: str = "", edits: Mapping[str, str] | None = None) -> str:
-        """The tree of a real commit with what is planted, under its own title or another one; the new commit."""
+    def commit(
+        self, original: str, title: str = "", edits: Mapping[str, str] | None = None, *, branch: str = "main"
+    ) -> str:
+        """The tree of a real commit with what is planted, on main or a branch off it; the new commit."""
         parent = self.git("for-each-ref", "--format=%(objectname)", "refs/heads/main")
         self.git("read-tree", original)
         links = [line.split("\t")[1] for line in self.git("ls-files", "-s").splitlines() if line.startswith("160000")]
@@ -82,12 +86,21 @@ class History:
             ("NAME", who), ("EMAIL", address), ("DATE", when))}  # fmt: skip
         parents = ["-p", parent] if parent else []
         made = self.git("commit-tree", self.git("write-tree"), *parents, "-m", title or subject, **author)
-        self.git("update-ref", "refs/heads/main", made)
+        self.git("update-ref", f"refs/heads/{branch}", made)
         return made
 
 
-def plant(path: Path, release: Artifact) -> tuple[History, dict[str, str]]:
-    """Two real commits, the planted one, and the third real one on top of it; all commits by title."""
+@dataclass(frozen=True)
+class Planted:
+    """A home whose TVM is built from the history, after a night. commits: of main, by title; patch: off its end."""
+
+    home: HomeForTests
+    commits: Mapping[str, str]
+    patch: str
+
+
+def plant(path: Path, release: Artifact) -> tuple[History, dict[str, str], str]:
+    """Main: two real commits, the planted one, and the third real one. The patch plants the same off the first."""
     path.mkdir()
     ffi = release.path / "ffi"
     (info,) = ffi.glob("apache_tvm_ffi-*.dist-info")
@@ -104,30 +117,55 @@ def plant(path: Path, release: Artifact) -> tuple[History, dict[str, str]]:
     slow = {
         f"python/{name}": edit(history.git("show", f"{COMMITS[1]}:python/{name}") + "\n") for name, edit in SLOW.items()
     }
-    made = [history.commit(COMMITS[0]), history.commit(COMMITS[1]), history.commit(COMMITS[1], CULPRIT, slow)]
+    made = [history.commit(COMMITS[0])]
+    patch = history.commit(COMMITS[0], "Try less", slow, branch="patch")
+    made += [history.commit(COMMITS[1]), history.commit(COMMITS[1], CULPRIT, slow)]
     made.append(history.commit(COMMITS[2], edits=slow))
-    return history, {history.git("log", "-1", "--format=%s", one): one for one in made}
+    return history, {history.git("log", "-1", "--format=%s", one): one for one in made}, patch
 
 
-def test_the_planted_commit_is_found_among_real_ones(tmp_path: Path) -> None:
-    shelf = tmp_path / "shelf"
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Planted:
+    folder = tmp_path_factory.mktemp("source")
+    shelf = folder / "shelf"
     with provide.provide(
-        ArtifactSpec("pypi", RELEASE), shelf, rebuild=True, log_folder=tmp_path / "logs", timeout_s=900.0
+        ArtifactSpec("pypi", RELEASE), shelf, rebuild=True, log_folder=folder / "logs", timeout_s=900.0
     ) as got:
-        history, commits = plant(tmp_path / "tvm.git", got.artifact)
+        history, commits, patch = plant(folder / "tvm.git", got.artifact)
     home = homes.make_home(
-        tmp_path / "lab", shelf, tvm_remote=str(history.path), tvm_branch="main", tvm_options={"USE_LLVM": "OFF"}
+        folder / "lab", shelf, tvm_remote=str(history.path), tvm_branch="main", tvm_options={"USE_LLVM": "OFF"}
     )
     config = {"active": True, "size": "smoke", "networks": ["mlp"], "opt_levels": [3]}
     homes.write(home.home.config("experiment", "relax_opt") / "config.json", config)
     print(call(home, "run"))
-    first, *_, last = commits.values()
+    return Planted(home, commits, patch)
+
+
+def newest_trial(home: HomeForTests) -> Any:
+    return homes.read(max((home.path / "results" / "tries").glob("*.json")))
+
+
+def test_the_planted_commit_is_found_among_real_ones(planted: Planted) -> None:
+    first, *_, last = planted.commits.values()
     ends = ("--good", f"git:{first}", "--bad", f"git:{last}", "--budget", "15m")
-    print(call(home, "bisect", "relax_opt", "mlp run time (variant default)", *ends))
-    (path,) = (home.path / "results" / "tries").glob("*.json")
-    trial = homes.read(path)
+    print(call(planted.home, "bisect", "relax_opt", "mlp run time (variant default)", *ends))
+    trial = newest_trial(planted.home)
     found, (series,) = trial["bisection"], trial["series"]
     assert (found["answer"], [one["title"] for one in found["suspects"]]) == ("found", [CULPRIT])
     assert [trial[side]["commit"] for side in ("base", "candidate")] == [first, last]
     assert found["builds"] >= 1, "what lies between the ends is built for the search"
-    assert series["change"]["low"] > 0.2
+    low, high = series["change"]["low"], series["change"]["high"]
+    assert 0.2 < low <= high < 2 * (1 + low), "so large a step is known well by a dozen pairs"
+
+
+def test_a_planted_patch_is_told_against_the_commit_that_it_left_main_at(planted: Planted) -> None:
+    """Nobody names the base; the patch is a guest's code, built and run in the sandbox where the machine has one."""
+    print(call(planted.home, "try", "git:patch", "--until", "5%", "--budget", "6m"))
+    trial = newest_trial(planted.home)
+    first, *_ = planted.commits.values()
+    assert (trial["candidate"]["commit"], trial["base"]["commit"]) == (planted.patch, first)
+    assert trial["base"]["note"] == "its merge base with main"
+    times = [one for one in trial["series"] if one["metric"] == "run_time"]
+    assert times
+    for one in times:
+        assert (one["change"]["standing"], one["change"]["low"] > 0.2) == ("worse", True), one["name"]
