@@ -7,6 +7,7 @@ usage() {
   cat <<'USAGE'
 usage: run_dashboard.sh HOME [options]
        run_dashboard.sh --quick HOME
+       run_dashboard.sh --demo DIR
        run_dashboard.sh --command VERB [arguments]
        run_dashboard.sh --version
 
@@ -14,7 +15,7 @@ Runs one night on the dashboard home HOME (a folder with config/config.json), e.
 The first start creates a virtual environment in .venv next to this script. --quick first creates HOME as a small new
 home; its first page is ready within minutes. `run_dashboard.sh HOME --help` lists the options, which are those of
 `python -m dashboard run`. --command runs `python -m dashboard VERB` in that environment instead, e.g.
-`run_dashboard.sh --command tries HOME work`.
+`run_dashboard.sh --command tries HOME work`. --demo makes a home of made-up nights in DIR, with its website.
 
 Environment:
   TVMDASH_PYTHON     Python to use (default: the first of python3, python3.14, ..., python3.11 that is 3.11 to 3.14)
@@ -56,4 +57,5 @@ done
 set_environment "$REPO"
 prepare_environment "$REPO" "$REPO/requirements.txt"
 export PATH="$VENV/bin:$PATH"
+[ "${1:-}" != --demo ] || exec "$VENV_PYTHON" "$REPO/docs/demo/make.py" "${@:2}"
 exec "$VENV_PYTHON" -m dashboard "${COMMAND[@]}"

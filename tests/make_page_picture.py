@@ -1,4 +1,4 @@
-"""The picture in the README: the first page of a home whose truth is planted. `python tests/make_page_picture.py`
+"""The picture in the README: the first page of the demo. `python tests/make_page_picture.py`
 
 It writes docs/page.png; look at it before it is committed. Chromium must be installed.
 """
@@ -17,29 +17,24 @@ from playwright.sync_api import sync_playwright
 
 REPO = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(REPO), str(REPO / "shared" / "python")]
-from tests.subsystem import scripts  # noqa: E402 - from the repository
-from tests.subsystem.website import planted  # noqa: E402 - from the repository
-from tvmdash import common  # noqa: E402 - from the repository
+from docs.demo import make  # noqa: E402 - from the repository
 
+LAST = datetime.datetime(2026, 11, 28, 3, 15, tzinfo=datetime.UTC)
 WINDOW = {"width": 1280, "height": 860}
 SCALE = 0.75
 COLOURS = 128
-TOOK = datetime.timedelta(hours=1, minutes=3)
-"""After so long the night publishes its page, and somebody opens it: a page of long ago has a notice."""
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        site = planted.make(Path(folder)).site
-        stamp = planted.stamp_of(planted.TONIGHT)
-        now = common.parse_stamp(stamp) + TOOK
-        scripts.load("website").publishing.publish(site.home, site.home.read_night(stamp), site.folder, now)
-        picture = photograph((site.folder / "index.html").as_uri(), now)
+        home = make.make(Path(folder, "home"), make.Story(LAST))
+        picture = photograph((home.output("website") / "index.html").as_uri(), LAST + 2 * make.TOOK)
     few = Image.open(io.BytesIO(picture)).convert("RGB").quantize(COLOURS)
     few.save(REPO / "docs" / "page.png", optimize=True)
 
 
 def photograph(address: str, now: datetime.datetime) -> bytes:
+    """The page as somebody sees it at that moment: a page of long ago has a notice."""
     with sync_playwright() as started:
         browser = started.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport=WINDOW, device_scale_factor=SCALE, color_scheme="light")

@@ -97,7 +97,9 @@ ELSEWHERE: dict[str, str] = {
     # these build TVM, run real nights or need a network or a service: tests/run.sh --slow
     "git clone REMOTE dashboard && cd dashboard": README,
     "./run_dashboard.sh --quick ~/quick-home": README,
-    "./run_dashboard.sh --command serve ~/quick-home": README,
+    "./run_dashboard.sh --demo ~/demo": "tests/test_demo.py::",
+    "./run_dashboard.sh --command serve ~/demo": "tests/dashboard/report/test_site_server.py::"
+    "test_the_command_says_its_address_and_ends_with_ctrl_c",
     "mkdir -p ~/home && cp -r sample-dashboard-home/config ~/home/": README,
     "./run_dashboard.sh sample-dashboard-home": README,
     "tests/python.sh -m sphinx docs site": README,

@@ -71,7 +71,8 @@ def test_the_readmes_commands_as_printed(tmp_path: Path) -> None:
     said = here.run(printed("./run_dashboard.sh --quick ~/quick-home"))
     assert "3 of 3 experiments and 3 of 3 subsystems ok" in said
     assert (home / "quick-home/results/subsystem/output/website/index.html").is_file()
-    serving = here.start(printed("./run_dashboard.sh --command serve ~/quick-home"))
+    assert "4 mails" in here.run(printed("./run_dashboard.sh --demo ~/demo"))
+    serving = here.start(printed("./run_dashboard.sh --command serve ~/demo"))
     with _running(serving):
         assert serving.stdout is not None
         address = next(found[0] for line in serving.stdout if (found := re.search(r"http://\S+", line)))
