@@ -83,7 +83,6 @@ def test_a_fault_is_one_sentence_and_exit_code_1(home: Path) -> None:
     assert "given twice" in run(home, "seal", "new", "raw", "raw/process_0", code=1)
     assert not (home / "new").exists()
     assert "invalid choice" in run(home, "nothing", code=2)
-    assert "--parts" in run(home, "seal", "new", "raw", "--parts", "2", "--by-process", code=2)
     assert "not a time" in run(home, "summary", "raw", "--from", "soon", code=1)
 
 

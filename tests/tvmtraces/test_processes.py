@@ -21,7 +21,7 @@ from tests.tvmtraces.traces_for_tests import BEGIN_NS, write_raw
 from tvmtraces import Connection, Filters, connect
 from tvmtraces.connection import open_traces
 from tvmtraces.export.converters import CONVERTERS
-from tvmtraces.parts import split_by_process
+from tvmtraces.filters import escape
 from tvmtraces.sealing import seal
 from tvmtraces.summaries import summary
 
@@ -191,11 +191,11 @@ def test_what_filters_leave_of_each_process_adds_up_to_the_whole(files: Files, h
             assert tuple(map(sum, zip(*parts, strict=True))) == (*whole[0], *whole[1])
 
 
-def test_the_parts_of_a_split_by_process_are_read_as_the_whole(tmp_path: Path) -> None:
+def test_runs_of_processes_sealed_apart_are_read_as_the_whole(tmp_path: Path) -> None:
     files = [[*TWO_HOSTS[0], [Process(0, 7, [("region", 1, 5)])]]]
     with written(files) as place:
-        runs = split_by_process([str(place)], tmp_path / "parts")
-        assert [run.path.name for run in runs] == ["process_guid-0_1", "process_guid-0_2", "process_guid-1"]
+        for guid in ("guid-0", "guid-1"):
+            seal(place, tmp_path / "parts" / guid, filters=Filters(processes=(guid,)))
         with open_traces(tmp_path / "parts") as parts, open_traces(place) as whole:
             for view in ("kernels", "regions", "processes", "threads", "agents", "top", "busy"):
                 expected = sorted(map(repr, whole.execute(f"SELECT * FROM {view}")))
@@ -207,9 +207,8 @@ def test_a_guid_that_looks_like_a_path_or_a_pattern_is_only_a_name(tmp_path: Pat
         rocpd_like.create(database, "_1", "../[a]*")
         _write_set(database, "_1", TWO_HOSTS[0][0])
         database.commit()
-    runs = split_by_process([str(tmp_path / "x.db")], tmp_path / "parts")
-    assert [run.path.parent for run in runs] == [tmp_path / "parts"] * 2
-    with connect(tmp_path / "parts") as traces:
+    run = seal(tmp_path / "x.db", tmp_path / "sealed", filters=Filters(processes=(escape("../[a]*"),)))
+    with connect(run.path) as traces:
         assert sums(traces) == (2, 30)
 
 

@@ -20,7 +20,7 @@ from tvmdash.measure.phases import TIMING, phase
 from tvmtraces import Filters, Straddle, Window
 from tvmtraces.batches import WantedRows
 from tvmtraces.connection import Traces, open_traces
-from tvmtraces.readers import raw_reading, sqlite_pages, table_rows
+from tvmtraces.readers import raw_reading, rocpd_rows
 from tvmtraces.readers.rocpd_reader import RocpdSource
 from tvmtraces.sealing import seal
 from tvmtraces.sources import find
@@ -52,7 +52,7 @@ def make_databases(tmp_path: Path) -> list[Path]:
 def all_of_them(same_paths: list[Path]) -> Iterator[Traces]:
     """The databases, every column of them read."""
     with open_traces(same_paths) as traces:
-        traces.load_all()
+        list(traces.stream(lambda table: []))
         yield traces
 
 
@@ -161,8 +161,7 @@ def test_large_tables_come_in_pages(paths: list[Path], rows: int, monkeypatch: p
     sql = "SELECT * FROM kernels ORDER BY guid, id"
     with open_traces(paths) as traces:
         expected = traces.execute(sql).fetchall()
-    monkeypatch.setattr(table_rows, "PAGE_ROWS", rows)
-    monkeypatch.setattr(sqlite_pages, "_AT_ONCE_BYTES", 1)
+    monkeypatch.setattr(rocpd_rows, "_ROWS_AT_ONCE", rows)
     with open_traces(paths) as traces:
         assert traces.execute(sql).fetchall() == expected
 
@@ -269,7 +268,7 @@ def test_damage_inside_a_rocpd_database_is_an_error_that_names_it(paths: list[Pa
         database.execute(damage.format(f'"{next(n for n in names if n.startswith(f"rocpd_{table}_"))}"'))
     database.close()
     with open_traces(paths) as traces, pytest.raises(DashboardError, match=paths[0].name):
-        traces.load_all()
+        list(traces.stream(lambda table: []))
 
 
 def test_nothing_of_a_rocpd_database_runs(paths: list[Path]) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import statistics
 import tempfile
-import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,6 @@ from tvmdash.errors import DashboardError
 from tvmdash.judge.operators import OperatorSide, compare_operators
 from tvmtraces import Connection, Filters, Straddle, Window, connect
 from tvmtraces.operators import read_point_times
-from tvmtraces.parts import split_by_process, split_by_time
 from tvmtraces.sealing import seal
 from tvmtraces.summaries import summary
 
@@ -30,7 +30,6 @@ Files = list[list[Span]]
 SPANS = st.tuples(st.sampled_from(["conv", "relu", "add", "pool"]), st.integers(0, 1000), st.integers(0, 300))
 FILES = st.lists(st.lists(SPANS, min_size=1, max_size=12), min_size=1, max_size=3)
 FEW = examples(3, 25)
-NANOSECONDS = 1_000_000_000
 KINDS = st.sampled_from(["raw", "sealed"])
 
 
@@ -121,39 +120,32 @@ def test_names_and_hosts_are_chosen_by_patterns(files: Files, how: str, name: st
         assert sorted(row[0] for row in traces.execute("SELECT name FROM kernels")) == sorted(expected)
 
 
-def test_the_parts_of_a_split_hold_everything_once(tmp_path: Path) -> None:
-    spans = [("conv", 0, 300), ("relu", 401, 0)], [("add", 399, 700)], [("pool", 1000, 200)]
-    in_parts(tmp_path, list(spans), 3)
-    names = []
-    for part in sorted((tmp_path / "time").iterdir()):
-        with connect(part) as traces:
-            names.append([row[0] for row in traces.execute("SELECT name FROM kernels ORDER BY start")])
-    assert names == [["conv", "add"], ["relu"], ["pool"]], "each where it begins"
-
-
-@pytest.mark.slow
 @FEW
 @given(FILES, st.integers(1, 4))
-def test_the_parts_of_any_split_hold_everything_once(files: Files, parts: int) -> None:
-    with tempfile.TemporaryDirectory() as name:
-        in_parts(Path(name), files, parts)
+def test_windows_side_by_side_hold_everything_once(files: Files, parts: int) -> None:
+    views = ("kernels", "samples", "regions", "trials", "telemetry")
+    with opened(files, "raw") as whole:
+        expected = {view: sorted(map(repr, whole.execute(f"SELECT * FROM {view}"))) for view in views}
+        first, last = whole.traces.bounds_ns()
+        place = whole.filenames
+        edges = [first, *(BEGIN_NS + 300 * number for number in range(1, parts)), last + 1]
+        found: dict[str, list[str]] = {view: [] for view in views}
+        for begin, end in pairwise(edges):
+            window = Window(str(begin), str(end), Straddle.STARTING)
+            with connect(place, filters=Filters(window=window)) as part:
+                found = {view: [*found[view], *map(repr, part.execute(f"SELECT * FROM {view}"))] for view in views}
+    assert {view: sorted(rows) for view, rows in found.items()} == expected
 
 
-def in_parts(folder: Path, files: Files, parts: int) -> None:
-    """Split by time and by process, and compare with the whole; spans are in seconds from now, when trials begin."""
-    begun_ns = time.time_ns()
-    for index, spans in enumerate(files):
-        seconds = [(name, start * NANOSECONDS, duration * NANOSECONDS) for name, start, duration in spans]
-        write_raw(folder / "raw" / str(index), seconds, workload=f"w{index}", begun_ns=begun_ns)
-    by_time = split_by_time([str(folder / "raw")], folder / "time", parts)
-    by_process = split_by_process([str(folder / "raw")], folder / "process")
-    assert (len(by_time), len(by_process)) == (parts, len(files))
-    views = ("kernels", "samples", "passes", "regions", "trials", "telemetry", "processes", "threads", "top")
-    with connect(folder / "raw") as whole, connect(folder / "time") as one, connect(folder / "process") as other:
-        for view in views:
-            expected = sorted(map(repr, whole.execute(f"SELECT * FROM {view}")))
-            assert sorted(map(repr, one.execute(f"SELECT * FROM {view}"))) == expected, view
-            assert sorted(map(repr, other.execute(f"SELECT * FROM {view}"))) == expected, view
+def test_parts_that_an_earlier_version_split_by_time_are_read_as_one(tmp_path: Path) -> None:
+    write_raw(tmp_path / "raw", [("conv", 0, 300), ("relu", 1000, 0)])
+    windows = (Window("", str(BEGIN_NS + 500), Straddle.STARTING), Window(str(BEGIN_NS + 500), "", Straddle.STARTING))
+    for number, window in enumerate(windows, start=1):
+        path = seal([tmp_path / "raw"], tmp_path / f"part_{number}", filters=Filters(window=window)).path
+        catalogue = json.loads((path / "catalogue.json").read_text())
+        (path / "catalogue.json").write_text(json.dumps({**catalogue, "part": f"{number}/2"}))
+    with connect([tmp_path / "part_1", tmp_path / "part_2"]) as traces:
+        assert traces.execute("SELECT name FROM kernels ORDER BY start").fetchall() == [("conv",), ("relu",)]
 
 
 def test_moments_are_written_in_many_ways(tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from tvmtraces.export.converters import CONVERTERS
 from tvmtraces.filters import CHOICES, Filters, Straddle, Window
 from tvmtraces.findings import Finding, find_findings
 from tvmtraces.output import FORMATS, format_left_out
-from tvmtraces.parts import split_by_process, split_by_time
 from tvmtraces.planning import describe_view
 from tvmtraces.reading import Progress
 from tvmtraces.sealed import SealedSource
@@ -180,24 +179,10 @@ def _add_out_arguments(parser: argparse.ArgumentParser) -> None:
     add_filters(parser)
 
 
-def _seal_arguments(parser: argparse.ArgumentParser) -> None:
-    _add_out_arguments(parser)
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument("--by-process", action="store_true", help="a sealed run for each process, in the folder")
-    how.add_argument("--parts", type=int, metavar="N", help="sealed runs of N parts of equal duration, in the folder")
-
-
 def _seal(options: argparse.Namespace, progress: Progress) -> str:
     chosen = filters_of(options)
     filters = None if chosen == Filters() else chosen
-    paths, destination = options.inputs, options.destination
-    if options.by_process:
-        runs = split_by_process(paths, destination, filters=filters, progress=progress)
-    elif options.parts is not None:
-        runs = split_by_time(paths, destination, options.parts, filters=filters, progress=progress)
-    else:
-        runs = [seal(paths, destination, filters=filters, progress=progress)]
-    return "".join(map(_format_sealed, runs))
+    return _format_sealed(seal(options.inputs, options.destination, filters=filters, progress=progress))
 
 
 def _format_sealed(run: SealedSource) -> str:
@@ -260,9 +245,7 @@ COMMANDS: dict[str, Command] = {
     "views": Command("list the views, or the columns of one", _views_arguments, _views),
     "summary": Command("summarize durations by domain and name", _add_summary_arguments, _run_summary),
     "findings": Command("list anomalies in a trace with their size and place", add_question, _findings),
-    "seal": Command(
-        "create a sealed run of many traces, or several, verified against the sources", _seal_arguments, _seal
-    ),
+    "seal": Command("create a sealed run of many traces, verified against the sources", _add_out_arguments, _seal),
     "verify": Command("verify every byte of sealed runs against their catalogues", add_inputs, _verify),
     "convert": Command("convert traces to another format", _convert_arguments, _convert),
 }

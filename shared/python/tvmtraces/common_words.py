@@ -26,6 +26,8 @@ _FUNCTIONS = frozenset({"count", "sum", "min", "max", "avg"})
 _COMPARISONS = frozenset({"=", "<>", "!=", "<", ">", "<=", ">="})
 _SUMMED = frozenset({"duration", "size", "value", "cpu_ns", "elapsed_ns", "total_calls"})
 """The sums of others (moments, addresses) leave 64 bits, which is an error in SQLite alone."""
+_CALL = re.compile(r"^(\s*(?:select\s+(?:distinct\s)?)?\s*)(\w+\s*\([^()']*\))(?=\s*$)", re.IGNORECASE)
+"""An item of a SELECT that is a call alone."""
 _MOST_DIGITS = 15
 """SQLite holds a longer literal as another number."""
 
@@ -36,9 +38,22 @@ def _columns_of(view: str) -> dict[str, bool]:
     return {name.lower(): kind == TEXT for name, kind in describe_view(view)}
 
 
-def is_common(sql: str) -> bool:
-    """Whether both read a statement alike: one SELECT from one view, in plain words."""
-    tokens = _split(sql.strip().removesuffix(";"))
+def find_common(sql: str) -> str | None:
+    """What DuckDB is asked where both read a statement alike: one SELECT from one view, in plain words; else None.
+
+    What is called without a name has SQLite's: as it is written.
+    """
+    sql = sql.strip().removesuffix(";")
+    if not _is_common(sql):
+        return None
+    items, rest = re.split(r"\b(?=from\b)", sql, maxsplit=1, flags=re.IGNORECASE)
+    if "'" in items:
+        return None
+    return ",".join(_CALL.sub(r'\g<0> AS "\g<2>"', item) for item in items.split(",")) + rest
+
+
+def _is_common(sql: str) -> bool:
+    tokens = _split(sql)
     if tokens is None:
         return False
     words = [text for _, text in tokens]
@@ -113,9 +128,15 @@ def _are_nulls_last(words: Sequence[str]) -> bool:
 
 
 def _are_items_named(words: Sequence[str], columns: dict[str, bool]) -> bool:
-    """Whether each item is a column, all of them, or has a name: the engines name others in ways of their own."""
-    items = _items(words)
-    return all(item == ["*"] or (len(item) == 1 and item[0] in columns) or "as" in item[-2:-1] for item in items)
+    """Whether each item is a column, all of them, a call, or has a name: the engines name others in their own ways."""
+    return all(
+        item == ["*"] or (len(item) == 1 and item[0] in columns) or "as" in item[-2:-1] or _is_call(item)
+        for item in _items(words)
+    )
+
+
+def _is_call(item: Sequence[str]) -> bool:
+    return item[0] in _FUNCTIONS and item[1:2] == ["("] and item.index(")") == len(item) - 1 and "(" not in item[2:]
 
 
 def _are_kinds_alike(tokens: Sequence[tuple[str, str]], columns: dict[str, bool]) -> bool:

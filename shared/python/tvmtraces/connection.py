@@ -132,10 +132,6 @@ class Traces:
         first, last = self._engine.execute(query).fetchall()[0]
         return first, last
 
-    def load_all(self) -> None:
-        """Read every table now, each source once."""
-        self._load(_ALL)
-
     def stream(self, written: Callable[[str], Sequence[SealedFile]]) -> Iterator[str]:
         """Read everything, a part at a time: the name of each table whose next rows `base_<table>` now shows.
 

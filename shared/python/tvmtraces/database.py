@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from tvmdash.errors import DashboardError
-from tvmtraces.common_words import is_common
+from tvmtraces.common_words import find_common
 from tvmtraces.connection import Traces
 from tvmtraces.convert import rocpd_schema
 from tvmtraces.dbapi import OURS, NotSupportedError, OperationalError, Parameters, ProgrammingError
@@ -308,8 +308,10 @@ class Connection(sqlite3.Connection):
             return self._ask_duck(sql, parameters, error)
         if words & {"create", "drop", "alter"}:
             self._is_changed = True
-        if named and not self._is_changed and not parameters and is_common(sql):
-            return self.traces.execute(sql)
+        common = find_common(sql) if named and not self._is_changed and not parameters else None
+        if common is not None:
+            with contextlib.suppress(ProgrammingError):  # a column beside `max()`, which SQLite alone knows how to read
+                return self.traces.execute(common)
         for name in named - self._copied:
             self._fill(name)
         return None

@@ -6,7 +6,6 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from tvmdash import common
@@ -43,7 +42,6 @@ def seal(
     destination: Path,
     *,
     filters: Filters | None = None,
-    part: str = "",
     progress: Progress | None = None,
 ) -> SealedSource:
     """Make the sealed run `destination` of all the traces in `paths`, which may be whatever `connect` takes.
@@ -57,12 +55,12 @@ def seal(
     sources = find(paths)
     target = destination.absolute()
     with common.folder_beside(target) as folder:
-        _fill(folder, target.name, sources, filters, part, progress)
+        _fill(folder, target.name, sources, filters, progress)
     return sealed_source(destination)
 
 
 def _fill(
-    folder: Path, name: str, sources: Sequence[Source], filters: Filters | None, part: str, progress: Progress | None
+    folder: Path, name: str, sources: Sequence[Source], filters: Filters | None, progress: Progress | None
 ) -> None:
     with Traces(sources, filters or Filters(), progress, writable=folder) as traces:
         run = _SealedRun(folder, traces)
@@ -70,7 +68,7 @@ def _fill(
             run.write(table)
         if filters is None:
             _check_counts(sources, run.tables)
-        catalogue = _make_catalogue(traces, name, sources, part, run)
+        catalogue = _make_catalogue(traces, name, sources, run)
     common.write_json(folder / CATALOGUE, catalogue.to_json())
 
 
@@ -160,7 +158,7 @@ def _compute_digest(file: Path) -> str:
     return digest.hexdigest()
 
 
-def _make_catalogue(traces: Traces, name: str, sources: Sequence[Source], part: str, run: _SealedRun) -> Catalogue:
+def _make_catalogue(traces: Traces, name: str, sources: Sequence[Source], run: _SealedRun) -> Catalogue:
     def known(column: str, *places: str) -> tuple[str, ...]:
         parts = " UNION ".join(f"SELECT {column} AS v FROM {relation}" for relation in places)  # noqa: S608 - our own names
         query = f"SELECT DISTINCT v FROM ({parts}) WHERE v IS NOT NULL ORDER BY v"  # noqa: S608 - our own names
@@ -178,7 +176,7 @@ def _make_catalogue(traces: Traces, name: str, sources: Sequence[Source], part: 
         end_ns=max(run.bounds_ns, default=None),
         source_bytes=sum(_count_bytes(source) for source in sources),
         sources=tuple(source.path.name for source in sources),
-        part=part,
+        part="",
         tables=run.tables,
         left_out=_add_left_out(sources),
     )
@@ -210,12 +208,3 @@ def verify(folder: Path) -> SealedSource:
                 f"{folder / table}.parquet: differs from its catalogue. Restore it or leave the run out."
             )
     return source
-
-
-def keep_only(source: SealedSource, kept: Iterable[str]) -> None:
-    """Replace a sealed run by one with these of its tables."""
-    tables = {name: table for name, table in source.catalogue.tables.items() if table_of(name) in frozenset(kept)}
-    with common.folder_beside(source.path.absolute()) as folder:
-        for name in tables:
-            os.link(source.path / f"{name}.parquet", folder / f"{name}.parquet")
-        common.write_json(folder / CATALOGUE, replace(source.catalogue, tables=tables).to_json())

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from trace_processor import ask
 
 from tvmdash.errors import DashboardError
-from tvmtraces.convert import Counter, Flow, Slice, Slices, Split, names, write_perfetto
+from tvmtraces.convert import Counter, Flow, Slice, Slices, names, write_perfetto
 from tvmtraces.convert.events import BATCH
 from tvmtraces.convert.lanes import Lanes
 from tvmtraces.convert.wire.packets import padded, varint
@@ -127,14 +127,6 @@ def test_each_file_of_a_trace_split_by_size_is_whole(tmp_path: Path) -> None:
     assert [path.name for path in written.paths] == ["x.pftrace", "x.2.pftrace", "x.3.pftrace"]
     answers = [ask(path, "SELECT COUNT(*), SUM(dur) FROM slice", FAULTS) for path in written.paths]
     assert answers == [[[[BATCH, 5 * BATCH]], []]] * 3
-
-
-@pytest.mark.parametrize("split", [Split.PROCESS, "process"])
-def test_a_trace_split_by_process_has_a_file_for_each(tmp_path: Path, split: Split) -> None:
-    written = write_perfetto(tmp_path / "x.pftrace", NIGHT, flows=FLOWS, split=split)
-    assert [path.name for path in written.paths] == ["x.night.pftrace", "x.2.relax_opt.pftrace"]
-    answers = [ask(path, "SELECT COUNT(*) FROM slice", "SELECT COUNT(*) FROM counter") for path in written.paths]
-    assert answers == [[[[2]], [[0]]], [[[3]], [[3]]]]
 
 
 def test_a_trace_of_nothing_opens(tmp_path: Path) -> None:

@@ -97,11 +97,6 @@ def test_rocpd_has_the_operators_and_the_process(raw: Path, tmp_path: Path) -> N
         assert traces.execute("SELECT count(*), sum(duration) FROM kernels").fetchall() == [(4, 1600)]
 
 
-def test_a_file_for_each_process_is_written(raw: Path, tmp_path: Path) -> None:
-    assert convert(raw, "perfetto-by-process", tmp_path / "x.out").startswith("15 slices and 2 counter values in")
-    assert [path for path in tmp_path.iterdir() if path.name.startswith("x.")]
-
-
 def test_filters_hold(raw: Path, tmp_path: Path) -> None:
     CONVERTERS["perfetto"].write([str(raw)], tmp_path / "x", Filters(operators=("conv",)), None)
     (names,) = ask(tmp_path / "x", "SELECT name FROM slice WHERE category = 'operator'")

@@ -11,7 +11,7 @@ where the events come from.
 from __future__ import annotations
 
 from tvmtraces.convert.events import Counter, Counters, Event, Flow, Names, Slice, Slices, batches, names
-from tvmtraces.convert.parts import Split, Written
+from tvmtraces.convert.parts import Written
 from tvmtraces.convert.perfetto import write_perfetto
 from tvmtraces.convert.rocpd import RocpdProcess, RocpdRows, write_rocpd
 
@@ -25,7 +25,6 @@ __all__ = [
     "RocpdRows",
     "Slice",
     "Slices",
-    "Split",
     "Written",
     "batches",
     "names",

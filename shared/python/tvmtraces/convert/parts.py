@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import enum
 import os
-import re
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Self
 
 from tvmdash.errors import DashboardError
-
-
-class Split(enum.Enum):
-    """When another file is begun: never, where one has grown to `max_bytes`, or for each process."""
-
-    NEVER = "never"
-    TIME = "time"
-    PROCESS = "process"
 
 
 @dataclass(frozen=True)
@@ -59,18 +48,16 @@ class Files:
             with contextlib.suppress(FileNotFoundError):
                 temporary.unlink()
 
-    def new(self, tag: str = "") -> IO[bytes]:
-        """Another file: the place itself first, then numbered or tagged ones beside it."""
-        path = self.temporary(tag)
-        file = path.open("wb", buffering=1 << 20)
+    def new(self) -> IO[bytes]:
+        """Another file: the place itself first, then numbered ones beside it."""
+        file = self.temporary().open("wb", buffering=1 << 20)
         self._open.append(file)
         return file
 
-    def temporary(self, tag: str = "") -> Path:
+    def temporary(self) -> Path:
         """The path of another file, which its writer makes itself."""
-        number = str(len(self._made) + 1) if self._made else ""
-        parts = [part for part in (number, _make_safe(tag)) if part]
-        final = self._place.with_name(".".join([self._place.stem, *parts]) + self._place.suffix)
+        number = f".{len(self._made) + 1}" if self._made else ""
+        final = self._place.with_name(self._place.stem + number + self._place.suffix)
         if final.exists():
             raise DashboardError(f"{final}: already exists. Give another file name.")
         descriptor, name = tempfile.mkstemp(prefix=f".{final.name[:100]}.", suffix=".tmp", dir=self._place.parent)
@@ -88,11 +75,3 @@ class Files:
             os.replace(temporary, final)
             paths.append(final)
         return tuple(paths)
-
-    def __iter__(self) -> Iterator[Path]:
-        return (final for _, final in self._made)
-
-
-def _make_safe(tag: str) -> str:
-    """A process's name as a part of a file's."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", tag).strip("-")[:60]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from tvmdash.errors import DashboardError
 from tvmtraces.convert.events import Counters, Event, Flow, Names, Slices, batches
 from tvmtraces.convert.lanes import Lanes
-from tvmtraces.convert.parts import Files, Split, Written
+from tvmtraces.convert.parts import Files, Written
 from tvmtraces.convert.wire import packets
 
 if TYPE_CHECKING:
@@ -29,34 +29,23 @@ def write_perfetto(
     events: Iterable[Event],
     *,
     flows: Iterable[Flow] = (),
-    split: Split = Split.TIME,
     max_bytes: int = MAX_BYTES,
 ) -> Written:
     """Write a trace to `place`, which is not there yet; DashboardError leaves nothing behind.
 
-    One batch of events is held at a time, beside the flows and each distinct name. With Split.TIME another file is
-    begun where one has more than `max_bytes`, with Split.PROCESS for each process. A flow between two files is not
-    drawn.
+    One batch of events is held at a time, beside the flows and each distinct name. Another file is begun where one has
+    more than `max_bytes`. A flow between two files is not drawn.
     """
-    try:
-        split = Split(split)
-    except ValueError:
-        choices = ", ".join(choice.value for choice in Split)
-        raise DashboardError(f"split: {split!r} is none of {choices}.") from None
     tied = _tie(flows)
     lanes = Lanes()
     counted = {Slices: 0, Counters: 0}
     with Files(destination) as files:
-        parts: dict[str, _Part] = {}
+        part = _Part(files.new(), lanes, tied)
         for batch in batches(events):
             counted[type(batch)] += len(batch)
-            for key, some in _split_by_process(batch) if split is Split.PROCESS else [("", batch)]:
-                part = parts.get(key)
-                if part is None or (split is Split.TIME and part.size > max_bytes):
-                    part = parts[key] = _Part(files.new(key), lanes, tied)
-                part.add(some)
-        if not parts:
-            files.new()
+            if part.size > max_bytes:
+                part = _Part(files.new(), lanes, tied)
+            part.add(batch)
         paths = files.finish()
     return Written(paths, counted[Slices], counted[Counters])
 
@@ -68,13 +57,6 @@ def _tie(flows: Iterable[Flow]) -> dict[int, list[int]]:
         tied.setdefault(flow.source, []).append(number)
         tied.setdefault(flow.target, []).append(number)
     return tied
-
-
-def _split_by_process(batch: Batch) -> Iterator[tuple[str, Batch]]:
-    import numpy
-
-    for code in numpy.unique(batch.process.codes).tolist():
-        yield batch.process.pool[code], batch.taken(numpy.flatnonzero(batch.process.codes == code))
 
 
 class _Part:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +10,6 @@ from pathlib import Path
 
 from tvmtraces import convert
 from tvmtraces.connection import Traces, open_traces
-from tvmtraces.convert import Split
 from tvmtraces.export.events import trace_events
 from tvmtraces.export.left_out import count_left_out
 from tvmtraces.export.rocpd_copy import copy_rows, count_copied, find_writers, format_others
@@ -37,9 +35,9 @@ class Converter:
     write: Write
 
 
-def _perfetto(destination: Path, traces: Traces, split: Split = Split.TIME) -> str:
+def _perfetto(destination: Path, traces: Traces) -> str:
     trace = trace_events(traces)
-    written = convert.write_perfetto(destination, trace.events, flows=trace.flows, split=split)
+    written = convert.write_perfetto(destination, trace.events, flows=trace.flows)
     return written.describe() + format_left_out(count_left_out(traces, trace.counted))
 
 
@@ -83,9 +81,6 @@ def _open(paths: list[str], destination: Path, filters: Filters, progress: Progr
 CONVERTERS: Mapping[str, Converter] = {
     "perfetto": Converter(
         "a trace for ui.perfetto.dev; further files where one would be too large", _convert(_perfetto)
-    ),
-    "perfetto-by-process": Converter(
-        "such a trace for each process", _convert(functools.partial(_perfetto, split=Split.PROCESS))
     ),
     "rocpd": Converter("a RocPD database, which AMD's tools open", _convert(_rocpd)),
     "csv": Converter("a folder of the CSV files that rocprofv3 writes", write_csv),

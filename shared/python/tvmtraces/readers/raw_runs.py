@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tvmtraces.readers.table_rows import PAGE_ROWS, read_rows_of
-from tvmtraces.tables import INT
+from tvmtraces.readers.sqlite_input import int_columns
 
 if TYPE_CHECKING:
     import numpy
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from tvmtraces.batches import Ints
 
 _NAME_BYTES, _TIME_BYTES = 4, 8
+_OPERATORS_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def operators(
 ) -> Iterator[dict[str, Ints]]:
     """The columns id, trial, repetition, name (its number), start and duration of every operator, in order.
 
-    Whole trials at a time, about PAGE_ROWS operators. ValueError where a packed column is not one.
+    Whole trials at a time, about _OPERATORS_AT_ONCE operators. ValueError where a packed column is not one.
     """
     ended_ns = {row["id"]: row["ended_ns"] for row in trials}
     pages: Iterator[_Runs] = iter(())
@@ -102,7 +102,7 @@ def _read_packed_runs(database: sqlite3.Connection) -> Iterator[_Runs]:
     rows: list[tuple[Any, ...]] = []
     waiting = 0
     for row in database.execute(query):
-        if waiting >= PAGE_ROWS * _NAME_BYTES and row[0] != rows[-1][0]:
+        if waiting >= _OPERATORS_AT_ONCE * _NAME_BYTES and row[0] != rows[-1][0]:
             yield _runs_of(rows)
             rows, waiting = [], 0
         rows.append(row)
@@ -143,11 +143,7 @@ def _read_row_runs(database: sqlite3.Connection) -> _Runs:
     import numpy
 
     columns = ("trial", "repetition", "name", "start_ns", "duration_ns")
-    pages = [rows.columns for rows in read_rows_of(database, "operators", dict.fromkeys(columns, INT))]
-    empty = [numpy.empty(0, dtype=numpy.int64)]
-    trial, repetition, name, start, duration = (
-        numpy.concatenate([page[column] for page in pages] or empty) for column in columns
-    )
+    trial, repetition, name, start, duration = int_columns(database, columns, "operators ORDER BY rowid")
     changes = numpy.flatnonzero((numpy.diff(trial) != 0) | (numpy.diff(repetition) != 0)) + 1
     first = numpy.concatenate([numpy.zeros(min(1, len(trial)), dtype=numpy.int64), changes])
     lengths = numpy.diff(numpy.append(first, len(trial))).tolist()

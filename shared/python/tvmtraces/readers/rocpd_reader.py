@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tvmdash.errors import DashboardError
-from tvmtraces.batches import NULL_INT, Batch, Column, WantedRows, WrongValue, shrink
-from tvmtraces.readers.rocpd_queries import DURATION, QUERIES, Query, list_read_columns
-from tvmtraces.readers.rocpd_rows import JoinedRows, Tables, read_joined
-from tvmtraces.readers.rocpd_rows import Path as Column_path
+from tvmtraces.batches import NULL_INT, Batch, Column, WantedRows, WrongValue
+from tvmtraces.readers.rocpd_queries import DURATION, QUERIES, list_read_columns
+from tvmtraces.readers.rocpd_rows import ROW, Joined, Tables
 from tvmtraces.readers.sqlite_input import list_tables, open_database, quote_name, read_rows
 from tvmtraces.tables import INT, TABLES
 
@@ -152,49 +151,26 @@ def _guid(path: Path, database: sqlite3.Connection, suffix: str, facts: Mapping[
 def _read(tables: Tables, table: str, guid: str, wanted: WantedRows) -> Iterator[Batch]:
     """The rows of one of our tables, some at a time; nothing where the database lacks theirs."""
     query, spec = tables.adapt(QUERIES[table]), TABLES[table]
+    if not tables.has(query.table):
+        return
     asked = {name: path for name, path in query.paths.items() if name in wanted.tables[table]}
-    kinds = {_split(path): spec.columns[name] for name, path in asked.items() if path != DURATION}
-    timed = [_split(query.paths[name]) for name in (spec.start,) if name]
-    if DURATION in query.paths.values():
-        timed.append(("end",))
-    links = [_split(path) for path in query.joined.values()] if "missing" in wanted.tables[table] else []
-    for rows in read_joined(tables, query.table, {**kinds, **dict.fromkeys(timed, INT)}, links):
-        _cut(rows, timed, wanted)
-        columns: dict[str, Column] = {"guid": guid}
-        for name, path in asked.items():
-            columns[name] = _subtract(rows) if path == DURATION else rows.column(_split(path))
+    timed = [query.paths[name] for name in (spec.start,) if name]
+    timed += ["end"] if DURATION in query.paths.values() else []
+    links = {f"{path}.{ROW}": int(bit) for bit, path in query.joined.items() if "missing" in wanted.tables[table]}
+    paths = {path: spec.columns[name] for name, path in asked.items() if path != DURATION}
+    for count, columns in Joined(tables, query.table).read(paths | dict.fromkeys([*timed, *links], INT), timed, wanted):
+        found = {name: _subtract(columns) if path == DURATION else columns[path] for name, path in asked.items()}
         if links:
-            columns["missing"] = _find_missing(rows, query)
-        yield Batch(table, rows.count, columns)
+            lost = {link: True if columns[link] is None else columns[link] == NULL_INT for link in links}
+            found["missing"] = sum(lost[link] * bit for link, bit in links.items())
+        yield Batch(table, count, {"guid": guid, **found})
 
 
-def _split(path: str) -> Column_path:
-    return tuple(path.split("."))
-
-
-def _subtract(rows: JoinedRows) -> Column:
+def _subtract(columns: Mapping[str, Column]) -> Column:
     """How long each row took; not known of a call that had not ended, whose end a profiler writes as 0."""
     import numpy
 
-    start, end = rows.numbers(("start",)), rows.numbers(("end",))
+    start, end = columns["start"], columns["end"]
+    if start is None or end is None:
+        return None
     return numpy.where((start == NULL_INT) | (end == NULL_INT) | (end < start), NULL_INT, end - start)
-
-
-def _cut(rows: JoinedRows, timed: Sequence[Column_path], wanted: WantedRows) -> None:
-    """Leave the rows that may touch the window asked for."""
-    if not timed or wanted.begin_ns is None or wanted.end_ns is None:
-        return
-    first, last = rows.numbers(timed[0]), rows.numbers(timed[-1])
-    inside = (first < wanted.end_ns) & ((first >= wanted.begin_ns) | (last >= wanted.begin_ns))
-    if not inside.all():
-        rows.keep(inside)
-
-
-def _find_missing(rows: JoinedRows, query: Query) -> Column:
-    """The bits of the references that lead nowhere."""
-    import numpy
-
-    missing = numpy.zeros(rows.count, dtype=numpy.int64)
-    for bit, path in query.joined.items():
-        missing |= numpy.where(rows.leads(_split(path)), 0, int(bit))
-    return shrink(missing)

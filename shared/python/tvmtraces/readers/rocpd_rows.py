@@ -1,33 +1,31 @@
-"""The rows of one of RocPD's tables with what their references lead to, some at a time, joined by numpy."""
+"""The rows of one of RocPD's tables with what their references lead to, some at a time."""
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tvmtraces.batches import NULL_INT, Column, Texts, concatenate, shrink
+from tvmtraces.batches import NULL_INT, Column, Texts, WantedRows, WrongValue, concatenate, ints, texts
 from tvmtraces.readers.rocpd_queries import ON_TRACK, REFERENCES, Query
 from tvmtraces.readers.sqlite_input import quote_name
-from tvmtraces.readers.table_rows import HIGHEST, LOWEST, read_rows_of
 from tvmtraces.tables import INT, REAL, TEXT
 
-if TYPE_CHECKING:
-    from tvmtraces.batches import Ints
-
-Kinds = Mapping[str, str]
-"""Columns with the SQL types as which they are read."""
+_ROWS_AT_ONCE = 1 << 13
 _LARGE = frozenset({"event", "sample"})
-"""Tables with a row for each row that refers to them: only a part of them is held at a time."""
+"""Tables with a row for each row that refers to them."""
+ROW = "_rowid_"
+"""Stands for the column with a row's number at the end of a path; NULL where the path leads nowhere."""
+_EVERYTHING = WantedRows({})
 
 
 class Tables:
     """The tables of one writer in an opened database, by RocPD's names without prefix and suffix."""
 
     def __init__(self, database: sqlite3.Connection, present: Mapping[str, Sequence[str]], suffix: str) -> None:
-        self._database, self._present, self._suffix = database, present, suffix
-        self._held: dict[str, _Held] = {}
+        self.database, self._present, self._suffix = database, present, suffix
+        self._held: dict[tuple[str, str], Column] = {}
 
     def name(self, table: str) -> str:
         """The table's name in this database."""
@@ -37,16 +35,6 @@ class Tables:
         """Whether the database has the table, and the column in it."""
         columns = self._present.get(self.name(table))
         return columns is not None and (column is None or column in columns)
-
-    def read(
-        self, table: str, wanted: Kinds, low: int = LOWEST, high: int = HIGHEST
-    ) -> Iterator[tuple[Ints, dict[str, Column]]]:
-        """The ids and columns of the rows with these ids, some at a time; None for a column that is not there."""
-        if not self.has(table):
-            return
-        there = {name: kind for name, kind in wanted.items() if self.has(table, name)}
-        for rows in read_rows_of(self._database, self.name(table), there, low, high):
-            yield rows.ids, {name: rows.columns.get(name) for name in wanted}
 
     def adapt(self, query: Query) -> Query:
         """The query in the words of this database: schema 4 has places in tracks, and categories in a table."""
@@ -73,170 +61,133 @@ class Tables:
         if not self.has(table):
             return 0
         query = f"SELECT count(*) FROM {quote_name(self.name(table))}"  # noqa: S608 - quoted
-        return int(self._database.execute(query).fetchone()[0])
+        return int(self.database.execute(query).fetchone()[0])
 
-    def look_up(self, table: str, wanted: Kinds, keys: Ints) -> FoundRows:
-        """The columns of the rows that `keys` number."""
-        if table in _LARGE:
-            return self._search(table, wanted, keys)
-        held = self._held.setdefault(table, _Held())
-        for name, kind in [("id", INT), *wanted.items()]:
-            if (name, kind) not in held.columns:
-                held.add(name, kind, list(self.read(table, {name: kind})))
-        return held.find(wanted, keys)
-
-    def _search(self, table: str, wanted: Kinds, keys: Ints) -> FoundRows:
-        """What the large table's rows from the lowest to the highest of the keys hold for them."""
-        known = keys[keys != NULL_INT]
-        found = FoundRows.nothing(len(keys), wanted)
-        if len(known):
-            for ids, columns in self.read(table, wanted, int(known.min()), int(known.max())):
-                found.fill(find_places(ids, keys), columns)
-        return found
+    def hold(self, table: str, path: str, kind: str) -> Column:
+        """The column at the end of a path of a small table, by the numbers of its rows; before it stands NULL."""
+        if (table, path) not in self._held:
+            parts = [(columns[path], count) for count, columns in Joined(self, table).read({path: kind})]
+            self._held[table, path] = concatenate(kind, [(None, 1), *parts])
+        return self._held[table, path]
 
 
-@dataclass
-class FoundRows:
-    """For each key whether there is a row, and the columns of that row."""
+class Joined:
+    """One of RocPD's tables and what its rows refer to.
 
-    there: Any
-    columns: dict[str, Column]
+    SQLite joins the tables with a row for each of them. The others are small: they are held, and numpy looks into them,
+    which takes half of the CPU time.
+    """
 
-    @classmethod
-    def nothing(cls, count: int, wanted: Kinds) -> FoundRows:
-        """No row for any of the keys."""
+    def __init__(self, tables: Tables, table: str) -> None:
+        self._tables = tables
+        self._source = f"{quote_name(tables.name(table))} R"
+        self._places: dict[str, tuple[str, str] | None] = {"": ("R", table)}
+
+    def read(
+        self, paths: Mapping[str, str], timed: Sequence[str] = (), wanted: WantedRows = _EVERYTHING
+    ) -> Iterator[tuple[int, dict[str, Column]]]:
+        """How many rows, and their columns at the ends of paths, of these types; None for one that is not there.
+
+        Of rows with times (paths of their begins and ends) only those that may touch the window that is wanted.
+        WrongValue where a value is of another type; what is written in a text column is a text.
+        """
+        split = {path: self._split(path) for path in paths}
+        kinds = {own: INT if rest else paths[path] for path, (own, rest) in split.items()}
+        for count, columns in self._ask(kinds, timed, wanted):
+            yield (
+                count,
+                {
+                    path: self._look_up(own, rest, paths[path], columns[own]) if rest else columns[own]
+                    for path, (own, rest) in split.items()
+                },
+            )
+
+    def _split(self, path: str) -> tuple[str, str]:
+        """What SQLite is asked for, and the rest of the path, which begins in a table that is held."""
+        parts = path.split(".")
+        for at, column in enumerate(parts[:-1], start=1):
+            if self._tables.find_referred(column) not in _LARGE:
+                return ".".join(parts[:at]), ".".join(parts[at:])
+        return path, ""
+
+    def _ask(
+        self, kinds: Mapping[str, str], timed: Sequence[str], wanted: WantedRows
+    ) -> Iterator[tuple[int, dict[str, Column]]]:
+        places = {path: self._find(path) for path in kinds}
+        known = {path: place for path, place in places.items() if place is not None}
+        chosen = ", ".join(sql for sql, _ in known.values()) or "0"
+        condition = "1"
+        times = [known[path][0] for path in timed if path in known]
+        if times and wanted.begin_ns is not None and wanted.end_ns is not None:
+            first, last = times[0], times[-1]
+            inside = f"{first} < {wanted.end_ns} AND ({first} >= {wanted.begin_ns} OR {last} >= {wanted.begin_ns})"
+            condition = f"typeof({first}) <> 'integer' OR typeof({last}) <> 'integer' OR ({inside})"
+        query = f"SELECT {chosen} FROM {self._source} WHERE {condition} ORDER BY R._rowid_"  # noqa: S608
+        cursor = self._tables.database.execute(query)
+        while rows := cursor.fetchmany(_ROWS_AT_ONCE):
+            columns: dict[str, Column] = dict.fromkeys(kinds)
+            for (path, (_, place)), values in zip(known.items(), zip(*rows, strict=True), strict=False):
+                columns[path] = _convert(values, kinds[path], place)
+            yield len(rows), columns
+
+    def _find(self, path: str) -> tuple[str, str] | None:
+        """The column at the end of a path, as SQL and in words; None where there is no such column."""
+        link, _, column = path.rpartition(".")
+        place = self._follow(link)
+        if place is None or not (column == ROW or self._tables.has(place[1], column)):
+            return None
+        return f"{place[0]}.{quote_name(column)}", f"{self._tables.name(place[1])}.{column}"
+
+    def _follow(self, link: str) -> tuple[str, str] | None:
+        """The alias and the table to which a path of references leads; None where the database lacks them."""
+        if link not in self._places:
+            before, _, column = link.rpartition(".")
+            place, tables = self._follow(before), self._tables
+            table = tables.find_referred(column)
+            self._places[link] = None
+            if place is not None and tables.has(place[1], column) and tables.has(table):
+                alias, name = f"J{len(self._places)}", quote_name(tables.name(table))
+                self._source += f" LEFT JOIN {name} {alias} ON {alias}.{ROW} = {place[0]}.{quote_name(column)}"
+                self._places[link] = (alias, table)
+        return self._places[link]
+
+    def _look_up(self, link: str, path: str, kind: str, keys: Column) -> Column:
+        """The column at the end of a path in the rows that `keys`, the column at the end of a link, number."""
         import numpy
 
-        empty: dict[str, Any] = {
-            INT: lambda: numpy.full(count, NULL_INT, dtype=numpy.int64),
-            REAL: lambda: numpy.full(count, numpy.nan),
-            TEXT: lambda: Texts(numpy.full(count, -1, dtype=numpy.int64), []),
-        }
-        return cls(numpy.zeros(count, dtype=bool), {name: empty[kind]() for name, kind in wanted.items()})
-
-    def fill(self, places: Ints, columns: Mapping[str, Column]) -> None:
-        """Take the rows at `places`, where that is not -1, of further columns."""
-        here = places >= 0
-        self.there = self.there | here
-        for name, column in columns.items():
-            if column is None:
-                continue
-            before = self.columns[name]
-            if isinstance(column, Texts):
-                codes = column.codes[places[here]]
-                before.codes[here] = codes + len(before.pool) * (codes >= 0)
-                self.columns[name] = Texts(before.codes, [*before.pool, *column.pool])
-            else:
-                before[here] = column[places[here]]
+        table = self._tables.find_referred(link.rpartition(".")[2])
+        if keys is None or not self._tables.has(table):
+            return None
+        ids, column = (self._tables.hold(table, name, of) for name, of in ((ROW, INT), (path, kind)))
+        if column is None:
+            return None
+        places = numpy.minimum(numpy.searchsorted(ids, keys), len(ids) - 1)
+        places[ids[places] != keys] = 0
+        return Texts(column.codes[places], column.pool) if isinstance(column, Texts) else column[places]
 
 
-class _Held:
-    """A small table, of which columns are held."""
-
-    def __init__(self) -> None:
-        self.columns: dict[tuple[str, str], Column] = {}
-        self._ids: Ints | None = None
-
-    def add(self, name: str, kind: str, parts: Sequence[tuple[Ints, Mapping[str, Column]]]) -> None:
-        import numpy
-
-        ids = [part for part, _ in parts]
-        self._ids = numpy.concatenate(ids) if ids else numpy.empty(0, dtype=numpy.int64)
-        self.columns[name, kind] = concatenate(kind, [(columns[name], len(part)) for part, columns in parts])
-
-    def find(self, wanted: Kinds, keys: Ints) -> FoundRows:
-        import numpy
-
-        found = FoundRows.nothing(len(keys), wanted)
-        if self._ids is not None and len(self._ids):
-            places = find_places(self._ids, keys)
-            found.there = places >= 0
-            for name, kind in wanted.items():
-                column = self.columns[name, kind]
-                if isinstance(column, Texts):
-                    found.columns[name] = Texts(numpy.where(found.there, column.codes[places], -1), column.pool)
-                elif column is not None:
-                    found.columns[name] = numpy.where(found.there, column[places], found.columns[name])
-        return found
+_KINDS: Mapping[str, tuple[str, tuple[type, ...]]] = {
+    INT: ("a whole number", (int, type(None))),
+    REAL: ("a number", (int, float, type(None))),
+    TEXT: ("a text", (int, float, str, type(None))),
+}
+"""What the values of a column are in words, and as Python has them."""
 
 
-def find_places(ids: Ints, keys: Ints) -> Ints:
-    """Where each key stands in `ids`, which rise; -1 where it does not."""
+def _convert(values: Sequence[Any], kind: str, place: str) -> Column:
     import numpy
 
-    if not len(ids):
-        return numpy.full(len(keys), -1, dtype=numpy.int64)
-    if int(ids[-1]) - int(ids[0]) == len(ids) - 1:  # as a process numbers its rows
-        return numpy.where((keys >= ids[0]) & (keys <= ids[-1]), keys - ids[0], -1)
-    places = numpy.minimum(numpy.searchsorted(ids, keys), len(ids) - 1)
-    return numpy.where(ids[places] == keys, places, -1)
-
-
-Path = tuple[str, ...]
-"""Columns, each of which but the last refers to a row of another table."""
-
-
-def read_joined(tables: Tables, table: str, wanted: Mapping[Path, str], links: Sequence[Path]) -> Iterator[JoinedRows]:
-    """The rows of a table with the columns at the ends of paths, of these types; `links` are references to look at."""
-    columns: dict[Path, dict[str, str]] = {(): {}}
-    for path, kind in [*wanted.items(), *(((*link, "id"), INT) for link in links)]:
-        for length in range(len(path)):
-            columns.setdefault(path[:length], {}).setdefault(path[length], kind if length == len(path) - 1 else INT)
-    for ids, own in tables.read(table, columns[()]):
-        yield JoinedRows(tables, ids, own, columns)
-
-
-class JoinedRows:
-    """Some rows of a table; what they refer to is looked up when it is asked for."""
-
-    def __init__(
-        self, tables: Tables, ids: Ints, own: Mapping[str, Column], columns: Mapping[Path, Mapping[str, str]]
-    ) -> None:
-        self._tables, self._wanted = tables, columns
-        self._ids, self._own = ids, {name: shrink(column) for name, column in own.items()}
-        self._found: dict[Path, FoundRows] = {}
-
-    @property
-    def count(self) -> int:
-        """How many rows these are."""
-        return len(self._ids)
-
-    def keep(self, rows: Any) -> None:
-        """Only some of the rows."""
-        self._ids = self._ids[rows]
-        self._own = {name: _choose(column, rows) for name, column in self._own.items()}
-        self._found.clear()
-
-    def column(self, path: Path) -> Column:
-        """The column at the end of a path, or the one value of all rows; None where there is no such column."""
-        return self._own[path[0]] if len(path) == 1 else self._follow(path[:-1]).columns[path[-1]]
-
-    def numbers(self, path: Path) -> Ints:
-        """A column of whole numbers, with a number for each row."""
-        import numpy
-
-        column = self.column(path)
-        value = NULL_INT if column is None else column
-        return numpy.full(self.count, value, dtype=numpy.int64) if isinstance(value, int) else value
-
-    def leads(self, link: Path) -> Any:
-        """For each row, or for all, whether a reference leads to a row."""
-        return self._follow(link).there
-
-    def _follow(self, link: Path) -> FoundRows:
-        import numpy
-
-        if link not in self._found:
-            keys, wanted = self.column(link), {n: k for n, k in self._wanted[link].items() if n != "id"}
-            one = keys is None or isinstance(keys, int)
-            numbers = numpy.array([NULL_INT if keys is None else keys], dtype=numpy.int64) if one else keys
-            found = self._tables.look_up(self._tables.find_referred(link[-1]), wanted, numbers)
-            columns = {name: shrink(column) for name, column in found.columns.items()}
-            self._found[link] = FoundRows(found.there[0] if one else found.there, columns)
-        return self._found[link]
-
-
-def _choose(column: Column, rows: Any) -> Column:
-    if isinstance(column, Texts):
-        return Texts(column.codes[rows], column.pool)
-    return column[rows] if hasattr(column, "dtype") else column
+    if kind == INT:
+        with contextlib.suppress(TypeError):  # most columns have no NULL
+            return ints(values)
+    words, kinds = _KINDS[kind]
+    wrong = next((value for value in values if not isinstance(value, kinds)), None)
+    if wrong is not None:
+        raise WrongValue(f"{place}: {wrong!r:.60} is not {words}")
+    if kind == INT:
+        return ints(NULL_INT if value is None else value for value in values)
+    if kind == REAL:
+        return numpy.array(values, dtype=numpy.float64)
+    found = texts(values)
+    is_all_texts = all(isinstance(text, str) for text in found.pool)
+    return found if is_all_texts else texts([None if value is None else str(value) for value in values])

@@ -58,9 +58,6 @@ def open_database(path: Path) -> Iterator[sqlite3.Connection]:
         uri = stack.enter_context(readable(path))
         try:
             database = stack.enter_context(contextlib.closing(sqlite3.connect(uri, uri=True)))
-            if uri.endswith("mode=rw"):  # whoever reads pages by themselves does not read logs
-                database.execute("SELECT count(*) FROM sqlite_master").fetchone()
-                database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             _disarm(database)
             yield database
         except (sqlite3.Error, TypeError, OverflowError, UnicodeError) as error:
