@@ -22,7 +22,6 @@ from tvmdash.notify.message import Message
 from tvmdash.notify.state import InSlack, RouteStates
 from tvmdash.pages import DeadlinesAhead, ScorePage, Scores, TelemetryPage
 from tvmdash.records.code_changes import CodeChanges
-from tvmdash.signoff.result import Signoff
 from tvmdash.structured import Stamp, choices_of, is_literal, name_in_file, written_properties
 from tvmdash.trials.receipt import Receipt
 from tvmdash.trials.trial import Trial, TrialRequest
@@ -59,7 +58,6 @@ FILES = (
     File("code_changes_v1.json", "results/experiments/graph/NAME/code_changes.json", CodeChanges),
     File("trial_v1.json", "results/tries/<stamp>.json", Trial),
     File("try_request_v1.json", "results/tries/queue/<id>.json", TrialRequest),
-    File("signoff_v1.json", "FILE of signoff --json", Signoff),
     File("scores_v1.json", f"{_OUTPUT}/score/scores.json", Scores),
     File("score_page_v1.json", f"{_OUTPUT}/score/page.json", ScorePage),
     File("telemetry_page_v1.json", f"{_OUTPUT}/telemetry/page.json", TelemetryPage),

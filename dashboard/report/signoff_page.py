@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dashboard.report.markdown import escape, format_table
 
 if TYPE_CHECKING:
-    from tvmdash.signoff.result import Signoff
+    from tvmdash.trials.signoff import Signoff
 
 
 def format_page(done: Signoff) -> str:

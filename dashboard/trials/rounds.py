@@ -13,7 +13,7 @@ from dashboard.artifacts.artifact import Artifact, ArtifactSpec
 from tvmdash import records
 from tvmdash.errors import DashboardError
 from tvmdash.records import PointValue
-from tvmdash.trials.trial import Suspect
+from tvmdash.trials.suspect import Suspect
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from tests.benchmarks.lab import plant
 from tests.benchmarks.lab.home import LabHome
 from tests.benchmarks.lab.rows import CANARY, Experiment
 from tests.benchmarks.lab.world import Builds, Draw, Luck, World
-from tvmdash.signoff.result import SignoffSeries, SignoffState
 from tvmdash.signoff.signoff import sign_off
+from tvmdash.trials.signoff import SignoffSeries, SignoffState
 
 EXPERIMENTS = (Experiment("nets", 8, ("run_time",)), Experiment("ops", 8, ("run_time",)), CANARY)
 MATTERS, MOVED = 0.05, 3

@@ -38,9 +38,9 @@ from tvmdash.notify.message import Entry, Item, Kept, Outgoing, State
 from tvmdash.notify.message import Event as Reason
 from tvmdash.notify.outbox import Outbox
 from tvmdash.signoff import waivers
-from tvmdash.signoff.result import SignoffState, SignoffWaiver, WaiverEvent
 from tvmdash.trials import files as try_files
 from tvmdash.trials import text
+from tvmdash.trials.signoff import SignoffState, SignoffWaiver, WaiverEvent
 from tvmdash.trials.trial import Asked, Trial, TrialRequest, TrialSeries, TrialState, TrialTvm
 from tvmdash.verdict import Level, NightVerdict, read_verdict
 

@@ -16,16 +16,16 @@ from dashboard.cli.arguments import (
     parse_percent,
 )
 from dashboard.report import signoff_page
-from tvmdash import common, structured
+from tvmdash import common
 from tvmdash.errors import DashboardError
-from tvmdash.signoff.result import SCHEMA_VERSION, SignoffVerdict
+from tvmdash.trials.signoff import SignoffVerdict
 from tvmdash.verdict import MATTERS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tvmdash.dashboard_info import Home
-    from tvmdash.signoff.result import Signoff
+    from tvmdash.trials.signoff import Signoff
 
 _NAMES = "a version, commit, artifact key, night stamp, date, or annotated release"
 _CODES = {
@@ -58,6 +58,7 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
 
 def _sign_off(arguments: argparse.Namespace) -> int:
     from tvmdash.signoff import text  # the detector's imports cost the other verbs a third of a second
+    from tvmdash.signoff.signoff import make_trial
 
     home = find_home(arguments)
     done = _make(home, arguments)
@@ -65,7 +66,7 @@ def _sign_off(arguments: argparse.Namespace) -> int:
     if arguments.markdown:
         _write(arguments.markdown, signoff_page.format_page(done))
     if arguments.json:
-        _write(arguments.json, common.dump_json({"schema_version": SCHEMA_VERSION, **structured.to_json(done)}))
+        _write(arguments.json, common.dump_json(make_trial(done).to_json()))
     return _CODES[done.verdict]
 
 

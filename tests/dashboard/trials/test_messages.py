@@ -15,7 +15,8 @@ from tests.golden_files import Golden
 from tvmdash.records import PointValue, SeriesKey
 from tvmdash.records.metrics import Kind
 from tvmdash.signoff import text as signoff_text
-from tvmdash.signoff.result import (
+from tvmdash.trials import text as try_text
+from tvmdash.trials.signoff import (
     Signoff,
     SignoffBisection,
     SignoffDoubt,
@@ -26,7 +27,7 @@ from tvmdash.signoff.result import (
     SignoffTvm,
     SignoffWaiver,
 )
-from tvmdash.trials import text as try_text
+from tvmdash.trials.suspect import Suspect
 from tvmdash.trials.trial import (
     Backfill,
     BackfillStep,
@@ -37,7 +38,6 @@ from tvmdash.trials.trial import (
     ReproducedSeries,
     Reproduction,
     RunOfPairs,
-    Suspect,
     Trial,
     TrialChange,
     TrialKind,

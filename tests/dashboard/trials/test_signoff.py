@@ -30,12 +30,12 @@ from tvmdash.incidents.events import Moved, Opened
 from tvmdash.incidents.ledger import DETECTOR, LEDGER_FILE, OPENED, Event, iso_of
 from tvmdash.json_schema import Schema
 from tvmdash.records import SCHEMAS
-from tvmdash.signoff.result import Signoff, SignoffState
+from tvmdash.trials.signoff import SignoffState
+from tvmdash.trials.suspect import Suspect
 from tvmdash.trials.trial import (
     Bisection,
     BisectionState,
     RunOfPairs,
-    Suspect,
     Trial,
     TrialChange,
     TrialKind,
@@ -91,7 +91,7 @@ def read_all(home: PlantedHome, tmp_path: Path) -> dict[str, Any]:
     """Every series by its name, as --json holds it."""
     with contextlib.redirect_stdout(io.StringIO()):
         sign_off(home, "--json", str(tmp_path / "all.json"))
-    return {item["name"]: item for item in common.read_json(tmp_path / "all.json")["series"]}
+    return {item["name"]: item for item in common.read_json(tmp_path / "all.json")["signoff"]["series"]}
 
 
 def row_of(output: str, name: str) -> str:
@@ -121,7 +121,7 @@ def test_what_stands_what_changed_and_what_cannot_be_said_is_told_the_worst_firs
     assert (size["before"], size["after"], size["evidence"]) == (20480, 20992, "exact")
     tree, compiling = found["nets tree run time"], found["nets mlp compile time"]
     assert (tree["state"], tree["error"]) == ("lost", "InternalError: no schedule")
-    assert (compiling["state"], compiling["doubt"]) == ("unclear", "few_nights")
+    assert (compiling["state"], compiling["doubt"]) == ("unclear", "not_joined")
     told = [line.split()[0] for line in output.splitlines() if " nets " in line and "python3" not in line]
     assert told == ["worse", "worse", "only", "cannot", "changed", "better"]
     assert [item["evidence"] for item in found.values() if item["state"] == "same"] == ["paired"] * 5
@@ -378,10 +378,19 @@ def test_the_json_is_what_its_schema_says_and_the_markdown_has_the_same_rows(
     sign_off(planted, "--waive", "nets bert*", "--reason", "a | b", "--by", "ann")
     assert sign_off(planted, "--json", str(values), "--markdown", str(table)) == TVM_WORSE
     value = common.read_json(values)
-    assert list(Schema(common.read_json(SCHEMAS / "signoff_v1.json")).errors(value)) == []
-    done = structured.from_json(Signoff, value, values)
-    assert (done.verdict, value["verdict"]) == ("regression", "regression")
+    assert list(Schema(common.read_json(SCHEMAS / "trial_v1.json")).errors(value)) == []
+    trial = structured.from_json(Trial, value, values)
+    done = trial.signoff
+    assert done is not None
+    assert (trial.kind, trial.outcome, value["signoff"]["verdict"]) == ("signoff", "regression", "regression")
+    assert (trial.base.commit, trial.candidate.commit) == (A.commit, B.commit)
     assert {item.state for item in done.series} == set(SignoffState) - {SignoffState.NEW}
+    assert {item.id for item in (*trial.series, *trial.numbers)} == {item.id for item in done.series}
+    real = {item.name: item.change.effect for item in trial.series if item.change and item.change.real}
+    assert {name: round(effect, 2) for name, effect in real.items()} == {
+        "nets bert run time": 0.06, "nets mlp run time": 0.09, "nets gru run time": -0.1,
+    }  # fmt: skip
+    assert [(item.base, item.candidate) for item in trial.numbers] == [(20480, 20992)]
     text = table.read_text()
     assert "| worse | nets mlp run" in text
     assert r": a \| b; not bisected |" in text

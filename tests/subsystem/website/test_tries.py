@@ -12,6 +12,7 @@ from tests.golden_files import Golden
 from tests.subsystem.website.sites import HOSTILE, STAMP, Page, Site, as_shown, assert_whole, job
 from tvmdash import common, structured
 from tvmdash.dashboard_info import Home
+from tvmdash.trials.suspect import Suspect
 from tvmdash.trials.trial import (
     Asked,
     Backfill,
@@ -21,7 +22,6 @@ from tvmdash.trials.trial import (
     ReproducedSeries,
     Reproduction,
     RunOfPairs,
-    Suspect,
     Trial,
     TrialChange,
     TrialKind,

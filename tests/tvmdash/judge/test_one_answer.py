@@ -15,8 +15,8 @@ from tvmdash.judge.home import Decision, Judgement, interval, judge
 from tvmdash.judge.rules import RULES
 from tvmdash.judge.two import Difference, Standing
 from tvmdash.series.store import Outline
+from tvmdash.signoff.judging import compare_rounds
 from tvmdash.signoff.measured import MeasuredSeries, RatioOfTwo
-from tvmdash.signoff.nights import compare_rounds
 from tvmdash.signoff.ratios import compare_ratios
 from tvmdash.trials.trial import RunOfPairs, TrialSeries
 

@@ -18,7 +18,9 @@ from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.events import Moved, Opened
 from tvmdash.incidents.ledger import DETECTOR, LEDGER_FILE, OPENED, Event, iso_of
 from tvmdash.incidents.next_step import name_tvms
-from tvmdash.signoff.result import (
+from tvmdash.signoff.signoff import sign_off
+from tvmdash.signoff.waivers import covers
+from tvmdash.trials.signoff import (
     Signoff,
     SignoffDoubt,
     SignoffEvidence,
@@ -26,8 +28,6 @@ from tvmdash.signoff.result import (
     SignoffState,
     SignoffWaiver,
 )
-from tvmdash.signoff.signoff import sign_off
-from tvmdash.signoff.waivers import covers
 from tvmdash.verdict import JudgedSeries, Level, NightVerdict, Standing, write_verdict
 
 A, B = PlantedTvm("a" * 40), PlantedTvm("c" * 40, {"mlp": 1.1})
@@ -140,48 +140,20 @@ def test_what_ran_the_same_bytes_is_the_same_whatever_was_measured(home: Planted
     assert kinds(known(home)["nets mlp run time"]) == (SignoffState.SAME, SignoffEvidence.SAME_CODE, None)
 
 
-def add_nights_alone(
-    home: PlantedHome, canary: tuple[float, float] | None, code: str = "code", machine_of_canary: str = "test"
-) -> None:
-    """Four nights of A and four of B without pairs; the canary's time on those, where there is one, and its machine."""
+def add_nights_alone(home: PlantedHome, code: str = "code") -> None:
+    """Four nights of A and four of B without pairs."""
     for night in range(8):
-        tvm, machine = (A, 0) if night < 4 else (B, 1)
+        tvm = A if night < 4 else B
         wobble = 1 + 0.002 * (-1) ** night
         nets = [result_homes.record(f"network.{name}", tvm.time(name) * wobble) for name in ("mlp", "dqn")]
         home.add_night(night, tvm, {"nets": nets}, code=code if tvm is B else "code")
-        if canary is not None:
-            fixed = [{**result_homes.record("canary.copy", canary[machine] * wobble), "env_name": machine_of_canary}]
-            home.add_night(night, tvm, {"nets": nets, "canary": fixed}, code=code if tvm is B else "code")
 
 
-def test_values_of_different_nights_say_something_where_a_control_says_that_the_machine_stood_still(
-    home: PlantedHome,
-) -> None:
-    add_nights_alone(home, canary=(1.0, 1.0))
-    found = known(home)
-    assert kinds(found["nets mlp run time"]) == (SignoffState.WORSE, SignoffEvidence.NIGHTS, None)
-    assert kinds(found["nets dqn run time"]) == (SignoffState.SAME, SignoffEvidence.NIGHTS, None)
-    assert not [name for name in found if "canary" in name]
-
-
-def test_a_machine_that_moved_as_its_control_says_is_no_regression_and_not_knowing_is_no_green(
-    home: PlantedHome,
-) -> None:
-    add_nights_alone(home, canary=(1.0, 1.1))
-    found = known(home)["nets mlp run time"]
-    assert kinds(found) == (SignoffState.UNCLEAR, SignoffEvidence.NIGHTS, SignoffDoubt.WIDE)
-
-
-def test_a_control_of_another_machine_is_none(home: PlantedHome) -> None:
-    add_nights_alone(home, (1.0, 1.0), machine_of_canary="other")
-    assert known(home)["nets mlp run time"].doubt is SignoffDoubt.NO_CONTROL
-
-
-@pytest.mark.parametrize(("code", "doubt"), [("code", SignoffDoubt.NO_CONTROL), ("other", SignoffDoubt.OWN_CODE)])
-def test_without_a_control_or_with_other_code_of_the_experiment_nights_say_nothing(
+@pytest.mark.parametrize(("code", "doubt"), [("code", SignoffDoubt.NOT_JOINED), ("other", SignoffDoubt.OWN_CODE)])
+def test_values_of_different_nights_say_nothing_where_nothing_judged_them(
     home: PlantedHome, code: str, doubt: SignoffDoubt
 ) -> None:
-    add_nights_alone(home, None, code)
+    add_nights_alone(home, code)
     done = signed(home)
     assert {kinds(item) for item in done.series} == {(SignoffState.UNCLEAR, SignoffEvidence.NONE, doubt)}
     assert done.verdict == "unclear"
@@ -201,7 +173,7 @@ def judge_nights(home: PlantedHome, visible: float) -> None:
 def test_without_pairs_the_incidents_between_count_where_the_nights_would_have_told_a_change_that_matters(
     home: PlantedHome, visible: float, state: SignoffState
 ) -> None:
-    add_nights_alone(home, None)
+    add_nights_alone(home)
     judge_nights(home, visible)
     found = known(home)
     assert (found["nets dqn run time"].state, found["nets dqn run time"].visible) == (state, visible)
@@ -220,7 +192,7 @@ def test_without_pairs_the_incidents_between_count_where_the_nights_would_have_t
 
 
 def test_rounds_of_compare_say_what_no_pairs_were_measured_of(home: PlantedHome) -> None:
-    add_nights_alone(home, None)
+    add_nights_alone(home)
     folder = home.root / "results" / "comparisons"
     folder.mkdir()
     sides = {letter: {"asked": tvm.commit, "artifact": tvm.artifact} for letter, tvm in (("a", B), ("b", A))}
@@ -284,12 +256,13 @@ def test_another_size_with_other_code_of_the_experiment_may_be_its_own(
 
 
 def test_one_tvm_of_several_is_joined_with_the_homes_own(home: PlantedHome) -> None:
+    other = PlantedTvm("9" * 40)
     for night in (0, 1, 2):
-        home.add_night(night, A, {"nets@release": [point("mlp", A), point("dqn", A)]})
-        home.add_night(night, B, {"nets": [point("mlp", B), point("dqn", B)]})
+        home.add_night(night, A, {"nets@release": [point(name, A, other) for name in ("mlp", *STEADY)]}, other)
+        home.add_night(night, B, {"nets": [point(name, B, other) for name in ("mlp", *STEADY)]}, other)
     found = known(home)["nets mlp run time"]
-    assert kinds(found) == (SignoffState.WORSE, SignoffEvidence.NIGHTS, None)
-    assert found.effect == pytest.approx(0.1, abs=1e-4)
+    assert kinds(found) == (SignoffState.WORSE, SignoffEvidence.CHAIN, None)
+    assert found.effect == pytest.approx(0.1, abs=1e-3)
 
 
 def test_each_host_speaks_for_itself(home: PlantedHome) -> None:

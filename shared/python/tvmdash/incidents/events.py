@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tvmdash.detect.cause import Cause
 from tvmdash.records.metrics import Direction, FleetKind, Way, way
 from tvmdash.structured import Stamp
-from tvmdash.trials.trial import Suspect
+from tvmdash.trials.suspect import Suspect
 
 
 @dataclass(frozen=True)

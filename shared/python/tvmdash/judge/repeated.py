@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -85,60 +84,3 @@ def compare_apart(series: Mapping[str, Apart], *, in_turn: bool) -> dict[str, tw
             shift = Shift(log, measure_error(errors, known), RULES.most_freedom)
             found[name] = replace(two.weigh(shift, len(series), "lower"), pairs=min(map(len, sides)))
     return found
-
-
-@dataclass(frozen=True)
-class NightsOfTwo:
-    """By stamp, the logarithms of a series' values on A and on B; how far each control moved between these nights."""
-
-    before: Mapping[str, float]
-    after: Mapping[str, float]
-    controls: Sequence[float]
-    direction: str
-
-    @property
-    def shared(self) -> list[str]:
-        """The nights that measured both."""
-        return sorted(self.before.keys() & self.after.keys())
-
-    @property
-    def are_few(self) -> bool:
-        """Whether they say nothing, whatever the controls say."""
-        return max(len(self.shared), min(len(self.before), len(self.after))) < RULES.fewest_nights
-
-
-def compare_nights(nights: NightsOfTwo, points: int) -> two.Difference | None:
-    """How B lies against A, of one of so many series; its `pairs` are nights. None where nothing can be said.
-
-    Of two builds' luck nothing is known here.
-    """
-    if nights.are_few:
-        return None
-    if len(nights.shared) >= RULES.fewest_nights:  # what a night did to both cancels
-        logs = [nights.after[stamp] - nights.before[stamp] for stamp in nights.shared]
-        log, errors, count = statistics.fmean(logs), _list_errors([logs]), len(logs)
-    elif nights.controls:
-        moved = statistics.fmean(shift**2 for shift in nights.controls)
-        machine = Variance(moved, min(len(nights.controls), RULES.most_controls))
-        sides = list(nights.before.values()), list(nights.after.values())
-        log, count = statistics.fmean(sides[1]) - statistics.fmean(sides[0]), sum(map(len, sides))
-        errors = [*_list_errors(sides), machine]
-    else:
-        return None
-    known = RULES.night_sd**2 + 2 * (RULES.code_luck**2 + RULES.library_luck**2)
-    shift = Shift(log, measure_error(errors, known), RULES.freedom)
-    return replace(two.weigh(shift, points, nights.direction), pairs=count)
-
-
-def _list_errors(sides: Sequence[Sequence[float]]) -> list[Variance]:
-    """The variance of each side's mean, of nights that may be much like the nights before them, as AR(1) noise is."""
-    residuals = [[log - statistics.fmean(logs) for log in logs] for logs in sides]
-    follows = math.fsum(one * next_one for side in residuals for one, next_one in itertools.pairwise(side))
-    power = math.fsum(each**2 for side in residuals for each in side)
-    count = sum(map(len, sides))
-    alike = (count * (follows / power if power else 0.0) + 1) / (count + RULES.alike_nights)
-    phi, errors = min(max(alike, 0.0), RULES.most_alike), []
-    for logs in sides:
-        inflation = 1 + 2 * (phi / (1 - phi) - phi * (1 - phi ** len(logs)) / (len(logs) * (1 - phi) ** 2))
-        errors.append(Variance(inflation / len(logs) * statistics.variance(logs), len(logs) - 1))
-    return errors

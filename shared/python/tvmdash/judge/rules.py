@@ -131,14 +131,6 @@ class Rules:
     odd_round: float = _rule(
         4.5, "A round is held at so many median deviations from the median of rounds (three standard deviations)."
     )
-    fewest_nights: int = _rule(3, "Of fewer nights of a TVM nothing is said by the values of different nights.")
-    most_controls: float = _rule(8.0, "Controls move together: so many tell how the machine moved, more nothing new.")
-    alike_nights: int = _rule(
-        10, "How alike a night is to the one before is known badly: the guess counts for so many."
-    )
-    most_alike: float = _rule(
-        0.85, "No nights are taken for more alike than this: few look all but the same by chance."
-    )
     fewest_pairs: int = _rule(5, "Of fewer pairs nothing is told and no interval is given.")
     round: int = _rule(5, "So many pairs are measured again at once.")
     most_rounds: int = _rule(8, "So often at most for one point a night.")

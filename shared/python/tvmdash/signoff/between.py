@@ -12,9 +12,9 @@ from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import FALSE_ALARM, NOT_TVMS, Incident
 from tvmdash.signoff.comparing import SeriesChange
-from tvmdash.signoff.result import SignoffBisection, SignoffEvidence
 from tvmdash.signoff.sources import Sources
 from tvmdash.signoff.tvms import HomeTvm
+from tvmdash.trials.signoff import SignoffBisection, SignoffEvidence
 from tvmdash.trials.trial import Trial
 from tvmdash.verdict import TELL
 

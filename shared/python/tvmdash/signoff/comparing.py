@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from tvmdash.judge.two import Difference
-from tvmdash.signoff.result import SignoffDoubt, SignoffEvidence
+from tvmdash.trials.signoff import SignoffDoubt, SignoffEvidence
 
 
 @dataclass(frozen=True)

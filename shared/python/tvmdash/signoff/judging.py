@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tvmdash.incidents.annotations import RETIRED, Annotation
+from tvmdash.judge import two
 from tvmdash.records.metrics import is_worse, judge_exact_change
 from tvmdash.signoff.between import ToldBetween
 from tvmdash.signoff.comparing import SeriesChange, cannot_say
 from tvmdash.signoff.measured import MeasuredSeries, NightValue
-from tvmdash.signoff.nights import compare_nights, compare_rounds
 from tvmdash.signoff.ratios import compare_ratios
-from tvmdash.signoff.result import SignoffDoubt, SignoffEvidence, SignoffSeries, SignoffState
 from tvmdash.signoff.sources import Sources
+from tvmdash.trials.signoff import SignoffDoubt, SignoffEvidence, SignoffSeries, SignoffState
 from tvmdash.verdict import Controls
 
 
@@ -34,10 +34,12 @@ def judge_series(
     matters: a change for the worse that must be excluded, as a fraction.
     """
     named = Controls.of(found.home)
-    controls = [each for each in series if named.has(each.experiment, each.key)]
-    known = [each for each in series if (each.knows(pair.a) or each.knows(pair.b)) and each not in controls]
+    known = [
+        each for each in series
+        if (each.knows(pair.a) or each.knows(pair.b)) and not named.has(each.experiment, each.key)
+    ]  # fmt: skip
     known = [each for each in known if not _is_retired(each, found.tvms.annotations)]
-    compared = _compare_all(known, controls, pair, told)
+    compared = _compare_all(known, pair, told)
     coverage = Coverage.of(known, pair)
     return [_judge(each, compared[each.key], coverage, matters) for each in known]
 
@@ -65,9 +67,7 @@ def _is_retired(series: MeasuredSeries, annotations: Iterable[Annotation]) -> bo
     return said[-1:] == [RETIRED]
 
 
-def _compare_all(
-    series: Sequence[MeasuredSeries], controls: Sequence[MeasuredSeries], pair: TwoTvms, told: ToldBetween
-) -> dict[str, SeriesChange]:
+def _compare_all(series: Sequence[MeasuredSeries], pair: TwoTvms, told: ToldBetween) -> dict[str, SeriesChange]:
     """By key, what the strongest evidence says that there is."""
     pairs = compare_rounds(series, pair.a, pair.b) | compare_ratios(series, pair.a, pair.b)
     compared = {}
@@ -75,30 +75,34 @@ def _compare_all(
         exact = compare_exact(each, pair.a, pair.b) if each.may_be_exact else None
         if exact is not None and exact.doubt is not SignoffDoubt.VARIES:
             compared[each.key] = exact
-        elif each.key in pairs:
-            compared[each.key] = pairs[each.key]
         else:
-            here = [control for control in controls if control.machine == each.machine]
-            nights = compare_nights(each, pair.a, pair.b, here, len(series))
-            compared[each.key] = _choose(each, nights, told)
+            compared[each.key] = pairs.get(each.key) or _ask_nights(each, pair, told)
     return compared
 
 
-def _choose(series: MeasuredSeries, nights: SeriesChange, told: ToldBetween) -> SeriesChange:
-    """What is known of a series that no pairs join."""
-    if nights.doubt in {SignoffDoubt.NOT_MEASURED, SignoffDoubt.OWN_CODE}:
-        return nights
-    said = _add_ledger(nights, told.compare(series.key))
-    return cannot_say(SignoffDoubt.NOT_JOINED) if said.doubt is not None and series.ratios else said
+def compare_rounds(series: Sequence[MeasuredSeries], a: str, b: str) -> dict[str, SeriesChange]:
+    """By key, what whole runs of the two found, all series at once."""
+    measured = {}
+    for each in series:
+        turned = [(first, second) for second, first in each.rounds.get((b, a), ())]
+        values = {str(at): both for at, both in enumerate([*each.rounds.get((a, b), ()), *turned])}
+        rounds = two.RoundSeries.of(each.experiment, values, each.outline.direction)
+        if rounds is not None:
+            measured[each.key] = rounds
+    return {
+        key: replace(SeriesChange.of(SignoffEvidence.COMPARED, difference), nights=len(measured[key].rounds))
+        for key, difference in two.compare_rounds(measured).items()
+    }
 
 
-def _add_ledger(nights: SeriesChange, ledger: SeriesChange | None) -> SeriesChange:
-    """What the incidents say. That there are none counts for nothing where the nights themselves speak against it."""
-    if ledger is None or (not ledger.is_real and (nights.is_real or nights.is_open)):
-        return nights
-    if ledger.log is None and nights.log is not None:
-        return replace(nights, visible=ledger.visible)
-    return ledger
+def _ask_nights(series: MeasuredSeries, pair: TwoTvms, told: ToldBetween) -> SeriesChange:
+    """What the nights said of a series that no pairs join, where they measured both with the same code of its own."""
+    old, new = ({value.fingerprint for value in series.list_values(tvm)} for tvm in (pair.a, pair.b))
+    if not old or not new:
+        return cannot_say(SignoffDoubt.NOT_MEASURED)
+    if not old & new:
+        return cannot_say(SignoffDoubt.OWN_CODE)
+    return told.compare(series.key) or cannot_say(SignoffDoubt.NOT_JOINED)
 
 
 def _judge(series: MeasuredSeries, said: SeriesChange, coverage: Coverage, matters: float) -> SignoffSeries:

@@ -19,7 +19,7 @@ from tvmdash.judge.noise import learn
 from tvmdash.judge.rules import RULES
 from tvmdash.signoff.comparing import SAME_CODE, SeriesChange
 from tvmdash.signoff.measured import MeasuredSeries
-from tvmdash.signoff.result import SignoffEvidence
+from tvmdash.trials.signoff import SignoffEvidence
 
 
 def compare_ratios(series: Sequence[MeasuredSeries], a: str, b: str) -> dict[str, SeriesChange]:

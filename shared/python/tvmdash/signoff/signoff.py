@@ -17,7 +17,9 @@ from tvmdash.signoff.between import ToldBetween, read_told
 from tvmdash.signoff.judging import TwoTvms, judge_series
 from tvmdash.signoff.measured import MeasuredSeries, read_series
 from tvmdash.signoff.ratios import compare_ratios
-from tvmdash.signoff.result import (
+from tvmdash.signoff.sources import Sources, read_sources
+from tvmdash.signoff.tvms import HomeTvm, HomeTvms
+from tvmdash.trials.signoff import (
     Signoff,
     SignoffBisection,
     SignoffDoubt,
@@ -26,8 +28,7 @@ from tvmdash.signoff.result import (
     SignoffState,
     SignoffTvm,
 )
-from tvmdash.signoff.sources import Sources, read_sources
-from tvmdash.signoff.tvms import HomeTvm, HomeTvms
+from tvmdash.trials.trial import Trial, TrialChange, TrialKind, TrialNumber, TrialSeries, TrialState, TrialTvm
 from tvmdash.verdict import TELL
 
 _MOVED = frozenset({SignoffState.WORSE, SignoffState.BETTER, SignoffState.CHANGED})
@@ -60,6 +61,35 @@ def sign_off(home: Home, names: tuple[str, str], *, matters: float) -> Signoff:
         tuple(dict.fromkeys((*found.faults, *faults))),
     )
     return replace(done, commands=tuple(list_commands(home, done, found.tvms, _list_pairable(measured))))
+
+
+def make_trial(done: Signoff) -> Trial:
+    """As commands that measure leave it: each series with its change, or with its two exact numbers."""
+    a, b = (TrialTvm(tvm.asked, next(iter(tvm.artifacts), ""), tvm.version, tvm.commit) for tvm in (done.a, done.b))
+    exact = [item for item in done.series if item.before is not None and item.after is not None]
+    return Trial(
+        "", TrialState.DONE, b, a, 0.0, "", {},
+        series=tuple(_make_series(item) for item in done.series if item not in exact),
+        numbers=tuple(
+            TrialNumber(
+                item.id, item.experiment, item.metric, item.labels, item.before or 0.0, item.after or 0.0, item.unit,
+                item.direction, name=item.name,
+            )
+            for item in exact
+        ),
+        kind=TrialKind.SIGNOFF, signoff=done,
+    )  # fmt: skip
+
+
+def _make_series(item: SignoffSeries) -> TrialSeries:
+    change, is_real = None, item.state in _MOVED
+    if item.effect is not None and item.low is not None and item.high is not None:
+        within = (1 + item.high) / (1 + item.effect) - 1
+        change = TrialChange(item.effect, item.low, item.high, within, item.visible or 0.0, item.pairs, is_real)
+    return TrialSeries(
+        item.id, item.experiment, item.metric, item.labels, item.direction, name=item.name, change=change,
+        unit=item.unit,
+    )  # fmt: skip
 
 
 def _describe(tvm: HomeTvm, asked: str) -> SignoffTvm:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from tvmdash.incidents.headline import format_range, shorten
 from tvmdash.incidents.ledger import ACKNOWLEDGED, EXPECTED
 from tvmdash.records.metrics import is_worse
-from tvmdash.signoff.result import (
+from tvmdash.text import align, elide, format_exact, format_list, format_percent, format_percent_range
+from tvmdash.trials.signoff import (
     Signoff,
     SignoffDoubt,
     SignoffEvidence,
@@ -17,7 +18,6 @@ from tvmdash.signoff.result import (
     SignoffTvm,
     SignoffVerdict,
 )
-from tvmdash.text import align, elide, format_exact, format_list, format_percent, format_percent_range
 
 HEAD = ("", "series", "change", "95 %", "since", "")
 _NAME, _REASON, _ERROR, _ASKED = 60, 80, 100, 40
@@ -35,11 +35,8 @@ _DOUBTS = {
     SignoffDoubt.NOT_JOINED: "no chain of pairs connects the two TVMs",
     SignoffDoubt.LUCK: "two builds may differ this much by chance; waive it, bisect it, or measure another build",
     SignoffDoubt.WIDE: "a relevant change cannot be ruled out",
-    SignoffDoubt.FEW_NIGHTS: "fewer than three nights with one of the TVMs",
-    SignoffDoubt.NO_CONTROL: "measured on different nights, and no control separates TVM from the machine",
     SignoffDoubt.OWN_CODE: "the experiment's own code or config changed between them",
     SignoffDoubt.VARIES: "processes of the same night disagree",
-    SignoffDoubt.NOT_POSITIVE: "its value is not above 0",
 }
 _EVIDENCE = {
     SignoffEvidence.SAME_CODE: "{} ran the same code, byte for byte",
@@ -47,7 +44,6 @@ _EVIDENCE = {
     SignoffEvidence.PAIRED: "{} by pairs of A and B",
     SignoffEvidence.CHAIN: "{} by pairs with other TVMs that connect them",
     SignoffEvidence.COMPARED: "{} by rounds of compare",
-    SignoffEvidence.NIGHTS: "{} by values from different nights",
     SignoffEvidence.LEDGER: "{} by the incidents of the nights between",
 }
 

@@ -16,8 +16,8 @@ from tvmdash import common, structured
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.files import lines
-from tvmdash.signoff.result import Signoff, SignoffSeries, SignoffState, SignoffWaiver, WaiverEvent
 from tvmdash.text import format_list
+from tvmdash.trials.signoff import Signoff, SignoffSeries, SignoffState, SignoffWaiver, WaiverEvent
 from tvmdash.verdict import TELL
 
 _FOLDER, _FILE = "signoff", "waivers.jsonl"

@@ -19,6 +19,7 @@ from tvmdash.text import (
     format_percent_range,
     format_quantity,
 )
+from tvmdash.trials.suspect import Suspect
 from tvmdash.trials.trial import (
     Backfill,
     BackfillStep,
@@ -28,7 +29,6 @@ from tvmdash.trials.trial import (
     Reproduced,
     ReproducedSeries,
     Reproduction,
-    Suspect,
     Trial,
     TrialChange,
     TrialKind,

@@ -1,6 +1,7 @@
 """A trial, results/tries/<stamp>.json: what a command measured of two TVMs, and what that says.
 
-`try`, `compare`, `bisect`, `reproduce` and `backfill` write this one file; `TrialRequest` waits for a `try`.
+`try`, `compare`, `bisect`, `reproduce` and `backfill` write this one file, and `signoff --json` what it found in theirs
+and the nights'; `TrialRequest` waits for a `try`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any, Literal, Self
 from tvmdash import structured
 from tvmdash.records.metrics import Kind
 from tvmdash.structured import Stamp
+from tvmdash.trials.signoff import Signoff
+from tvmdash.trials.suspect import Suspect
 
 SCHEMA_VERSION = 1
 REQUEST_VERSION = 1
@@ -30,6 +33,7 @@ class TrialKind(enum.StrEnum):
     BISECT = "bisect"
     REPRODUCE = "reproduce"
     BACKFILL = "backfill"
+    SIGNOFF = "signoff"
 
 
 class TrialState(enum.StrEnum):
@@ -193,23 +197,6 @@ class Asked:
     measured_s: float = 0.0
 
 
-@dataclass(frozen=True)
-class Suspect:
-    """A TVM of a range: the commit's 40 digits, or the version; of a version, title, author and date are empty."""
-
-    id: str = ""
-    title: str = ""
-    author: str = ""
-    date: str = ""
-
-    @property
-    def text(self) -> str:
-        """As in `1b565e7c3 "Title" by Ada, 2026-08-07`."""
-        if not self.title:
-            return self.id
-        return f'{self.id[:12]} "{self.title}" by {self.author}, {self.date[:10]}'
-
-
 class BisectionState(enum.StrEnum):
     """One culprit; a range that cannot be made shorter; the ends do not differ; not found yet."""
 
@@ -346,7 +333,7 @@ class Trial:
     experiments: the fingerprint of the code and config of each that takes part. runs: how many each had. errors: why
     one could not go on. left_out: why one says nothing of these two TVMs. alone: series that were measured on the
     candidate only. measured_s: the time that measuring took, over all calls. requests: who asked for it, by the
-    request's ID. ended: why it ended early. bisection, reproduction, backfill: what these commands add.
+    request's ID. ended: why it ended early. bisection, reproduction, backfill, signoff: what these commands add.
     """
 
     stamp: str
@@ -369,13 +356,15 @@ class Trial:
     bisection: Bisection | None = None
     reproduction: Reproduction | None = None
     backfill: Backfill | None = None
+    signoff: Signoff | None = None
 
     @property
     def outcome(self) -> str:
         """How it stands, in one word: by its answer, where it has one of its own."""
         if self.bisection and self.bisection.answer is not BisectionState.OPEN:
             return self.bisection.answer
-        return self.reproduction.verdict if self.reproduction else self.state
+        part = self.reproduction or self.signoff
+        return part.verdict if part else self.state
 
     @property
     def is_wanting(self) -> bool:

@@ -1,4 +1,4 @@
-"""What `signoff` says of two TVMs: every series with its change, what is open, what is waived. `--json` writes it."""
+"""What `signoff` adds to a trial: every series with its change, what is open, what is waived."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tvmdash.structured import written_as
-from tvmdash.trials.trial import Suspect
-
-SCHEMA_VERSION = 1
+from tvmdash.trials.suspect import Suspect
 
 
 class SignoffState(enum.StrEnum):
@@ -33,8 +31,8 @@ class SignoffEvidence(enum.StrEnum):
     """What says so, the strongest first.
 
     same_code: both ran the same, byte for byte. exact: a number without noise. paired: pairs of processes of A and B
-    that took turns. chain: pairs with other TVMs that join them. compared: rounds of `compare`. nights: the values of
-    different nights. ledger: the incidents of the nights between. none: nothing.
+    that took turns. chain: pairs with other TVMs that join them. compared: rounds of `compare`. ledger: what the nights
+    between told. none: nothing.
     """
 
     SAME_CODE = "same_code"
@@ -42,7 +40,6 @@ class SignoffEvidence(enum.StrEnum):
     PAIRED = "paired"
     CHAIN = "chain"
     COMPARED = "compared"
-    NIGHTS = "nights"
     LEDGER = "ledger"
     NONE = "none"
 
@@ -50,22 +47,18 @@ class SignoffEvidence(enum.StrEnum):
 class SignoffDoubt(enum.StrEnum):
     """Why it cannot be said.
 
-    not_measured: it was not measured with one of them. not_joined: pairs were measured of both, and nothing joins them.
-    wide: its interval reaches a change that matters. luck: it does because two builds may differ so much by luck, and
-    no more pairs of these two would tell. few_nights: fewer than three nights of one of them. no_control: nothing tells
-    TVM from the machine on other nights. own_code: the experiment's own code or config is another. varies: processes of
-    one night disagree about it. not_positive: it is 0 or below, so that no ratio can be made.
+    not_measured: it was not measured with one of them. not_joined: no pairs join the two, and no nights between judged
+    it. wide: its interval reaches a change that matters. luck: it does because two builds may differ so much by luck,
+    and no more pairs of these two would tell. own_code: the experiment's own code or config is another. varies:
+    processes of one night disagree about it.
     """
 
     NOT_MEASURED = "not_measured"
     NOT_JOINED = "not_joined"
     WIDE = "wide"
     LUCK = "luck"
-    FEW_NIGHTS = "few_nights"
-    NO_CONTROL = "no_control"
     OWN_CODE = "own_code"
     VARIES = "varies"
-    NOT_POSITIVE = "not_positive"
 
 
 @dataclass(frozen=True)
