@@ -156,6 +156,34 @@ def test_the_pages_own_model_gives_the_answer_that_it_names() -> None:
     assert checked()["max_error"] <= 1e-5
 
 
+def _examples_of_the_library() -> list[str]:
+    found: list[str] = re.findall(r"```python\n(.*?)```", text("reference/library.md"), re.DOTALL)
+    return found
+
+
+def test_the_librarys_example_without_tvm_is_timed_and_checked() -> None:
+    names: dict[str, Any] = {"__name__": __name__}
+    exec(_examples_of_the_library()[0], names)
+    experiment = names["Sorting"]()
+    points = experiment.points({})
+    assert [(point.name, point.values["size"]) for point in points] == [("ints", 1000), ("ints", 10000)]
+    ready = experiment.prepare(points[0], {}, seed=1)
+    assert ready.check()["max_error"] == 0
+    assert len(ready.timer(2, 3)) == 3
+    assert ready.describe()["workload_args"]["inputs"] == [{"shape": [1000], "dtype": "int64"}]
+
+
+@pytest.mark.usefixtures("tvm_artifact")
+def test_the_librarys_example_on_relax_gives_the_right_answer_and_what_its_compilation_cost() -> None:
+    names: dict[str, Any] = {}
+    exec(_examples_of_the_library()[1], names)
+    ready = names["prepare_relu"](seed=1)
+    assert ready.check()["max_error"] == 0
+    assert all(elapsed_ns > 0 for elapsed_ns in ready.timer(2, 3))
+    assert ready.compile_ms > 0
+    assert ready.code_size_bytes > 0
+
+
 def test_the_pages_experiment_runs_in_as_many_lines_as_it_shows(tmp_path: Path, tvm_artifact_folder: Path) -> None:
     page = text("tutorial/own-experiment.md")
     blocks = dict(reversed(re.findall(r"```(\w+)\n(.*?)```", page, re.DOTALL)))

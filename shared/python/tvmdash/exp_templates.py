@@ -107,17 +107,11 @@ class Experiment(Generic[Config]):
         return {**dict.fromkeys(names, threads), "TVM_BIND_THREADS": "0"}
 
     def is_paired(self, point: Point, config: Config) -> bool:
-        """Whether the point can be measured beside a reference TVM: not where only tonight's TVM can run it.
-
-        As what it reads was made by tonight's TVM, such as a tuning database.
-        """
+        """Whether a reference TVM can run the point: not what only tonight's can, as with its tuning database."""
         return not point.once
 
     def runs_on_devices(self, point: Point, config: Config) -> bool:
-        """Whether the point can run on other devices than this machine's processor: what TVM compiles.
-
-        Only asked where fields.json includes `device`.
-        """
+        """Whether the point can run on other devices than the processor; asked where fields.json includes `device`."""
         return next(engine.pairable for engine in self.engines if engine.name == point.engine)
 
     def clock(self, point: Point, config: Config) -> Clock:

@@ -39,6 +39,7 @@ class Axis:
 class Point:
     """One combination of axis values on one engine.
 
+    `workload` is `domain.name`, as `network.resnet18`; `values` are by axis; `target` is what it runs on.
     Points of one `group` that have the same engine and environment are measured in the same processes. One with `once`
     has one process and one sample, whatever the config says: for calls that take many seconds. `device` is what it
     runs on, as the home's config names it: `cpu` is this machine's processor.
@@ -62,7 +63,9 @@ class Point:
 class Prepared:
     """A workload ready to be timed, and what is known of it.
 
-    `check` compares an answer with the reference: it returns facts for the record (`max_error`, `tolerance`) or raises.
+    `timer(number, repeat)` gives `repeat` times in nanoseconds, each of `number` calls together. `check` compares an
+    answer with the reference: it returns facts for the record (`max_error`, `tolerance`) or raises, which fails the
+    point. `compile_ms` is wall time, in milliseconds; `memory_bytes` is what the program planned to need on the device.
     `compile_cpu_ms` is `compile_ms` by the CPU clock, by which it is compared with the reference's where it is known.
     `passes_ms` are compiler passes with their times. The record describes `inputs`, the arrays that it is called with,
     and `build`, how it was compiled. `layout` (as in NCHW) and `transfer_timed` (whether copying inputs and outputs

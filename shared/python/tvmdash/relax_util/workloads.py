@@ -66,7 +66,7 @@ def make_prepared(
     inputs: Sequence[Array] | None = None,
     on: Loaded | None = None,
 ) -> Prepared:
-    """A compiled module ready to be timed, with all that its compilation cost.
+    """A compiled module ready to be timed, with all that its compilation cost; `details` join the record.
 
     inputs: all that it is called with, where nothing but this process and these decide how long that takes. on: where
     it is loaded, where that can be another device than this machine's processor.
@@ -101,7 +101,9 @@ def list_longest_passes(compiled: Compiled) -> dict[str, float]:
 class Program:
     """A Relax module, what its `main` is called with, and the answer that is right, where one is known.
 
-    It can be profiled operator by operator where `main` has one input.
+    `inputs` are arrays in the order of main's parameters, weights included; `expected` has the shape of its output. An
+    answer that is further off than the tolerance of its dtype raises DashboardError, as does a module that TVM cannot
+    compile. It can be profiled operator by operator where `main` has one input. `layout` is as in NCHW.
     """
 
     module: Any
