@@ -12,6 +12,7 @@ from dashboard.night.deadlines import NightDeadlines
 from dashboard.plan.hosts import Launcher
 from dashboard.plan.job import Job
 from dashboard.plan.night_plan import Plan
+from tvmdash import common
 from tvmdash.account import STATE_WORDS, list_failures, read_account
 from tvmdash.dashboard_info import (
     COMPLETE,
@@ -58,8 +59,17 @@ def _summarize_running(home: Home, night: Night) -> list[str]:
     now = progress.read_now(home, night.stamp)
     if now is None:
         return []
-    doing = [f"  Now: {what}, since {since} UTC.{_format_usual(now.usual_s.get(what))}" for what, since in now.running]
+    doing = [
+        f"  Now: {what}{_format_points(now.points.get(what))}, since {common.format_moment(since)}."
+        f"{_format_usual(now.usual_s.get(what))}"
+        for what, since in now.running
+        if common.is_stamp(since)
+    ]
     return [*(doing or ["  Now: between steps."]), f"  {now.done} of {now.total} steps done."]
+
+
+def _format_points(points: tuple[int, int] | None) -> str:
+    return f", {points[0]} of {points[1]} points measured" if points else ""
 
 
 def _format_usual(usual_s: float | None) -> str:

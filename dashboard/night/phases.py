@@ -147,7 +147,8 @@ class Phases:
         return result.success
 
     def _perform(self, job: Job, stage: Stage) -> StepResult:
-        self._progress.begin(job, stage, self._context.find_deadline(job, stage).usual_s)
+        left_in = self._context.workspace(job).of(stage.name)
+        self._progress.begin(job, stage, left_in, self._context.find_deadline(job, stage).usual_s)
         result = engine.perform(self._context, job, stage)
         self._end(job, result)
         return result

@@ -3,41 +3,51 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
+import os
+import statistics
 import sys
 import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from dashboard.plan.job import Job
-from tvmdash import common
-from tvmdash.dashboard_info import OK, SKIPPED, Home, StepResult
+from tvmdash import common, pages
+from tvmdash.dashboard_info import COMPLETE, OK, SKIPPED, Home, StepResult
 from tvmdash.errors import DashboardError
-from tvmdash.stages import Stage
+from tvmdash.files import trees
+from tvmdash.redaction import redact
+from tvmdash.stages import POINTS_FILE, Stage
 
 _log = logging.getLogger("night")
 _SIGNS = {OK: "ok", SKIPPED: "kept"}
 
 
 _PAUSE_S = 0.5
+_BEAT_S = 30.0
+"""So often a night says that it is alive; a reader who has heard nothing for ten times as long takes it for dead."""
+_NIGHTS_BACK, _MOST_BYTES = 5, 1000
 NOW_FILE = ".now.keep.tmp"
 """In results/ while a night runs: what it does at this moment. The name keeps it out of archives."""
 
 
 @dataclass(frozen=True)
 class Now:
-    """What a running night does: what runs by the moment at which it began (UTC), `done` of `total` steps.
+    """What a running night does: what runs and the stamp of when it began, `done` of `total` steps.
 
-    usual_s: how long it usually takes, of what runs, where that is known.
+    usual_s: how long it usually takes, of what runs, where that is known. points: how many of how many are measured.
     """
 
     running: tuple[tuple[str, str], ...]
     done: int
     total: int
     usual_s: Mapping[str, float] = field(default_factory=dict)
+    points: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 def read_now(home: Home, stamp: str) -> Now | None:
@@ -46,7 +56,9 @@ def read_now(home: Home, stamp: str) -> Now | None:
         value = common.read_json(home.nights.parent / NOW_FILE, max_bytes=1 << 20)
         running = tuple((str(what), str(since)) for what, since in value["running"])
         usual_s = {str(what): float(seconds) for what, seconds in value.get("usual_s", {}).items()}
-        return Now(running, int(value["done"]), int(value["total"]), usual_s) if value["night"] == stamp else None
+        points = {str(what): (int(one), int(other)) for what, (one, other) in value.get("points", {}).items()}
+        now = Now(running, int(value["done"]), int(value["total"]), usual_s, points)
+        return now if value["night"] == stamp else None
     except (DashboardError, AttributeError, KeyError, TypeError, ValueError):
         return None
 
@@ -56,10 +68,15 @@ class Progress:
 
     What changes is written down by a thread of its own, twice a second at most: a night of short steps would spend more
     on saying what it does than on doing it. That a stage begins which has the machine to itself is written before.
+    The website, where there is one, has it in a file of its own, which the pages of readers ask for.
     """
 
     def __init__(self, total: int, home: Home, stamp: str) -> None:
         self._file, self._night = home.nights.parent / NOW_FILE, stamp
+        self._site = home.output("website")
+        took_s = [night.elapsed_s for night in home.last_nights(_NIGHTS_BACK, jobs=False) if night.state == COMPLETE]
+        self._usual_night_s = statistics.median(took_s) if took_s else None
+        self._raw: dict[str, Path] = {}
         self._since: dict[str, str] = {}
         self._usual: dict[str, float] = {}
         self._total = total
@@ -83,6 +100,7 @@ class Progress:
         self._stop.set()
         self._changed.set()
         self._writer.join()
+        self._show_on_site(pages.LiveState.INTERRUPTED if kind else pages.LiveState.ENDED, {})
         with contextlib.suppress(OSError):
             self._file.unlink(missing_ok=True)
         if self._live:
@@ -92,16 +110,20 @@ class Progress:
     def report(self, what: str) -> None:
         """What the night does between its steps; "" when it is done."""
         with self._lock:
-            self._since = {what: _format_moment()} if what else {}
+            self._since = {what: common.stamp_of(common.utc_now())} if what else {}
             self._changed.set()
 
-    def begin(self, job: Job, stage: Stage, usual_s: float | None = None) -> None:
-        """A step begins; stages that may take long are said without a terminal, too. usual_s: what it usually takes."""
+    def begin(self, job: Job, stage: Stage, left_in: Path, usual_s: float | None = None) -> None:
+        """A step begins; stages that may take long are said without a terminal, too.
+
+        left_in: where it may leave how many points it has measured. usual_s: what it usually takes.
+        """
+        what = _format_stage(job, stage.name)
         with self._lock:
             self._running[job.kind, job.name, stage.name] = time.monotonic()
-            self._since[_format_stage(job, stage.name)] = _format_moment()
+            self._since[what], self._raw[what] = common.stamp_of(common.utc_now()), left_in
             if usual_s is not None:
-                self._usual[_format_stage(job, stage.name)] = usual_s
+                self._usual[what] = usual_s
         if stage.alone:
             self._write()
         else:
@@ -113,8 +135,8 @@ class Progress:
         """A step has ended, or was not begun."""
         with self._lock:
             self._running.pop((job.kind, job.name, result.stage), None)
-            self._since.pop(_format_stage(job, result.stage), None)
-            self._usual.pop(_format_stage(job, result.stage), None)
+            for known in (self._since, self._usual, self._raw):
+                known.pop(_format_stage(job, result.stage), None)
             self._done += 1
             self._changed.set()
             self._erase()
@@ -124,7 +146,8 @@ class Progress:
             _log.log(level, "%s %s, %s: %s after %.1f s (%d of %d): %s", *values)
 
     def _write_changes(self) -> None:
-        while self._changed.wait() and not self._stop.is_set():
+        while not self._stop.is_set():
+            self._changed.wait(_BEAT_S)
             self._changed.clear()
             self._write()
             self._stop.wait(_PAUSE_S)
@@ -133,10 +156,26 @@ class Progress:
         """Write down what runs; where the disk is full, `status` knows less."""
         with self._writing:
             with self._lock:
-                running, usual = list(self._since.items()), dict(self._usual)
-                value = {"night": self._night, "running": running, "done": self._done, "total": self._total}
+                running, usual, raw = list(self._since.items()), dict(self._usual), dict(self._raw)
+                value = {"running": running, "done": self._done, "total": self._total, "usual_s": usual}
+            points = {what: found for what, folder in raw.items() if (found := _read_points(folder))}
+            value = {"night": self._night, **value, "points": points}
             with contextlib.suppress(OSError):
-                common.write_json(self._file, {**value, "usual_s": usual}, durable=False)
+                common.write_json(self._file, value, durable=False)
+            self._show_on_site(pages.LiveState.RUNNING, value)
+
+    def _show_on_site(self, state: pages.LiveState, value: Mapping[str, Any]) -> None:
+        """For the website's readers, where there is one; a publish replaces its folder, with what was said last."""
+        about = {
+            "state": state,
+            "night": self._night,
+            "at": common.stamp_of(common.utc_now()),
+            "usual_night_s": self._usual_night_s,
+        }
+        content = redact(json.dumps({**value, **about})).encode()
+        with contextlib.suppress(OSError):
+            if os.path.lexists(self._site / pages.LIVE_FILE):
+                common.write_bytes(self._site / pages.LIVE_FILE, pages.as_script("live.json", content), durable=False)
 
     def _paint_each_second(self) -> None:
         while not self._stop.wait(1.0):
@@ -153,9 +192,15 @@ class Progress:
             sys.stderr.flush()
 
 
+def _read_points(folder: Path) -> tuple[int, int] | None:
+    """How many of how many points a running stage has measured, where it says so; the folder is a stranger's."""
+    with contextlib.suppress(OSError, DashboardError, KeyError, TypeError, ValueError, AttributeError):
+        with trees.open_file(folder, POINTS_FILE) as file:
+            value = common.parse_json(file.read(_MOST_BYTES), POINTS_FILE)
+        measured, points = value["measured"], value["points"]
+        return (measured, points) if type(measured) is type(points) is int and 0 <= measured <= points else None
+    return None
+
+
 def _format_stage(job: Job, stage: str) -> str:
     return f"{job.kind} {job.name}, {stage}"
-
-
-def _format_moment() -> str:
-    return f"{common.utc_now():%Y-%m-%d %H:%M:%S}"

@@ -26,6 +26,7 @@ from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.files import trees
 from tvmdash.home_secrets import find_secrets_of_home
+from tvmdash.pages import LIVE_FILE, LiveState, as_script
 from tvmdash.redaction import blank_out, redact
 
 CACHE_TAG = (
@@ -33,6 +34,8 @@ CACHE_TAG = (
     "# Made from the home's records by the website subsystem; archives of the home leave it out.\n"
     "# https://bford.info/cachedir/\n"
 )
+
+_MOST_LIVE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ def publish(
     with common.folder_beside(target) as new:
         (new / "CACHEDIR.TAG").write_text(CACHE_TAG, encoding="ascii")
         copy_static(pages.STATIC, new)
+        _keep_live_file(target, new)
         carrier = IncrementalSite.begin(target, new, site.made_by)
         first = site_data.write(site, new, carrier, receipt_nights)
         written = site_pages.write(site, new, carrier, first)
@@ -70,6 +74,14 @@ def publish(
         carrier.close()
         hide_secrets(home, target, new)
     return Published((output / "index.html").as_uri(), written.nights, len(written.rendered))
+
+
+def _keep_live_file(old: Path, new: Path) -> None:
+    """What the night does, as the old site has it: it goes on while this one is made."""
+    content = as_script("live.json", json.dumps({"state": LiveState.NONE}).encode())
+    with contextlib.suppress(OSError), trees.open_file(old, LIVE_FILE) as file:
+        content = file.read(_MOST_LIVE_BYTES)
+    write_new(f"{new}/{LIVE_FILE}", content)
 
 
 _MARK_FILE = "hidden.json"

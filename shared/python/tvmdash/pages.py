@@ -19,6 +19,22 @@ SCORE, TELEMETRY, DEADLINE = "score", "telemetry", "deadline"
 """The subsystems."""
 PAGE_FILE, SCORES_FILE, DEADLINES_FILE = "page.json", "scores.json", "deadlines.json"
 SCHEMA_VERSION = 1
+LIVE_FILE = "live.js"
+"""In the website's folder: what the night does, or how the last one ended. Every site has it."""
+
+
+class LiveState(enum.StrEnum):
+    """How it is with the night of LIVE_FILE; one that says it runs and is not heard of any more has died."""
+
+    NONE = "none"
+    RUNNING = "running"
+    ENDED = "ended"
+    INTERRUPTED = "interrupted"
+
+
+def as_script(name: str, content: bytes) -> bytes:
+    """JSON as an expression of JavaScript, as a page from disk reads no data; it stands whole on the second line."""
+    return b'(globalThis.tvmdashFiles ??= {})["%b"]=\n%b\n' % (name.encode("ascii"), content)
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from files import forked
-from files.from_disk import as_script
 from files.incremental import IncrementalSite, fingerprint
 
 from data.catalogue import CatalogueEntry, MeasuredNights, SiteCatalogue, Stores
 from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import FALSE_ALARM, MACHINE, Incident
+from tvmdash.pages import as_script
 from tvmdash.series.store import Series
 from tvmdash.text import elide
 

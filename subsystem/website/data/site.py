@@ -12,7 +12,6 @@ from typing import Any
 from xml.etree import ElementTree
 
 from files import forked
-from files.from_disk import as_script
 from files.incremental import IncrementalSite, fingerprint
 from views import night as night_views
 from views.context import SiteContext
@@ -26,6 +25,7 @@ from tvmdash.dashboard_info import Night, host_of
 from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import Incident, iso_of
 from tvmdash.incidents.text import describe
+from tvmdash.pages import as_script
 from tvmdash.records.metrics import BETTER, CHANGED, WORSE
 from tvmdash.series.store import Store
 from tvmdash.text import clean_lines, elide

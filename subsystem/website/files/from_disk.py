@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from files.incremental import IncrementalSite, fingerprint
+from tvmdash.pages import as_script
 
 _FOLDERS = ("receipts/",)
 
@@ -20,8 +21,3 @@ def write_scripts(carrier: IncrementalSite) -> None:
 
 def _script_of(name: str) -> str:
     return name.removesuffix(".json") + ".js"
-
-
-def as_script(name: str, content: bytes) -> bytes:
-    """JSON as an expression of JavaScript; it stands whole on the second line, for programs."""
-    return b'(globalThis.tvmdashFiles ??= {})["%b"]=\n%b\n' % (name.encode("ascii"), content)

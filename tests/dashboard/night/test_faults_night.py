@@ -11,12 +11,14 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pytest
 
 from tests.dashboard import homes
+from tests.site_files import read_script
 from tvmdash.files import removal
+from tvmdash.pages import LIVE_FILE, LiveState
 
 
 @pytest.fixture
@@ -38,6 +40,11 @@ def waiting(home: homes.HomeForTests, stage: str) -> str:
 
 def wait_there(home: homes.HomeForTests) -> None:
     homes.wait_for((home.root / "waits").exists, "the stage begins")
+
+
+def read_live(home: homes.HomeForTests) -> dict[str, Any]:
+    """What the website's readers are told of the night."""
+    return dict(read_script(home.home.output("website") / LIVE_FILE))
 
 
 class Reader(threading.Thread):
@@ -267,6 +274,9 @@ def test_an_interrupted_night_closes_its_record_however_often_it_is_told(home: h
 
 def test_two_nights_at_once_are_refused_with_75(home: homes.HomeForTests) -> None:
     home.experiment("cnn", run=waiting(home, "run"))
+    live = home.home.output("website") / LIVE_FILE
+    live.parent.mkdir(parents=True)
+    live.touch()
     with homes.killed_at_end(home.start()) as night:
         wait_there(home)
         second = home.run()
@@ -276,13 +286,15 @@ def test_two_nights_at_once_are_refused_with_75(home: homes.HomeForTests) -> Non
         assert night.poll() is None
         shown = home.run(verb="status")
         assert "is still running" in shown.output
-        assert re.search(r"Now: experiment cnn, run, since 2\d{3}-\d\d-\d\d \d\d:\d\d:\d\d UTC\.", shown.output)
+        assert re.search(r"Now: experiment cnn, run, since 2\d{3}-\d\d-\d\d \d\d:\d\d UTC\.", shown.output)
         assert "1 of 5 steps done" in shown.output
+        assert read_live(home)["state"] == LiveState.RUNNING
         assert "It took" not in shown.output
         night.send_signal(signal.SIGTERM)
         assert night.wait(timeout=20) == 130
     assert "Now:" not in home.run(verb="status").output
     assert not (home.path / "results" / ".now.keep.tmp").exists()
+    assert read_live(home)["state"] == LiveState.INTERRUPTED
     home.experiment("cnn")
     home.night()
 

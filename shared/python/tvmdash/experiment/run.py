@@ -42,6 +42,7 @@ from tvmdash.experiment.rounds import (
 from tvmdash.measure.capture import Trial, read_trials
 from tvmdash.measure.turns import PairedRatio
 from tvmdash.records.metrics import COMPILE_TIME
+from tvmdash.stages import POINTS_FILE
 
 PLAN_FILE, ENDED_FILE = "plan.json", "ended.json"
 
@@ -246,14 +247,17 @@ def run(
     )
     going = _Run(experiment, config, measuring, processes)
     try:
-        _run_rounds(going, groups)
+        _run_rounds(going, groups, raw / POINTS_FILE)
     finally:
+        (raw / POINTS_FILE).unlink(missing_ok=True)
         processes.clean()
     common.write_json(raw / ENDED_FILE, going.ended)
     return _format_status(going, points=len(points))
 
 
-def _run_rounds(going: _Run[Config], groups: Sequence[PointGroup]) -> None:
+def _run_rounds(going: _Run[Config], groups: Sequence[PointGroup], progress: Path) -> None:
+    """Measure; `progress` is the file that meanwhile says how many points have been."""
+    points = sum(len(group.points) for group in groups)
     left = [group for group in groups if _is_there(going, group)]
     for number in range(going.rounds):
         random.Random(f"{_read_seed()} {number}").shuffle(left)
@@ -262,7 +266,9 @@ def _run_rounds(going: _Run[Config], groups: Sequence[PointGroup]) -> None:
             jobs = going.jobs(group, number)
             if not jobs or not going.affordable(group, left, number):
                 continue
-            if not going.measure(group, jobs, number):
+            begun = going.measure(group, jobs, number)
+            common.write_json(progress, {"measured": len(going.trials), "points": points}, durable=False)
+            if not begun:
                 left.remove(group)  # a process that begins no point at all would do so again
 
 

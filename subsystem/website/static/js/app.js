@@ -16,6 +16,7 @@ const PAGES = {
 
 const PLACES = {
   h: ["index.html", "tonight"],
+  l: ["live.html", "what runs now"],
   e: ["explore.html", "explorer"],
   c: ["compare.html", "compare"],
   a: ["alerts.html", "alerts"],
@@ -132,6 +133,7 @@ function offerSearch(search) {
 
 offerSearch(startKeys());
 offerCopies();
+if (document.querySelector("[data-live]")) void import("./live.js").then(({ startLive }) => startLive());
 if (document.querySelector("a[data-perfetto]")) void import("./perfetto.js").then(({ offerPerfetto }) => offerPerfetto());
 if ("requestIdleCallback" in globalThis) requestIdleCallback(() => void improveTables());
 else void improveTables();
