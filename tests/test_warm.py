@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import select
 import subprocess
 import tempfile
 from pathlib import Path
@@ -49,6 +51,18 @@ def test_one_that_does_not_end_is_ended_and_the_next_one_runs(tmp_path: Path) ->
     with pytest.raises(subprocess.TimeoutExpired):
         run(tmp_path, "time.sleep(600)", timeout_s=0.2)
     assert run(tmp_path, "")[0] == 0
+
+
+def test_one_that_has_ended_can_be_asked_for_by_its_number_until_that_was_heard(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text("")
+    with tempfile.TemporaryFile() as output:
+        running = WARM.begin(Order([str(script)], {}, str(tmp_path)), output)
+    select.select([running.server], [], [])
+    os.close(os.pidfd_open(running.pid))
+    assert running.wait() == 0
+    with pytest.raises(ProcessLookupError):
+        os.pidfd_open(running.pid)
 
 
 def test_what_a_program_costs_is_counted(tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
@@ -29,6 +28,7 @@ from types import SimpleNamespace
 from typing import Any, BinaryIO, NoReturn
 
 _MOST_BYTES = 1 << 20
+_ENDED, _HEARD = b"ended", b"heard"
 _spent_s: list[float] = []
 
 
@@ -68,6 +68,8 @@ class Running:
             if not select.select([self.server], [], [], timeout)[0]:
                 assert timeout is not None
                 raise subprocess.TimeoutExpired(self.args, timeout)
+            self.server.recv(_MOST_BYTES)
+            self.server.send(_HEARD)
             self.returncode, cpu_s = json.loads(self.server.recv(_MOST_BYTES))
             _spent_s.append(cpu_s)
         assert self.returncode is not None
@@ -181,6 +183,9 @@ def _serve(server: socket.socket) -> tuple[Order, int] | None:
         for file in files:
             os.close(file)
         server.send(json.dumps([pid]).encode())
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # whoever began it asks the system for it by its number
+        server.send(_ENDED)
+        server.recv(_MOST_BYTES)
         _, status, used = os.wait4(pid, 0)
         server.send(json.dumps([os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime]).encode())
 
@@ -218,11 +223,7 @@ def _become(order: Order, output: int, base: Sequence[str]) -> None:
 
 
 def _end_as(program: Callable[..., None], *arguments: Any) -> NoReturn:
-    """Run the program and end as Python does, but for clearing its modules: that takes longer than a short command.
-
-    Whoever began it asks the system for it by its number, which is gone once it has ended and this was heard.
-    """
-    heard_of = time.monotonic() + 0.05
+    """Run the program and end as Python does, but for clearing its modules: that takes longer than a short command."""
     code: object = None
     try:
         program(*arguments)
@@ -236,7 +237,6 @@ def _end_as(program: Callable[..., None], *arguments: Any) -> NoReturn:
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
-    time.sleep(max(0.0, heard_of - time.monotonic()))
     os._exit(code & 0xFF)
 
 
