@@ -22,6 +22,7 @@ from dashboard.trials.workspace import MeasuringWorkspace, ScratchContext
 from tvmdash import common, records
 from tvmdash.dashboard_info import StepResult
 from tvmdash.files import trees
+from tvmdash.measure.prebuilt import LAYOUT
 from tvmdash.stages import pipeline
 from tvmdash.text import format_list
 
@@ -168,6 +169,7 @@ class ExperimentRunner:
             POINTS: str(points) if asked.points else "",
             METRICS: " ".join(asked.metrics),
             MINUTES: f"{minutes:.3f}",
+            LAYOUT: str(asked.layout or ""),
         }
         added = {"TVMDASH_HOME": str(self.workspace.home.root), **{key: text for key, text in named.items() if text}}
         timeouts = {**job.config.get("timeouts", {}), "run": max(1, math.ceil(allowed_s))}

@@ -18,9 +18,11 @@ from dashboard.trials.session import open_session
 from tvmdash import common
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.measure.prebuilt import MOST_LAYOUTS
 from tvmdash.records.metrics import RATIOS
 
 SCHEMA_VERSION = 1
+_FIELDS = frozenset({"experiment", "stamp", "points", "beside", "layout", "metrics"})
 _log = logging.getLogger("remeasure")
 
 
@@ -33,13 +35,13 @@ def read_rounds(path: Path) -> list[Round]:
 
 
 def _parse_round(value: common.Json, json_path: str) -> Round:
-    if not isinstance(value, dict) or set(value) - {"experiment", "stamp", "points", "beside", "metrics"}:
+    if not isinstance(value, dict) or set(value) - _FIELDS:
         raise DashboardError(
-            f"{json_path}: expected an object with experiment, stamp, points and optionally beside and metrics."
+            f"{json_path}: expected an object with experiment, stamp, points and optionally beside, layout and metrics."
         )
     experiment, stamp, points = value.get("experiment"), value.get("stamp"), value.get("points", [])
     metrics = value.get("metrics", [])
-    beside = value.get("beside")
+    beside, layout = value.get("beside"), value.get("layout", 0)
     if not isinstance(experiment, str) or not experiment or "/" in experiment:
         raise DashboardError(f"{json_path}.experiment: {experiment!r:.80} is not a valid experiment name.")
     if not isinstance(stamp, str) or not common.is_stamp(stamp):
@@ -52,8 +54,10 @@ def _parse_round(value: common.Json, json_path: str) -> Round:
         raise DashboardError(f"{json_path}.points: expected a list of objects.")
     if not isinstance(metrics, list) or not all(isinstance(name, str) and name.isidentifier() for name in metrics):
         raise DashboardError(f"{json_path}.metrics: {metrics!r:.80} is not a list of metrics' names.")
+    if not isinstance(layout, int) or not 0 <= layout <= MOST_LAYOUTS:
+        raise DashboardError(f"{json_path}.layout: {layout!r:.80} is not a whole number from 0 to {MOST_LAYOUTS}.")
     other = TvmOfNight(beside) if beside else None
-    return Round(experiment, (TvmOfNight(stamp),), tuple(points), beside=other, metrics=tuple(metrics))
+    return Round(experiment, (TvmOfNight(stamp),), tuple(points), beside=other, layout=layout, metrics=tuple(metrics))
 
 
 def stamp_of(outcome: RoundOutcome) -> str:
@@ -71,13 +75,15 @@ def values_of(outcome: RoundOutcome) -> dict[str, float]:
 def ratios_of(outcome: RoundOutcome) -> dict[str, dict[str, float]]:
     """What the round gave in turn with another TVM, by the ID of the series of times that it is about.
 
-    log: the mean logarithm of the ratio; std: of one pair of processes; pairs: how many.
+    log: the mean logarithm of the ratio; std: of one pair of processes; pairs: how many; layout: in which the code was
+    linked anew, where it was.
     """
     ratios = {}
     for value in (value for run in outcome.runs for value in run.values):
         if value.key.metric in RATIOS and value.value > 0 and value.samples:
             told = {"log": math.log(value.value), "std": value.std or 0.0, "pairs": value.samples}
-            ratios[replace(value.key, metric=RATIOS[value.key.metric]).id] = told
+            linked = {"layout": value.layout} if value.layout else {}
+            ratios[replace(value.key, metric=RATIOS[value.key.metric]).id] = told | linked
     return ratios
 
 

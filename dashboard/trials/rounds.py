@@ -121,7 +121,8 @@ class Round:
     """One run of an experiment on each of `tvms`, of these points or, without any, of all.
 
     The order of the TVMs alternates with `number`. needs_values: a run without a value has failed. beside: the run is
-    measured in turn with this TVM, as a night is with its reference. metrics: what is wanted of them, or anything.
+    measured in turn with this TVM, as a night is with its reference. layout: the code of both is linked in the layout
+    of that number, 0 as it comes. metrics: what is wanted of them, or anything.
     """
 
     experiment: str
@@ -130,6 +131,7 @@ class Round:
     number: int = 0
     needs_values: bool = True
     beside: Tvm | None = None
+    layout: int = 0
     metrics: tuple[str, ...] = ()
 
     @property

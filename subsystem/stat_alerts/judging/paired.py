@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from judging.memory import ALERT, BREAK, RECOVERED, Memory
-from judging.table import InTurn, Table
+from judging.table import InTurn, Table, pairs_again
 from tvmdash.detect.cause import PAIRED, Cause, of_tvm
 from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.detect.series import Decision, Measured, SeriesState
@@ -130,8 +130,7 @@ class _Asking:
         runs = self.ask(self.table.rows[int(series)].key, self.night, row.last[base], number)
         if len(runs) < number:
             return None
-        run = runs[number - 1]
-        return Pairs(self.night, build, base, run.log, run.std, run.pairs)
+        return pairs_again(self.night, build, base, runs[number - 1])
 
 
 def judge_rows(

@@ -24,6 +24,7 @@ from tvmdash.series import naming, store
 from tvmdash.series.naming import id_of
 from tvmdash.series.packed import counts, floats, integers
 from tvmdash.series.store import Series
+from tvmdash.verdict.remeasured import RatioRun
 
 REACH = 300
 """Nights of history that a night is judged with."""
@@ -105,9 +106,12 @@ class Again:
     night: int
     artifact: str
     beside: str
-    log: float
-    std: float
-    pairs: int
+    ratio: RatioRun
+
+
+def pairs_again(night: int, build: str, base: str, ratio: RatioRun) -> Pairs:
+    """What was measured again of two builds on a night, as the judge reads it."""
+    return Pairs(night, build, base, ratio.log, ratio.std, ratio.pairs, ratio.layout, ratio.layout)
 
 
 @dataclass(frozen=True)
@@ -202,14 +206,7 @@ class Table:
         stop = night + 1 - self.offset
         names = self._names(row, np.isfinite(self.ratios.logs[row, :stop]).nonzero()[0])
         return [
-            Pairs(
-                run.night,
-                names.get(run.artifact, run.artifact),
-                names.get(run.beside, run.beside),
-                run.log,
-                run.std,
-                run.pairs,
-            )
+            pairs_again(run.night, names.get(run.artifact, run.artifact), names.get(run.beside, run.beside), run.ratio)
             for run in runs
         ]
 
@@ -345,8 +342,8 @@ def _by_series(again: Iterable[PairsOfNight], stamps: Sequence[str]) -> dict[str
     for each in again:
         if each.stamp in nights:
             for series, ratio in each.ratios.items():
-                facts = (nights[each.stamp], each.artifact, each.beside, ratio.log, ratio.std, ratio.pairs)
-                by_series.setdefault(series, []).append(Again(*facts))
+                facts = Again(nights[each.stamp], each.artifact, each.beside, ratio)
+                by_series.setdefault(series, []).append(facts)
     return by_series
 
 

@@ -28,7 +28,9 @@ from rerun.questions import Asking, Wanted
 from tvmdash import common
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.judge import RULES
 from tvmdash.measure import within_night
+from tvmdash.measure.prebuilt import MOST_LAYOUTS
 from tvmdash.series.naming import id_of
 from tvmdash.verdict.remeasured import Lack, RatioRun, Run
 
@@ -118,7 +120,7 @@ class Confirming:
         left_s = self.evidence.budget_s - (time.monotonic() - self._begun)
         if left_s <= 1:
             return self._ended(BUDGET)
-        request = [_make_request(question, asking) for question in wanted]
+        request = [self._make_request(question, asking) for question in wanted]
         try:
             answers = self.measure(self.home, request, left_s)
         except (DashboardError, OSError) as error:
@@ -130,6 +132,19 @@ class Confirming:
         if len(answers) < len(wanted) or any(answer["state"] == BUDGET for answer in answers):
             return self._ended(BUDGET)
         return self.evidence != before or self._ended(BROKEN, "none of the requested points was measured")
+
+    def _make_request(self, question: Wanted, asking: Asking) -> dict[str, Any]:
+        """One round, as `dashboard remeasure` reads it."""
+        beside = {"beside": question.beside[0], "layout": self._layout_of(question)} if question.beside[0] else {}
+        round_asked = {"experiment": question.experiment, "stamp": question.stamp, "points": asking.points(question)}
+        return {**round_asked, "metrics": asking.metrics(question), **beside}
+
+    def _layout_of(self, question: Wanted) -> int:
+        """Where the code of both lies in that round: a night has layouts of its own, which take turns."""
+        of_build = (question.experiment, question.artifact)
+        turn = sum((run.experiment, run.artifact) == of_build for run in self.evidence.runs) % RULES.layouts
+        day = common.parse_stamp(self.evidence.night).toordinal()
+        return 1 + (day * RULES.layouts + turn) % MOST_LAYOUTS
 
     def _ended(self, why: str, text: str = "") -> bool:
         self.evidence = replace(self.evidence, ended=why, words=text)
@@ -165,13 +180,6 @@ class Confirming:
             asking = replace(asking, asked={**asking.asked, **again.asked})
         outcomes_found = outcomes.outcomes_of(judged, self.table, self.evidence, asking)
         return replace(judged, confirmation=Confirmation(self.evidence, tuple(outcomes_found)))
-
-
-def _make_request(question: Wanted, asking: Asking) -> dict[str, Any]:
-    """One round, as `dashboard remeasure` reads it."""
-    beside = {"beside": question.beside[0]} if question.beside[0] else {}
-    round_asked = {"experiment": question.experiment, "stamp": question.stamp, "points": asking.points(question)}
-    return {**round_asked, "metrics": asking.metrics(question), **beside}
 
 
 def strengths(judged: Judged) -> dict[str, float]:

@@ -19,6 +19,8 @@ from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents import replay
 from tvmdash.incidents.text import describe
+from tvmdash.judge import Pairs, model
+from tvmdash.judge import home as judge_home
 from tvmdash.series import store
 from tvmdash.verdict import Evidence, Level, NightVerdict, Standing
 
@@ -361,6 +363,7 @@ class Bench:
         logs += self.shift * np.array(moved)[:, None]
         ratios = {
             series: {"log": float(log.mean()), "std": float(log.std(ddof=1)), "pairs": self.pairs}
+            | {"layout": asked["layout"]}
             for series, log in zip(times, logs, strict=True)
         }
         return {"state": "measured", "values": {}, "ratios": ratios, "seconds": 10.0, "error": ""}
@@ -402,6 +405,28 @@ def test_a_step_that_one_night_cannot_tell_is_measured_again_in_pairs_and_told_t
     explained = replay.explain(home.output, incident)
     assert "the same decision" in explained
     assert "NOT" not in explained
+
+
+def test_what_is_measured_again_takes_turns_in_three_layouts_of_the_code_which_the_judge_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Nights(4, scatter=0.012, seed=3).slower("bert", 3, 1.03, 3).fill(tmp_path)
+    verdicts(home, 3)
+    bench = Bench(home, 0.016, scatter=0.03)
+    seen: list[tuple[int, int]] = []
+
+    def weigh(name: str, evidence: Any, noise: Any, again: Sequence[Pairs] = ()) -> Any:
+        seen.extend((pairs.layout, pairs.base_layout) for pairs in again)
+        return plain(name, evidence, noise, again)
+
+    plain = judge_home.SeriesModel
+    monkeypatch.setattr(judge_home, "SeriesModel", weigh)
+    monkeypatch.setattr(model, "SeriesModel", weigh)
+    judged_with(bench, home, 3, monkeypatch)
+    asked = [request["layout"] for request in bench.asked]
+    first = asked[0]
+    assert asked[:4] == [first, first + 1, first + 2, first]
+    assert set(seen) == {(layout, layout) for layout in asked}
 
 
 def test_what_does_not_come_back_in_pairs_is_not_told_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

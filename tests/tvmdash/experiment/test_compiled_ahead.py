@@ -82,6 +82,28 @@ def test_who_asks_for_compile_times_has_a_compilation_in_each_pair(
     assert {name: len(ratio["log_ratios"]) for name, ratio in ratios.items()} == {"run_time": 4, "compile_time": 4}
 
 
+def test_the_layout_that_libraries_are_linked_in_stands_beside_the_ratio_of_their_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy = AheadToy(tmp_path)
+    toy.run({}, {})
+    ratios = paired_of(toy.analyze())["toy.net"]["ratios"]
+    assert not any("layout" in ratio for ratio in ratios.values())
+    monkeypatch.setenv("TVMDASH_LAYOUT", "7")
+    toy.run({}, {})
+    ratios = paired_of(toy.analyze())["toy.net"]["ratios"]
+    assert {name: ratio.get("layout") for name, ratio in ratios.items()} == {"run_time": 7, "compile_time": None}
+
+
+def test_what_one_side_compiles_where_it_measures_is_in_no_layout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TVMDASH_LAYOUT", "7")
+    toy = AheadToy(tmp_path)
+    toy.run({}, {"cannot be linked": ["net"]})
+    assert "layout" not in paired_of(toy.analyze())["toy.net"]["ratios"]["run_time"]
+
+
 def test_who_is_given_no_minutes_measures_each_point_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TVMDASH_MINUTES", "0.001")
     toy = AheadToy(tmp_path)

@@ -101,6 +101,26 @@ def test_a_process_that_loads_gives_the_same_answer_and_the_same_hashes(
     assert (there["imported"], there["compiler"]) == ([], False)
 
 
+def test_another_layout_moves_the_same_code_and_changes_no_answer_and_no_hash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, inputs = make_mlp()
+    places, found = {}, {}
+    for layout in ("", "1", "2"):
+        monkeypatch.setenv(prebuilt.LAYOUT, layout)
+        folder = tmp_path / f"kept{layout}"
+        build(folder, make, inputs)
+        listed = subprocess.run(["nm", folder / "library_1.so"], check=True, capture_output=True, text=True).stdout
+        symbols = [line.split() for line in listed.splitlines() if not line.startswith(" ")]
+        places[layout] = {name: int(at, 16) for at, kind, name in symbols if kind in "tT" and "compute" in name}
+        found[layout] = {name: load(folder)[name] for name in ("outputs", "module_hash", "program")}
+    assert found[""] == found["1"] == found["2"]
+    moved = {layout: {places[layout][name] - at for name, at in places[""].items()} for layout in ("1", "2")}
+    assert places[""]
+    assert all(len(each) == 1 and not each & {0} and next(iter(each)) % 16 == 0 for each in moved.values()), moved
+    assert moved["1"] != moved["2"]
+
+
 def test_several_inputs_and_outputs_of_other_types_are_the_same(tmp_path: Path) -> None:
     from tvm import relax
 

@@ -18,7 +18,7 @@ from tvmdash.experiment.config import MeasuringConfig
 from tvmdash.experiment.engines import Engine, EngineFacts
 from tvmdash.experiment.info import Measurable, Point, Prepared
 from tvmdash.experiment.on_devices import list_points
-from tvmdash.experiment.paired.pairs import TONIGHT
+from tvmdash.experiment.paired.pairs import CODE_LAYOUT, TONIGHT
 from tvmdash.experiment.paired.turns import Turns, read_turns
 from tvmdash.experiment.per_operator import is_asked, sum_up
 from tvmdash.experiment.points import key, name_values
@@ -205,7 +205,8 @@ def _compile(
     except Exception as error:  # noqa: BLE001
         _log.warning("%s %s was not compiled ahead", point.workload, dict(point.values), exc_info=True)
         return f"{type(error).__name__}: {error}"[:500]
-    place.write_facts({**engine_facts, "libraries": describe_libraries(), "phases": phases.take()})
+    facts = {"libraries": describe_libraries(), "phases": phases.take(), CODE_LAYOUT: place.layout}
+    place.write_facts({**engine_facts, **facts})
     return None if place.asked else "its `prepare` gives compile_module no function"
 
 
@@ -261,7 +262,8 @@ def _measure_trial(
         **({OPERATORS: sum_up(operators)} if operators and is_asked(config) else {}),
         **({KNOWN_OPERATORS: prepared.operators} if operators and prepared.operators else {}),
         description.FACT: {**prepared.describe(), "runtime_config": libraries},
-        "conditions": _describe_conditions(prepared, task, timing, samples),
+        "conditions": _describe_conditions(prepared, task, timing, samples)
+        | ({CODE_LAYOUT: layout} if (layout := built.get(CODE_LAYOUT)) else {}),
         "load_before": before,
         "load_after": hardware.load(),
         "execution_config": {**asdict(timing), "number": samples[0].number, "repeat": len(samples)},

@@ -122,7 +122,11 @@ class Rules:
         4.0, "A recent jump beyond so many times what is expected may be a step; it says nothing of its series' luck."
     )
     least_luck: float = _rule(0.0015, "No luck is smaller: few builds cannot exclude it.")
-    redrawn: float = _rule(0.75, "The share of luck that another layout draws anew, before anything is known.")
+    redrawn: float = _rule(
+        0.4,
+        "The share of the luck of generated code that another layout draws anew, before anything is known: less than "
+        "was measured (0.5), since where none is redrawn, luck that looks redrawn is told.",
+    )
     redrawn_freedom: float = _rule(8.0, "What that guess counts for.")
     round_sd: float = _rule(
         0.01, "What all series of a round of whole runs have in common by chance, before anything is known."
@@ -134,6 +138,9 @@ class Rules:
     fewest_pairs: int = _rule(5, "Of fewer pairs nothing is told and no interval is given.")
     round: int = _rule(5, "So many pairs are measured again at once.")
     most_rounds: int = _rule(8, "So often at most for one point a night.")
+    layouts: int = _rule(
+        3, "Rounds of a night take turns in so many layouts of the code: more average more of its luck away."
+    )
     window: int = _rule(40, "So many measurements of a series are weighed.")
     builds: int = _rule(8, "A step is looked for at so many of the last builds.")
     errors_of_interval: float = _rule(2.1, "A 95 % interval reaches so many standard errors, measured in simulation.")

@@ -7,6 +7,7 @@ second finds it. In a process that is neither, it is made and not kept.
 from __future__ import annotations
 
 import hashlib
+import os
 import pickle
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -18,6 +19,9 @@ from tvmdash import common
 
 FOLDER = "prebuilt"
 """In a run's folder, all that is prebuilt, by side; it is gone when the run has ended."""
+LAYOUT = "TVMDASH_LAYOUT"
+"""The variable that says in which layout libraries are linked, from 1 on; as they come where it is not set."""
+MOST_LAYOUTS = 255
 Value = TypeVar("Value")
 
 
@@ -53,6 +57,11 @@ class Prebuilt:
         self.asked += 1
         common_stem = self.folder.with_name(f"shared_{hashlib.sha256(shared.encode()).hexdigest()[:16]}")
         return common_stem if shared else self.folder / f"library_{self.asked}"
+
+    @property
+    def layout(self) -> int:
+        """The number of the layout in which its libraries are linked."""
+        return int(os.environ.get(LAYOUT) or 0)
 
     def write_facts(self, facts: Any) -> None:
         """Say what the compiling process knows of the point."""

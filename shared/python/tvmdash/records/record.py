@@ -161,7 +161,8 @@ class PointValue:
     `code` is the hash of the compiled module that was timed, or of the `functions` that an exact number is the sum of;
     `content` that of all that ran while it was timed, where they are known. alike: of an exact number, how many
     processes gave this very value, 1 where it is declared exact; 0 where they differ, None where that is not known.
-    reference: what it is on the reference TVM the same night. logs: of a ratio, the natural logarithm of each pair's.
+    reference: what it is on the reference TVM the same night. logs: of a ratio, the natural logarithm of each pair's;
+    layout: the number of the layout that both sides were linked in, 0 where they were as they come.
     """
 
     key: SeriesKey
@@ -180,6 +181,7 @@ class PointValue:
     content: str | None = None
     reference: float | None = None
     logs: tuple[float, ...] = ()
+    layout: int = 0
     functions: Mapping[str, FunctionNumber] = field(default_factory=dict)
 
 
@@ -478,7 +480,8 @@ def _compared(ratio: Mapping[str, Any]) -> dict[str, Any]:
     logs = [float(value) for value in ratio["log_ratios"]]
     std = statistics.stdev(logs) if len(logs) > 1 else None
     bounds = {name: _number(ratio.get(name)) for name in ("low", "high")}
-    return {"std": std, **bounds, "samples": len(logs), "logs": tuple(logs)}
+    layout = _count(ratio.get("layout")) or 0
+    return {"std": std, **bounds, "samples": len(logs), "logs": tuple(logs), "layout": layout}
 
 
 def _machine(facts: Mapping[str, Any], name: str) -> str:

@@ -175,7 +175,7 @@ def _make_or_find(module: Any, options: CompileOptions, kept: Prebuilt | None, s
         facts = {**before, **{name: getattr(compiled, name) for name in CompileFacts.__dataclass_fields__}}
         if before.get("module_hash") != compiled.module_hash:  # else it was compiled again to see how long that takes
             with phase("link"):
-                link(compiled.executable, stem, device="", cc="", is_here=True)
+                link(compiled.executable, stem, device="", cc="", is_here=True, layout=kept.layout)
             facts |= {"content_hash": _hash_content(compiled.executable), "runtime": _library_path()}
         common.write_json(facts_file, facts, durable=False)
     # A process that compiles goes on with the library, too: of the module in memory TVM would make machine code again.

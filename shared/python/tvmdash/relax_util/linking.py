@@ -6,7 +6,7 @@ import os
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,25 +14,50 @@ from tvmdash.errors import DashboardError
 
 LINKERS = ("g++", "gcc", "clang++", "clang", "c++", "cc")
 """Where TVM looks for a linker, too."""
+_STEP, _STEPS, _STRIDE = 16, 256, 167
+"""Code begins at multiples of 16 bytes; 256 of them are a page, which layouts come upon in an order without pattern."""
+_IN_FRONT = """\
+.text
+.skip {moved}
+.section .note.GNU-stack,"",%progbits
+"""
 
 
-def link(executable: Any, stem: Path, *, device: str, cc: str, is_here: bool = False) -> Path:
+def link(executable: Any, stem: Path, *, device: str, cc: str, is_here: bool = False, layout: int = 0) -> Path:
     """The linked module beside `stem`: a shared library, or an archive where the device has to link.
 
     cc: the compiler that links for the device of that name. is_here: it is this machine, whose own linker will do.
+    layout: on this machine, another number moves the same code elsewhere; 0 leaves it where it comes to lie.
     """
     path = stem.with_suffix(".so" if cc or is_here else ".tar")
     if cc:
         executable.export_library(str(path), fcompile=_links_with(device, cc))
-    elif is_here and not _has_linker():
-        raise DashboardError(f"no C compiler for linking: none of {', '.join(LINKERS)} is on the PATH. Install gcc.")
+    elif is_here:
+        linker = _find_linker()
+        executable.export_library(str(path), addons=[_make_front(linker, stem, layout)] if layout else None)
     else:
         executable.export_library(str(path))
     return path
 
 
-def _has_linker() -> bool:
-    return bool(os.environ.get("CXX") or os.environ.get("CC") or any(map(shutil.which, LINKERS)))
+def _find_linker() -> list[str]:
+    named = os.environ.get("CXX") or os.environ.get("CC") or next(filter(shutil.which, LINKERS), None)
+    if not named:
+        raise DashboardError(f"no C compiler for linking: none of {', '.join(LINKERS)} is on the PATH. Install gcc.")
+    return shlex.split(named)
+
+
+def _make_front(linker: Sequence[str], stem: Path, layout: int) -> str:
+    """An object file that, linked before the module's, moves all code of it by up to a page."""
+    made = stem.with_suffix(".front.o")
+    text = _IN_FRONT.format(moved=layout * _STRIDE % _STEPS * _STEP)
+    argv = [*linker, "-c", "-x", "assembler", "-o", str(made), "-"]
+    try:
+        subprocess.run(argv, input=text, check=True, capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.SubprocessError) as error:
+        message = getattr(error, "stderr", None) or str(error)
+        raise DashboardError(f"layout {layout}: {linker[0]} cannot assemble: {message.strip()[-400:]}") from error
+    return str(made)
 
 
 def _links_with(device: str, cc: str) -> Callable[..., None]:

@@ -12,11 +12,15 @@ FOLDER = "remeasured"
 
 @dataclass(frozen=True)
 class RatioRun:
-    """A ratio of two artifacts over pairs of processes: its mean logarithm, the deviation of one pair, their number."""
+    """A ratio of two artifacts over pairs of processes: its mean logarithm, the deviation of one pair, their number.
+
+    layout: the number of the layout in which the code of both was linked anew; 0 where it lay as it was built.
+    """
 
     log: float
     std: float
     pairs: int
+    layout: int = 0
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tvmdash import devices
 from tvmdash.experiment.info import Clock
 from tvmdash.experiment.points import key
 from tvmdash.measure.capture import Sample, Trial
@@ -18,6 +19,8 @@ from tvmdash.records.metrics import COMPILE_CPU_TIME, COMPILE_TIME, IN_TURN, MET
 TONIGHT, REFERENCE = ("tonight", "reference")
 OF_PAIR = frozenset({"side", "pair"})
 """What a process says of itself where it is one of two."""
+CODE_LAYOUT = "code_layout"
+"""Among a trial's conditions, where its library was linked in another layout than it has by itself: which one."""
 CPU: Clock = "cpu"
 WALL: Clock = "wall"
 
@@ -75,7 +78,7 @@ def describe(pairs: Sequence[Pair], clock: Clock) -> dict[str, Any] | None:
         return None
     wall = combine(pairs, WALL) if clock == CPU else None
     others = {name: _describe_ratio(*found) for name in IN_TURN if (found := _combine_facts(pairs, name))}
-    ratios = {RUN_TIME: _describe_ratio(ratio, clock, wall), **others}
+    ratios = {RUN_TIME: _describe_ratio(ratio, clock, wall) | _find_layout(pairs), **others}
     timed_ns = sum(
         sample.elapsed_ns for pair in pairs for half in (pair.tonight, pair.reference) for sample in half.samples
     )
@@ -93,6 +96,17 @@ def _describe_ratio(ratio: PairedRatio, clock: Clock, wall: PairedRatio | None =
         "high": ratio.high,
     }
     return {name: value for name, value in said.items() if value is not None}
+
+
+def _find_layout(pairs: Sequence[Pair]) -> dict[str, int]:
+    """The layout in which all processes had the code linked; nothing where they had it as it comes, or in no library.
+
+    The code of another device lies where its driver loads it.
+    """
+    halves = [half for pair in pairs for half in (pair.tonight, pair.reference)]
+    found = {half.facts.get("conditions", {}).get(CODE_LAYOUT) for half in halves if devices.FACT not in half.facts}
+    layout = found.pop() if len(found) == 1 else None
+    return {"layout": layout} if layout else {}
 
 
 def _combine_facts(pairs: Sequence[Pair], name: str) -> tuple[PairedRatio, Clock] | None:
