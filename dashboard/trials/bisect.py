@@ -240,7 +240,9 @@ class _Searching:
 
         search = self._search(trial)
         verdict = search.verdict()
-        size = search.size(self.series.experiment, self.series.direction, self.series.metric)
+        inner = {at: _values_of(trial, self.candidates[at]) for at in range(1, len(self.candidates) - 1)}
+        before = [values for at, values in inner.items() if values and at < verdict.first]
+        after = [values for at, values in inner.items() if values and at >= verdict.last]
         is_one = verdict.first == verdict.last and verdict.probability >= 1 - self.error
         answer = BisectionState.FOUND if is_one else BisectionState.RANGE
         found = replace(
@@ -251,7 +253,7 @@ class _Searching:
             noise=search.step.noise,
             least=2 * least_measurements(len(self.candidates) - 1, search.step),
         )
-        return found, results.make_change(size)
+        return found, results.judge_step(trial.series[0], before, after)
 
 
 def _part_of(trial: Trial) -> Bisection:

@@ -191,11 +191,34 @@ def judge_series(series: Sequence[TrialSeries]) -> list[TrialChange | None]:
     return [make_change(found[item.id]) if item.id in found else None for item in series]
 
 
-def _make_evidence(item: TrialSeries) -> Evidence:
-    """Each run as a night of its own."""
+_GOOD = "good"
+"""What the judge knows the base of a series by where other TVMs stand for it."""
+
+
+def judge_step(
+    series: TrialSeries, before: Sequence[Sequence[float]], after: Sequence[Sequence[float]]
+) -> TrialChange | None:
+    """How a series changes from the TVMs before a step to those after it, of which its candidate is one.
+
+    before, after: of each other TVM the logarithms of its pairs, or rounds, beside the base of the series.
+    """
+    if series.rounds:
+        rounds = ((1.0, math.exp(log)) for logs in after for log in logs)
+        (change,) = judge_series([replace(series, rounds=(*series.rounds, *rounds))])
+        return change
+    runs = [(two.A, RunOfPairs.of(logs)) for logs in before]
+    runs += [(two.B, run) for run in (*series.runs, *map(RunOfPairs.of, after))]
+    return make_change(two.compare({"": _make_evidence(series, runs, _GOOD if before else two.A)})[""])
+
+
+def _make_evidence(
+    item: TrialSeries, runs: Sequence[tuple[str, RunOfPairs]] | None = None, base: str = two.A
+) -> Evidence:
+    """Each run as a night of its own; without others, the series' own."""
+    every = [(two.B, run) for run in item.runs] if runs is None else runs
     pairs = [
-        Pairs(at, two.B, two.A, run.log, run.std if run.pairs > 1 else 0.0, run.pairs)
-        for at, run in enumerate(item.runs)
+        Pairs(at, build, base, run.log, run.std if run.pairs > 1 else 0.0, run.pairs)
+        for at, (build, run) in enumerate(every)
     ]
     is_of_device = device_of(item.labels) != CPU
     return two.make_evidence(item.experiment, pairs, item.direction, is_of_device=is_of_device, metric=item.metric)

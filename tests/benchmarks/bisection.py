@@ -18,8 +18,10 @@ from pathlib import Path
 import numpy as np
 
 REPO = Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(REPO / "shared" / "python")]
+sys.path[:0] = [str(REPO / "shared" / "python"), str(REPO)]
+from dashboard.trials.result import judge_step  # noqa: E402 - from the repository
 from tvmdash.judge.search import Search, Step, ends_are_clear, least_measurements, make_step  # noqa: E402 - from the repository
+from tvmdash.trials.trial import RunOfPairs, TrialSeries  # noqa: E402 - from the repository
 
 COMMITS, SIZE = 200, math.log(1.05)
 BUILD_BIAS, DISTURBED, DISTURBANCE, BROKEN = 0.003, 0.03, 0.1, 0.05
@@ -69,11 +71,17 @@ def search(seed: int, noise: float) -> Outcome:
             failed.add(commit)
         else:
             values.setdefault(commit, []).append(measure(commit))
-    verdict, (low, high) = model.verdict(), model.size().bounds
+    verdict = model.verdict()
+    series = TrialSeries("s", "e", "run_time", {}, runs=(RunOfPairs.of(ends),))
+    before = [found for commit, found in values.items() if commit < verdict.first]
+    change = judge_step(series, before, [found for commit, found in values.items() if commit >= verdict.last])
+    assert change is not None
     right = verdict.first <= culprit <= verdict.last
     pairs = sum(map(len, values.values()))
     one = verdict.first == verdict.last
-    return Outcome(True, right, one, len(ends), pairs, len(values) + len(failed), low <= math.expm1(SIZE) <= high)
+    return Outcome(
+        True, right, one, len(ends), pairs, len(values) + len(failed), change.low <= math.expm1(SIZE) <= change.high
+    )
 
 
 def main(searches: int) -> None:

@@ -8,17 +8,19 @@ from dataclasses import replace
 
 import pytest
 
-from dashboard.trials.result import judge_series
+from dashboard.trials.result import judge_series, judge_step
+from tests.tvmdash.judge.test_search import World
 from tvmdash.judge import two
 from tvmdash.judge.evidence import Evidence, Pairs
 from tvmdash.judge.home import Decision, Judgement, interval, judge
 from tvmdash.judge.rules import RULES
+from tvmdash.judge.search import Search
 from tvmdash.judge.two import Difference, Standing
 from tvmdash.series.store import Outline
 from tvmdash.signoff.judging import compare_rounds
 from tvmdash.signoff.measured import MeasuredSeries, RatioOfTwo
 from tvmdash.signoff.ratios import compare_ratios
-from tvmdash.trials.trial import RunOfPairs, TrialSeries
+from tvmdash.trials.trial import RunOfPairs, TrialChange, TrialSeries
 
 STAMP = "20261121T031500Z"
 DIRECTIONS = ("lower", "higher", "none")
@@ -130,6 +132,37 @@ def test_a_try_says_it_too_by_pairs_and_by_rounds(seed: int) -> None:
                     (difference.effect, *difference.bounds), rel=1e-6, abs=1e-9
                 )
                 assert change.standing == difference.standing
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_bisection_says_of_its_ends_what_a_try_says_of_the_two(seed: int) -> None:
+    for name, logs in draw_home(seed).items():
+        in_turn = replace(make_tried(name), runs=(RunOfPairs.of(logs), RunOfPairs.of(logs)))
+        in_rounds = replace(make_tried(name), rounds=tuple((1.0, math.exp(log)) for log in logs))
+        for series in (in_turn, in_rounds):
+            assert judge_series([series]) == [judge_step(series, [], [])]
+
+
+@pytest.mark.parametrize(("size", "noise", "widest"), [(0.05, 0.02, 0.09), (1.87, 0.04, 0.5), (0.3, 0.03, 0.16)])
+def test_the_step_of_a_bisection_has_an_interval_that_holds_the_truth(size: float, noise: float, widest: float) -> None:
+    held, many = 0, 40
+    for seed in range(many):
+        change = judge_found_step(World(seed, size=math.log1p(size), noise=noise).search()[0])
+        held += change.low <= size <= change.high
+        assert change.high - change.low < widest
+    assert held >= 36
+
+
+def judge_found_step(search: Search) -> TrialChange:
+    """As `bisect` concludes."""
+    verdict, series = search.verdict(), make_tried("s0")
+    inner = {at: values for at, values in search.values.items() if values and at != search.count}
+    before = [values for at, values in inner.items() if 0 < at < verdict.first]
+    after = [values for at, values in inner.items() if at >= verdict.last]
+    series = replace(series, runs=(RunOfPairs.of(search.values[search.count]),))
+    change = judge_step(series, before, after)
+    assert change is not None
+    return change
 
 
 def test_the_homes_above_hold_every_decision() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,6 @@ ENDS_LEAST, ENDS_MOST = 12, 240
 """Measurements of the bad end against the good one before the search: at least, and before the step is given up."""
 LEAST_NOISE = 1e-4
 """Sizes in bytes have no noise at all."""
-_GOOD = "good"
-"""The end that all others are measured beside."""
 
 
 @dataclass(frozen=True)
@@ -187,20 +185,6 @@ class Search:
                 first, last, best = start, end - 1, probability
         inside = tuple(commit for commit in range(first + 1, last + 1) if commit in self.failed)
         return Verdict(first + 1, last + 1, best, inside)
-
-    def size(self, experiment: str = "", direction: str = "lower", metric: str = "") -> two.Difference:
-        """From the builds before the culprit to those from it on, as a night judges two builds that another joins."""
-        verdict = self.verdict()
-        sides = {
-            two.A: [values for commit, values in self.values.items() if values and 0 < commit < verdict.first],
-            two.B: [values for commit, values in self.values.items() if values and commit >= verdict.last],
-        }
-        good = _GOOD if sides[two.A] else two.A
-        every = [(build, two.hold(values)) for build, measured in sides.items() for values in measured]
-        pairs = [
-            replace(two.make_pairs(logs, night), build=build, base=good) for night, (build, logs) in enumerate(every)
-        ]
-        return two.compare({"": two.make_evidence(experiment, pairs, direction, metric=metric)})[""]
 
 
 def least_measurements(count: int, step: Step) -> float:
