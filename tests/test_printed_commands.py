@@ -167,7 +167,6 @@ BEFORE = {
     f'{DASHBOARD}incidents HOME unsilence "*resnet*"': f"{DASHBOARD}incidents HOME silence '*resnet*' because",
     f"{DASHBOARD}incidents HOME bisected ID FILE": _BISECT,
     f"{DASHBOARD}incidents HOME bisected i20260704-1389 results/tries/FILE.json": _BISECT,
-    f"{DASHBOARD}results HOME --history": f"{DASHBOARD}backfill HOME --artifacts RANGE",
 }
 """What somebody must have done before the command means anything."""
 OFFLINE = {"backfill", "bisect", "compare", "reproduce", "run", "try"}

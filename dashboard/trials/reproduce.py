@@ -9,7 +9,6 @@ import contextlib
 import datetime
 import json
 import logging
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,10 +28,8 @@ from dashboard.trials.trial import Measuring, begin, name_machine
 from dashboard.trials.workspace import MeasuringWorkspace, open_workspace
 from tvmdash import common
 from tvmdash.dashboard_info import Home, experiment_of
-from tvmdash.devices import CPU, device_of
 from tvmdash.errors import DashboardError
 from tvmdash.judge import two
-from tvmdash.judge.evidence import Pairs
 from tvmdash.judge.repeated import Repeated, compare_repeated
 from tvmdash.records import PointValue
 from tvmdash.records.metrics import MAY_BE_EXACT
@@ -247,18 +244,27 @@ def add_values(
     logs: Mapping[str, Sequence[float]],
 ) -> Trial:
     """The trial with what one round gave, by ID: values, and the pairs of what is measured in turn."""
-    timed, numbers = {one.id: one for one in trial.series}, {one.id: one for one in trial.numbers}
-    for wanted in series:
-        line, value = _part_of(trial).lines[wanted.id], found.get(wanted.id)
-        one = timed.get(wanted.id) or wanted
+    return results.collect(trial, _list_measured(_part_of(trial).lines, series, found, logs))
+
+
+def _list_measured(
+    lines: Mapping[str, ReproducedSeries],
+    series: Iterable[TrialSeries],
+    found: Mapping[str, float | None],
+    logs: Mapping[str, Sequence[float]],
+) -> Iterator[TrialSeries | TrialNumber]:
+    for one in series:
+        line, value = lines[one.id], found.get(one.id)
         if line.pairs is not None:
-            if logs.get(wanted.id):
-                timed[wanted.id] = replace(one, runs=(*one.runs, RunOfPairs.of(logs[wanted.id])))
-        elif value is not None and (wanted.kind in MAY_BE_EXACT or wanted.unit == _BYTES):
-            numbers[wanted.id] = _add_number(wanted, numbers.get(wanted.id), line.value, value)
+            if logs.get(one.id):
+                yield replace(one, runs=(RunOfPairs.of(logs[one.id]),))
+        elif value is not None and (one.kind in MAY_BE_EXACT or one.unit == _BYTES):
+            yield TrialNumber(
+                one.id, one.experiment, one.metric, one.labels, line.value, value, one.unit, one.direction, one.title,
+                one.name, kind=one.kind,
+            )  # fmt: skip
         elif value is not None:
-            timed[wanted.id] = replace(one, rounds=(*one.rounds, (line.value, value)))
-    return replace(trial, series=tuple(timed.values()), numbers=tuple(numbers.values()))
+            yield replace(one, rounds=((line.value, value),))
 
 
 def settle(trial: Trial, series: Iterable[TrialSeries]) -> Trial:
@@ -275,44 +281,20 @@ def _part_of(trial: Trial) -> Reproduction:
     return trial.reproduction
 
 
-def _add_number(wanted: TrialSeries, before: TrialNumber | None, then_: float, now: float) -> TrialNumber:
-    varies = before is not None and (before.varies or before.candidate != now)
-    return TrialNumber(
-        wanted.id, wanted.experiment, wanted.metric, wanted.labels, then_, now, wanted.unit, wanted.direction,
-        wanted.title, wanted.name, varies, wanted.kind,
-    )  # fmt: skip
-
-
 def compare(trial: Trial) -> dict[str, two.Difference]:
     """By ID, how each number that has noise differs from then, by the judge of a night.
 
     Of pairs, the TVM then and now are two builds that their reference joins.
     """
-    lines = _part_of(trial).lines
-    pairs = {one.id: one for one in trial.series if one.runs and lines[one.id].pairs}
     evidence = {
-        name: two.make_evidence(
-            one.experiment,
-            list(_join(lines[name], one)),
-            one.direction,
-            is_of_device=device_of(one.labels) != CPU,
-            metric=one.metric,
-        )
-        for name, one in pairs.items()
-    }
+        one.id: results.make_evidence(one, [(two.A, then_), *((two.B, run) for run in one.runs)], _REFERENCE)
+        for one in trial.series if one.runs and (then_ := _part_of(trial).lines[one.id].pairs)
+    }  # fmt: skip
     repeated = {
         one.id: Repeated(one.rounds[0][0], [now for _, now in one.rounds], one.direction)
         for one in trial.series if one.rounds
     }  # fmt: skip
     return two.compare(evidence) | compare_repeated(repeated)
-
-
-def _join(line: ReproducedSeries, series: TrialSeries) -> Iterator[Pairs]:
-    for night, run in enumerate((line.pairs, *series.runs)):
-        if run is not None:
-            build = two.B if night else two.A
-            std = run.std if run.pairs > 1 else math.nan
-            yield Pairs(night, build, _REFERENCE, run.log, std, run.pairs)
 
 
 def judge(trial: Trial, wanted: TrialSeries, found: two.Difference | None) -> ReproducedSeries:

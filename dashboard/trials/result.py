@@ -92,7 +92,7 @@ def add(result: Trial, outcome: RoundOutcome) -> Trial:
     """The result with one more run of an experiment, in turn or first on one and then on the other TVM, judged."""
     name, values = outcome.round.experiment, outcome.runs[-1].values
     if len(outcome.runs) == 1:
-        result = _collect(result, [*_list_ratios(values), *_list_in_turn(values)])
+        result = collect(result, [*_list_ratios(values), *_list_in_turn(values)])
     else:
         result = collect_round(result, *(run.values for run in outcome.runs))
     alone = _list_alone(values, {item.id for item in result.series})
@@ -102,10 +102,11 @@ def add(result: Trial, outcome: RoundOutcome) -> Trial:
 
 def collect_round(result: _Both, base: Sequence[PointValue], candidate: Sequence[PointValue]) -> _Both:
     """With what two runs after one another say of both TVMs, not judged."""
-    return _collect(result, [*_list_ratios(candidate), *_list_in_rounds(base, candidate)])
+    return collect(result, [*_list_ratios(candidate), *_list_in_rounds(base, candidate)])
 
 
-def _collect(result: _Both, values: Iterable[TrialSeries | TrialNumber]) -> _Both:
+def collect(result: _Both, values: Iterable[TrialSeries | TrialNumber]) -> _Both:
+    """With these runs, rounds and numbers behind those of the same series, not judged."""
     series = {item.id: item for item in result.series}
     numbers = {item.id: item for item in result.numbers}
     for found in values:
@@ -185,7 +186,7 @@ def judge(result: _Both) -> _Both:
 
 def judge_series(series: Sequence[TrialSeries]) -> list[TrialChange | None]:
     """The change of each, all considered."""
-    found = two.compare({item.id: _make_evidence(item) for item in series})
+    found = two.compare({item.id: make_evidence(item) for item in series})
     rounds = {item.id: made for item in series if (made := _make_rounds(item)) is not None}
     found |= two.compare_rounds(rounds)
     return [make_change(found[item.id]) if item.id in found else None for item in series]
@@ -208,13 +209,13 @@ def judge_step(
         return change
     runs = [(two.A, RunOfPairs.of(logs)) for logs in before]
     runs += [(two.B, run) for run in (*series.runs, *map(RunOfPairs.of, after))]
-    return make_change(two.compare({"": _make_evidence(series, runs, _GOOD if before else two.A)})[""])
+    return make_change(two.compare({"": make_evidence(series, runs, _GOOD if before else two.A)})[""])
 
 
-def _make_evidence(
+def make_evidence(
     item: TrialSeries, runs: Sequence[tuple[str, RunOfPairs]] | None = None, base: str = two.A
 ) -> Evidence:
-    """Each run as a night of its own; without others, the series' own."""
+    """What the judge is given of it: each run as a night of its own, by its build; without others, the series' own."""
     every = [(two.B, run) for run in item.runs] if runs is None else runs
     pairs = [
         Pairs(at, build, base, run.log, run.std if run.pairs > 1 else 0.0, run.pairs)

@@ -4,9 +4,13 @@ A trial is two TVMs measured round by round. A round is one run of an experiment
 the experiment supports that, else first on one TVM and then on the other, which takes turns from round to round. A
 command is a plan: it says which round comes next and what its outcome means. `Measuring` does the rest for all:
 
-- A round holds the home; between two rounds it is free, so that a night that waits goes first.
+- A round holds the home; between two rounds it is free, so that a night that waits goes first. `reproduce` alone holds
+  it from its first round to its last.
 - What a round gave is in the trial's file before the next begins: the same command goes on there, after a kill too.
 - The budget counts measuring and what is built for a round, neither waiting nor getting the two TVMs.
+
+`session` gets the TVMs of a round and has the night's own engine run it; `result` judges what was measured by the
+night's own judge; `tvmdash.trials` has the file (`trial`) and its words (`text`).
 """
 
 from __future__ import annotations

@@ -157,8 +157,10 @@ def _list_facts(done: Trial) -> Iterator[tuple[str, str]]:
 
 
 def _describe_tvm(tvm: TrialTvm) -> str:
-    parts = (f"TVM {tvm.version}", f"commit {tvm.commit}" if tvm.commit else "", f"build {tvm.key}", tvm.note)
-    return ", ".join(filter(None, parts))
+    build = f"build {tvm.key}" if tvm.key else ""
+    return ", ".join(
+        filter(None, (f"TVM {tvm.version}", f"commit {tvm.commit}" if tvm.commit else "", build, tvm.note))
+    )
 
 
 def _describe_asked(asked: Asked) -> str:
