@@ -21,11 +21,16 @@ const ACTS = [
   ["fixed", "Fixed"],
   ["false_alarm", "False alarm"],
   ["silence", "Silence"],
+  ["join", "Join to another incident"],
+  ["split", "Split off"],
   ["bisect", "Start a bisection"],
 ];
-const FIELDS = { owner: "Assigned to", issue: "Address of the issue", days: "Days" };
+const FIELDS = {
+  owner: "Assigned to", issue: "Address of the issue", days: "Days", into: "ID of the other incident",
+  series: "Series, with * and ? (of a joined incident: leave empty)",
+};
 /** @type {Record<string, (keyof typeof FIELDS)[]>} */
-const ASKED = { note: ["owner", "issue"], silence: ["days"] };
+const ASKED = { note: ["owner", "issue"], silence: ["days"], join: ["into"], split: ["series"] };
 
 const looks = new CSSStyleSheet();
 looks.replaceSync(`

@@ -38,8 +38,10 @@ _VERBS: Mapping[str, tuple[str, ...]] = {
     "false_alarm": ("close", "--as", "false_alarm"),
     "silence": ("silence",),
     "note": ("note",),
+    "join": ("join",),
+    "split": ("split",),
 }
-_OPTIONS: Mapping[str, tuple[str, ...]] = {"note": ("owner", "issue")}
+_OPTIONS: Mapping[str, tuple[str, ...]] = {"note": ("owner", "issue"), "split": ("series",)}
 _log = logging.getLogger("triage")
 
 
@@ -107,7 +109,8 @@ class Clerk:
         options += [f"--{name}={asked[name]}" for name in _OPTIONS.get(verb, ()) if asked.get(name)]
         if "days" in asked and verb == "silence":
             options += [f"--days={_parse_days(asked['days'])}"]
-        return [str(self.home.root), verb, f"--who={who}", *options, "--", incident, asked.get("words", "")]
+        into = [asked.get("into", "")] if verb == "join" else []
+        return [str(self.home.root), verb, f"--who={who}", *options, "--", *into, incident, asked.get("words", "")]
 
     def _bisect(self, asked: Mapping[str, str]) -> str:
         """Start the incident's own bisection, which goes on when this server ends; its answer joins the incident."""

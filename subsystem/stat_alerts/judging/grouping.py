@@ -93,7 +93,7 @@ def _alike(table: Table, first: _Hit, hit: _Hit) -> bool:
 def _to_join(table: Table, night: int, ledger: Ledger, hit: _Hit) -> Incident | None:
     """The incident that began where this series moved, on the same version."""
     for incident in reversed(list(ledger.incidents.values())):
-        is_over = incident.state in {FIXED, FALSE_ALARM}
+        is_over = incident.into or incident.state in {FIXED, FALSE_ALARM}
         if incident.kind != hit.kind or incident.size is not None or incident.is_exact or is_over:
             continue
         begin = table.index_of(incident.begin)

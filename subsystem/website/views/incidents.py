@@ -68,6 +68,8 @@ class IncidentView:
     new: tuple[NewCommits, ...]
     steps: tuple[IncidentStep, ...]
     code: tuple[CodeLink, ...]
+    into: str
+    parts: tuple[str, ...]
 
 
 def view(incident: Incident, context: SiteContext, *, silent: bool) -> IncidentView:
@@ -99,6 +101,8 @@ def view(incident: Incident, context: SiteContext, *, silent: bool) -> IncidentV
         new=context.new_between(incident.after, incident.begin, incident.versions[1]) if _is_of_tvm(incident) else (),
         steps=tuple(list_steps(incident, shown, context.home)) if incident.is_open else (),
         code=find_code_pages(incident, context),
+        into=incident.into,
+        parts=tuple(each.id for each in context.alerts.incidents if each.into == incident.id),
     )
 
 

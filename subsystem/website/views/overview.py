@@ -91,7 +91,7 @@ def _marks(context: SiteContext, stamps: Sequence[str]) -> list[ChartMark]:
     """The incidents that began on these nights."""
     found = []
     for incident in context.alerts.incidents:
-        if incident.begin in stamps and incident.id not in context.alerts.silent:
+        if incident.begin in stamps and not incident.into and incident.id not in context.alerts.silent:
             address = f"incidents/{incident.id}.html"
             found.append(ChartMark(stamps.index(incident.begin), incident.way, format_headline(incident), address))
     return found

@@ -16,7 +16,7 @@ import pytest
 from dashboard.report import site_server
 from dashboard.report.triage import Clerk
 from tests.dashboard.site_client import publish
-from tests.tvmdash.notify.route_homes import ONE, RouteHome
+from tests.tvmdash.notify.route_homes import ONE, RouteHome, moved
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents.ledger import Incident
 
@@ -25,7 +25,7 @@ class Page:
     """A page of the server, as a browser lets it ask."""
 
     def __init__(self, made: RouteHome, port: int) -> None:
-        self.home, self.port = made.home, port
+        self.made, self.home, self.port = made, made.home, port
         self.token = str(self.get("triage/incidents.json")[1]["token"])
 
     def ask(self, method: str, place: str, body: Any = None, **headers: str) -> tuple[int, str]:
@@ -98,6 +98,15 @@ def test_a_note_assigns_comments_and_links(page: Page) -> None:
     assert [remark.words for remark in incident.remarks][1:] == ["more"]
     shown = page.get("triage/incidents.json")[1]["incidents"][ONE]
     assert (shown["owner"], [each["who"] for each in shown["history"]]) == ("bob", ["ann", "ann"])
+
+
+def test_incidents_are_joined_and_split(page: Page) -> None:
+    page.made.opens(10, other := "i20260611-cafe", moved("resnet50"))
+    assert page.act("join", into=other, words="one pass")[0] == 200
+    assert incident_file.read_ledger(page.home).incidents[ONE].into == other
+    assert page.act("split")[0] == 200
+    assert page.incident().into == ""
+    assert page.act("split", series="--who=eve")[0] == 422
 
 
 def test_a_silence_ends(page: Page) -> None:

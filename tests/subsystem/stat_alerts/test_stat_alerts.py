@@ -21,6 +21,7 @@ from tvmdash import common
 from tvmdash.dashboard_info import Home, JobResult, Night, PartialData
 from tvmdash.detect.fleet import fleet
 from tvmdash.detect.series import History
+from tvmdash.incidents.file import read_ledger
 from tvmdash.verdict import Controls, Level
 
 SUBSYSTEM = scripts.load("stat_alerts")
@@ -117,18 +118,45 @@ def test_series_that_moved_at_the_same_night_are_one_incident(tmp_path: Path) ->
     assert len(incident["moved"]) == 3
 
 
+def make_home_of_two(folder: Path, nights: int = 70, until: int | None = None) -> AlertHome:
+    """Two artifacts got slower on the same night."""
+    home = home_of(folder, Truth(nights).step("mlp", 3, "compile", 60, 1.06, until))
+    versions = [f"{night:04}branch" for night in range(nights)]
+    truth = Truth(nights, seed=5, versions=versions).step("dqn", 3, "compile", 60, 1.06, until)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(alert_homes, "EXPERIMENT", "on_a_branch")
+        AlertHome(folder).fill(truth)
+    return home
+
+
 def test_series_of_the_same_night_and_another_artifact_are_two_incidents(tmp_path: Path) -> None:
-    home = home_of(tmp_path, Truth().step("mlp", 3, "compile", 60, 1.06))
-    other = AlertHome(tmp_path)
-    truth = Truth(seed=5, versions=[f"{night:04}branch" for night in range(70)]).step("dqn", 3, "compile", 60, 1.06)
-    original = alert_homes.EXPERIMENT
-    try:
-        alert_homes.EXPERIMENT = "on_a_branch"
-        other.fill(truth)
-    finally:
-        alert_homes.EXPERIMENT = original
+    home = make_home_of_two(tmp_path)
     home.run(69)
     assert len(home.incidents()) == 2
+
+
+def test_incidents_that_were_joined_end_as_one_and_stay_one_when_judged_anew(tmp_path: Path) -> None:
+    home = make_home_of_two(tmp_path, 85, until=72)
+    home.run(69)
+    one, two = (incident["id"] for incident in home.incidents())
+    assert home.command("incidents", "join", one, two, "one pass").returncode == 0
+    _move_back(home, stamp_of(69))
+    home.run(70)
+    whole, part = home.incidents()
+    assert (len(whole["moved"]), whole["open"], part["into"], part["open"]) == (2, True, one, False)
+    assert "mlp" in home.run(71)["value"]
+    home.run(84)
+    whole, part = home.incidents()
+    assert (whole["state"], [bool(moved["recovered"]) for moved in whole["moved"]]) == ("fixed", [True, True])
+    assert (part["id"], part["moved"]) == (two, [])
+    ledger = (home.output / "incidents.jsonl").read_bytes()
+    (home.output / "state.json").unlink()
+    home.run(84)
+    assert (home.output / "incidents.jsonl").read_bytes() == ledger, "nothing is told twice"
+    assert home.command("incidents", "split", two).returncode == 0
+    first, second = read_ledger(home.home).incidents.values()
+    assert [moved.recovered is None for each in (first, second) for moved in each.moved] == [False, False]
+    assert (len(first.moved), second.into, [moved.part for moved in second.moved]) == (1, "", [""])
 
 
 def test_a_compiler_wide_step_is_one_incident_and_not_the_machines(tmp_path: Path) -> None:

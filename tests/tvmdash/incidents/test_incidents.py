@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -337,3 +337,75 @@ def test_what_a_bisection_found_is_told_with_the_incident(home: Path, tmp_path: 
     assert (answer.effect, answer.probability, answer.count) == (0.051, 0.97, 1)
     file.write_text(json.dumps({**rest, **numbers, "state": "budget"}))
     assert run(home, "bisected", ONE, str(file)) == 2, "a bisection without an answer is not written down"
+
+
+def test_what_is_joined_is_told_as_one_and_split_again_as_two(home: Path) -> None:
+    before = incidents.ledger_of(home).incidents
+    assert run(home, "join", ONE, TWO, "one pass", "--who", "ann") == 0
+    one, two = incidents.ledger_of(home).incidents.values()
+    assert [(each.series, each.part) for each in one.moved] == [("s1", ""), ("s2", TWO)]
+    assert (two.moved, two.into, two.is_open, format_headline(two)) == ((), ONE, False, f"Joined to {ONE}")
+    assert [(each.who, each.words) for each in one.remarks] == [("ann", f"{TWO} joined; one pass")]
+    assert run(home, "split", TWO) == 0
+    after = incidents.ledger_of(home).incidents
+    assert {name: replace(each, remarks=()) for name, each in after.items()} == before
+
+
+def test_what_is_split_is_an_incident_of_its_own_and_joined_again_one(home: Path) -> None:
+    third = opened("i3", moved("a"), moved("b"), moved("c"))
+    incident_file.append(file_of(home), [third])
+    assert run(home, "split", "i3", "--series", "[bc]") == 0
+    ledger = incidents.ledger_of(home)
+    assert [each.series for each in ledger.incidents["i3"].moved] == ["a"]
+    new = ledger.incidents["i3-2"]
+    assert ([each.series for each in new.moved], new.origin, new.is_open, new.begin) == (
+        ["b", "c"], "i3", True, third.data["begin"],
+    )  # fmt: skip
+    assert run(home, "split", "i3-2", "--series", "c") == 0
+    assert run(home, "join", "i3", "i3-2") == 0
+    assert run(home, "join", "i3", "i3-2-2") == 0
+    whole = incidents.ledger_of(home).incidents["i3"]
+    assert [each.series for each in whole.moved] == ["a", "b", "c"]
+    assert len(incidents.ledger_of(home).open()) == 3
+
+
+def test_a_part_goes_along_where_its_incident_is_joined(home: Path) -> None:
+    incident_file.append(file_of(home), [opened("i3", moved("s3"))])
+    assert run(home, "join", TWO, "i3") == 0
+    assert run(home, "join", ONE, TWO) == 0
+    assert incidents.ledger_of(home).incidents["i3"].into == ONE
+    assert run(home, "split", "i3") == 0
+    ledger = incidents.ledger_of(home).incidents
+    assert [[each.series for each in one.moved] for one in ledger.values()] == [["s1", "s2"], [], ["s3"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (["join", ONE, ONE], "one incident already"),
+        (["join", ONE, "late"], "cannot have one cause"),
+        (["join", ONE, "machine"], "not of one kind"),
+        (["join", ONE, "done"], "is settled"),
+        (["join", ONE, "same"], "series in common"),
+        (["join", ONE, "part"], f"joined to {TWO} already"),
+        (["join", "part", ONE], "Name that one"),
+        (["split", ONE], "matches none"),
+        (["split", ONE, "--series", "*"], "matches all"),
+        (["split", "nobody"], "is not an incident"),
+    ],
+)
+def test_what_has_not_one_cause_is_not_joined(
+    home: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], fault: str
+) -> None:
+    late = {"begin": "20260720T031500Z", "after": "20260719T031500Z"}
+    more = [
+        opened("late", moved("s5"), **late), opened("machine", moved("s6"), kind="machine"),
+        opened("done", moved("s7")), opened("same"), opened("part", moved("s8")),
+        ledgers.changed("done", "fixed", at=AT, who="ann", end="20260708T031500Z"),
+    ]  # fmt: skip
+    incident_file.append(file_of(home), more)
+    assert run(home, "join", TWO, "part") == 0
+    before = file_of(home).read_bytes()
+    assert run(home, *arguments) == 2
+    assert fault in capsys.readouterr().err
+    assert file_of(home).read_bytes() == before

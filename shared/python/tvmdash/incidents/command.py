@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import fnmatch
+import itertools
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,7 +21,7 @@ from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.annotations import name_user
 from tvmdash.incidents.differences import describe_why
-from tvmdash.incidents.events import BisectionAnswer, Noted, Silenced, Unsilenced
+from tvmdash.incidents.events import BisectionAnswer, Merged, Noted, Separated, Silenced, Unsilenced
 from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import Event, Incident, Ledger
 from tvmdash.incidents.replay import explain
@@ -28,6 +30,7 @@ from tvmdash.text import plain_output
 from tvmdash.trials import files as trial_files
 
 _DAYS = 14
+_SHOWN = 5
 
 
 def output_of(home: Path) -> Path:
@@ -104,6 +107,54 @@ def _add_bisection(parsed: argparse.Namespace, ledger: Ledger) -> str:
     return f"{incident.id}: {format_bisection(event.read(BisectionAnswer))}\n"
 
 
+def _join(parsed: argparse.Namespace, ledger: Ledger) -> str:
+    one, other = ledger.find(parsed.incident), ledger.find(parsed.other)
+    both = f"{one.id} and {other.id}"
+    shared = {moved.series for moved in one.moved} & {moved.series for moved in other.moved}
+    faults = (
+        (one.id == other.id, f"{one.id} is one incident already."),
+        (other.into, f"{other.id} is joined to {other.into} already. Split it first."),
+        (one.into, f"{one.id} is joined to {one.into}. Name that one."),
+        (one.kind != other.kind or not other.moved, f"{both} are not of one kind."),
+        ({one.state, other.state} - ledgers.OPEN_STATES, f"{both}: one of them is settled."),
+        (
+            max(one.after, other.after) >= min(one.begin, other.begin),
+            f"{both} cannot have one cause: one began before the last good night of the other.",
+        ),
+        (shared, f"{both} have series in common, which moved twice: {', '.join(sorted(shared)):.200}."),
+    )
+    for fault, words in faults:
+        if fault:
+            raise DashboardError(words)
+    event = Event.of(_format_now(), _name_user(parsed), ledgers.MERGED, other.id, Merged(one.id, parsed.words))
+    incident_file.append(incident_file.file_of(Home(parsed.home)), [event])
+    return f"{other.id} is told as part of {one.id} from now on.\n"
+
+
+def _split(parsed: argparse.Namespace, ledger: Ledger) -> str:
+    incident = ledger.find(parsed.incident)
+    source, name = ledger.incidents.get(incident.into, incident), incident.id
+    chosen = [moved for moved in source.moved if moved.part == name]
+    if not incident.into:
+        names = (f"{name}-{number}" for number in itertools.count(2))
+        name = next(name for name in names if name not in ledger.incidents)
+        chosen = [
+            moved
+            for moved in source.moved
+            if parsed.series and any(fnmatch.fnmatch(text, parsed.series) for text in (moved.series, moved.name))
+        ]
+    if not chosen or len(chosen) == len(source.moved):
+        known = ", ".join(moved.name for moved in source.moved[:_SHOWN])
+        problem = f"--series {parsed.series!r:.100} matches {'all' if chosen else 'none'} of its series"
+        raise DashboardError(f"{incident.id} is not joined to another one, and {problem}: {known:.500}.")
+    event = Event.of(
+        _format_now(), _name_user(parsed), ledgers.SEPARATED, name,
+        Separated(source.id, tuple(moved.series for moved in chosen), parsed.words),
+    )  # fmt: skip
+    incident_file.append(incident_file.file_of(Home(parsed.home)), [event])
+    return f"{name} has {len(chosen)} of the {len(source.moved)} series of {source.id} from now on.\n"
+
+
 def _silence(parsed: argparse.Namespace, ledger: Ledger) -> str:
     if not 0 < parsed.days <= 365:
         raise DashboardError(f"--days {parsed.days:g}: a silence must end; use more than 0 and at most 365 days.")
@@ -169,6 +220,14 @@ def _make_parser() -> argparse.ArgumentParser:
     bisected = _add_incident(verbs.add_parser("bisected", help="attach the result of `dashboard bisect`"))
     bisected.add_argument("result", type=Path, metavar="RESULT", help="file written by bisect to results/tries")
     _add_who(bisected).set_defaults(do=_add_bisection)
+    joined = _add_incident(verbs.add_parser("join", help="tell two incidents of one cause as one; `split` undoes it"))
+    joined.add_argument("other", metavar="OTHER", help="the one that becomes a part of INCIDENT")
+    _add_note_argument(joined).set_defaults(do=_join)
+    split = _add_incident(
+        verbs.add_parser("split", help="tell an incident that was joined, or some series, apart; `join` undoes it")
+    )
+    split.add_argument("--series", default="", metavar="PATTERN", help="these, with * and ?, become a new incident")
+    _add_note_argument(split).set_defaults(do=_split)
     silence = verbs.add_parser("silence", help="do not report incidents if their ID or all of their series match")
     silence.add_argument("pattern", metavar="PATTERN", help="with * and ?")
     silence.add_argument("--days", type=float, default=_DAYS, help=f"duration (default: {_DAYS})")

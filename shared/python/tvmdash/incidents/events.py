@@ -32,6 +32,7 @@ class Moved:
     functions: those that moved in an exact number, the farthest first; more_functions: how many others did.
     workload: what is measured, as people call it, as in resnet18; experiment: whose series it is, with its host and
     TVM as in cnn~desk@release; machine: as the records call it. All "" in old incidents.
+    part: the incident in which it was told, where a person joined that one to this.
     """
 
     series: str
@@ -58,6 +59,7 @@ class Moved:
     more_functions: int = 0
     experiment: str = ""
     machine: str = ""
+    part: str = ""
 
     @property
     def is_exact(self) -> bool:
@@ -128,6 +130,23 @@ class Noted:
     words: str = ""
     owner: str = ""
     issue: str = ""
+
+
+@dataclass(frozen=True)
+class Merged:
+    """The incident's series are told as part of the incident `into` from now on: both have one cause."""
+
+    into: str
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Separated:
+    """These series of the incident `source` are told in this one from now on: they have another cause."""
+
+    source: str
+    series: tuple[str, ...]
+    words: str = ""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def format_headline(incident: Incident) -> str:
         return f"All series crept by {format_percent(incident.size)}"
     moved = _list_by_way(incident)
     if not moved:
-        return "An incident without series"
+        return f"Joined to {incident.into}" if incident.into else "An incident without series"
     kind = {MACHINE: "Not TVM: ", CREEP: "Slow creep: "}.get(incident.kind, "")
     if incident.is_exact and incident.blame in NOT_TVMS:
         kind = "Not TVM: "

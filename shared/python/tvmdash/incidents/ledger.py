@@ -20,10 +20,12 @@ from tvmdash.errors import DashboardError
 from tvmdash.incidents.events import (
     BisectionAnswer,
     Joined,
+    Merged,
     Moved,
     Noted,
     Opened,
     Recovered,
+    Separated,
     Silenced,
     StateSet,
     Unsilenced,
@@ -56,6 +58,7 @@ NOT_TVMS = frozenset({"experiment", "machine"})
 """Whose doing a change of an exact number can be beside TVM's, where that is known."""
 OPENED, JOINED, RECOVERED, STATE, SILENCED = "opened", "joined", "recovered", "state", "silenced"
 UNSILENCED, BISECTED, NOTED = "unsilenced", "bisected", "noted"
+MERGED, SEPARATED = "merged", "separated"
 _MOST_SUSPECTS = 20
 
 
@@ -89,6 +92,7 @@ class Incident:
     direction: of the fleet whose `size` it is. fleet: the key of that, fleet_name the same for people. fleet_kind: what
     its series are; None in incidents of long ago, where the key alone tells it. machine: of a whole fleet, where all
     of it is measured on one. owner: who looks after it; issue: where else it is discussed; remarks: what people said.
+    into: the incident that a person joined it to, which has its series; origin: the one that a person split it from.
     """
 
     id: str
@@ -115,6 +119,8 @@ class Incident:
     owner: str = ""
     issue: str = ""
     remarks: tuple[Remark, ...] = ()
+    into: str = ""
+    origin: str = ""
 
     @property
     def history(self) -> list[Change]:
@@ -291,6 +297,10 @@ def fold(events: Iterable[Event], ledger: Ledger | None = None) -> Ledger:
             silences = [_end_silence(silence, event) for silence in silences]
         elif event.event == OPENED:
             incidents.setdefault(event.incident, _open_incident(event))
+        elif event.event == MERGED:
+            _merge(incidents, event)
+        elif event.event == SEPARATED:
+            _separate(incidents, event)
         elif event.incident in incidents:
             incidents[event.incident] = _apply_event(incidents[event.incident], event)
     return Ledger(incidents, tuple(silences))
@@ -316,6 +326,8 @@ _DATA: Mapping[str, type] = {
     SILENCED: Silenced,
     UNSILENCED: Unsilenced,
     NOTED: Noted,
+    MERGED: Merged,
+    SEPARATED: Separated,
     BISECTED: BisectionAnswer,
 }
 """What the data of each kind of event is."""
@@ -356,10 +368,54 @@ def _apply_event(incident: Incident, event: Event) -> Incident:
     return replace(incident, state=told.state, end=end, changes=(*incident.changes, change))
 
 
+def _merge(incidents: dict[str, Incident], event: Event) -> None:
+    """Give the incident's series to the one that it is joined to; it stays, without them."""
+    merged = event.read(Merged)
+    one, other = incidents.get(event.incident), incidents.get(merged.into)
+    if one is None or other is None or one.id == other.id:
+        return
+    night = one.found if one.found != other.found else None
+    moved = (replace(each, part=each.part or one.id, joined=each.joined or night) for each in one.moved)
+    others = {name: replace(each, into=other.id) for name, each in incidents.items() if each.into == one.id}
+    incidents.update(others)
+    said = _remark(event, f"joined to {other.id}", merged.words)
+    incidents[one.id] = replace(one, moved=(), into=other.id, remarks=(*one.remarks, said))
+    said = _remark(event, f"{one.id} joined", merged.words)
+    incidents[other.id] = replace(other, moved=(*other.moved, *moved), remarks=(*other.remarks, said))
+
+
+def _separate(incidents: dict[str, Incident], event: Event) -> None:
+    """Give the incident some series of another one: those that it was joined with, or others where it is new."""
+    told = event.read(Separated)
+    source = incidents.get(told.source)
+    if source is None or event.incident == source.id:
+        return
+    chosen = [each for each in source.moved if each.series in told.series]
+    left = tuple(each for each in source.moved if each not in chosen)
+    said = _remark(event, f"{event.incident} split off", told.words)
+    incidents[source.id] = replace(source, moved=left, remarks=(*source.remarks, said))
+    change = Change(event.at, event.who, source.state)
+    new = replace(source, moved=(), remarks=(), changes=(change,), origin=source.id, owner="", issue="", bisected=None)
+    own = incidents.get(event.incident, replace(new, id=event.incident))
+    night = own.found if own.found != source.found else None
+    moved = (
+        replace(
+            each, part="" if each.part == own.id else each.part, joined=None if each.joined == night else each.joined
+        )
+        for each in chosen
+    )
+    said = _remark(event, f"split from {source.id}", told.words)
+    incidents[own.id] = replace(own, into="", moved=(*own.moved, *moved), remarks=(*own.remarks, said))
+
+
+def _remark(event: Event, *said: str) -> Remark:
+    return Remark(event.at, event.who, "; ".join(filter(None, said)))
+
+
 def _note(incident: Incident, event: Event) -> Incident:
     noted = event.read(Noted)
     said = (noted.words, noted.owner and f"assigned to {noted.owner}", noted.issue and f"see {noted.issue}")
-    remark = Remark(event.at, event.who, "; ".join(filter(None, said)))
+    remark = _remark(event, *said)
     owner, issue = noted.owner or incident.owner, noted.issue or incident.issue
     return replace(incident, owner=owner, issue=issue, remarks=(*incident.remarks, remark))
 

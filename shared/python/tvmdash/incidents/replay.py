@@ -75,7 +75,7 @@ def explain(output: Path, incident: Incident) -> str:
     """Why the incident was told, in words, the decision being made again; DashboardError without its inputs."""
     path = output / FOLDER / f"{incident.found}.json"
     try:
-        inputs = common.read_json(path)["incidents"][incident.id]
+        inputs = common.read_json(path)["incidents"][incident.origin or incident.id]
     except KeyError:
         raise DashboardError(f"{path}: does not contain {incident.id}; no inputs are stored for slow drift.") from None
     lines = [describe(incident), ""]

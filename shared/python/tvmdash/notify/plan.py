@@ -79,7 +79,8 @@ class _News:
 
 def make_plan(now: Situation) -> Plan:
     """What the route is to be told."""
-    mine = [incident for incident in now.ledger.incidents.values() if is_for(now.route, now.routing.owners, incident)]
+    own = [incident for incident in now.ledger.incidents.values() if not incident.into]
+    mine = [incident for incident in own if is_for(now.route, now.routing.owners, incident)]
     silent = {incident.id for incident in mine if now.ledger.silent(incident, iso_of(now.night))}
     news, hushed = list[_News](), list[str]()
     for incident in mine:
