@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.benchmarks import rocpd_like
 from tests.thorough import THOROUGH
+from tests.tvmtraces import rocpd_files
 from tests.tvmtraces.traces_for_tests import BEGIN_NS, write_format_1, write_raw
 from tvmdash.errors import DashboardError
 from tvmtraces import connect
@@ -31,7 +31,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A whole input of each kind."""
     folder = tmp_path_factory.mktemp("whole")
     raw = write_raw(folder / "raw")
-    rocpd_like.write(folder / "rocpd.db", rocpd_like.kernels(5, seed=1, names=2), NAMES, pid=100, more=True)
+    rocpd_files.write(folder / "rocpd.db", rocpd_files.kernels(5, seed=1, names=2), NAMES, pid=100, more=True)
     return {
         "raw": raw,
         "format 1": write_format_1(folder / "format_1.db"),

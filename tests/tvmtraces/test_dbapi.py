@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import tvmtraces
-from tests.benchmarks import rocpd_like
+from tests.tvmtraces import rocpd_files
 from tests.tvmtraces.traces_for_tests import write_raw
 from tvmdash.errors import DashboardError
 from tvmtraces import Connection, connect
@@ -156,8 +156,8 @@ def test_python_for_amds_package_runs_with_one_changed_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for number, pid in enumerate((100, 200)):
-        rows = rocpd_like.kernels(5, seed=number, names=2)
-        rocpd_like.write(tmp_path / f"{pid}.db", rows, ["conv", "gemm"], pid=pid, more=True)
+        rows = rocpd_files.kernels(5, seed=number, names=2)
+        rocpd_files.write(tmp_path / f"{pid}.db", rows, ["conv", "gemm"], pid=pid, more=True)
     monkeypatch.chdir(tmp_path)
     exec(compile(AMD_USE.format(line="import tvmtraces as rocpd"), "example", "exec"), {})
     printed = capsys.readouterr().out.splitlines()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks import rocpd_like
+from tests.tvmtraces import rocpd_files
 from tests.tvmtraces.traces_for_tests import BEGIN_NS, write_raw
 from tvmdash.measure.capture import Capture, OperatorSpan, Sample
 from tvmtraces import connect
@@ -95,8 +95,8 @@ def test_a_process_that_works_longer_is_out_of_balance(
 
 
 def write_copies(path: Path, kernels: Sequence[tuple[int, int]], copies: Sequence[tuple[int, int]]) -> Path:
-    made = [rocpd_like.Kernel(0, start, length) for start, length in kernels]
-    rocpd_like.write(path, made, ["k", "l", "m"], pid=7, more=True)
+    made = [rocpd_files.Kernel(0, start, length) for start, length in kernels]
+    rocpd_files.write(path, made, ["k", "l", "m"], pid=7, more=True)
     with sqlite3.connect(path) as database:
         query = "SELECT name FROM sqlite_master WHERE name LIKE 'rocpd_memory_copy_%'"
         (table,) = database.execute(query).fetchone()

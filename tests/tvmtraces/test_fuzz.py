@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks import rocpd_like
 from tests.thorough import THOROUGH
+from tests.tvmtraces import rocpd_files
 from tests.tvmtraces.test_broken import break_sealed, put_a_value, put_bytes
 from tests.tvmtraces.traces_for_tests import write_format_1, write_raw
 from tvmdash.errors import DashboardError
@@ -61,7 +61,7 @@ BREAKS: dict[str, tuple[Callable[[Path, random.Random], None], ...]] = {
 def make(folder: Path) -> dict[str, Path]:
     """A small whole input of each kind."""
     raw = write_raw(folder / "raw")
-    rocpd_like.write(folder / "rocpd.db", rocpd_like.kernels(3, seed=1, names=2), ["a", "b"], pid=100, more=True)
+    rocpd_files.write(folder / "rocpd.db", rocpd_files.kernels(3, seed=1, names=2), ["a", "b"], pid=100, more=True)
     format_1 = write_format_1(folder / "format_1.db")
     return {"raw": raw, "format 1": format_1, "rocpd": folder / "rocpd.db",
             "sealed": seal([raw], folder / "sealed").path}  # fmt: skip

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks import rocpd_like
+from tests.tvmtraces import rocpd_files
 from tests.tvmtraces.traces_for_tests import files_below, write_raw
 from tvmdash.errors import DashboardError
 from tvmtraces import connect
@@ -100,8 +100,8 @@ def package(tmp_path: Path) -> Path:
     folder = tmp_path / "run.rpdb"
     folder.mkdir()
     for pid in (100, 200, 300):
-        rows = rocpd_like.kernels(5, seed=pid, names=2)
-        rocpd_like.write(folder / f"{pid}.db", rows, ["conv", "gemm"], pid=pid)
+        rows = rocpd_files.kernels(5, seed=pid, names=2)
+        rocpd_files.write(folder / f"{pid}.db", rows, ["conv", "gemm"], pid=pid)
     write_index(folder, "    - 100.db\n    - 200.db")
     return folder
 

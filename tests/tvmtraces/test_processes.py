@@ -15,8 +15,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.benchmarks import rocpd_like
 from tests.thorough import examples
+from tests.tvmtraces import rocpd_files
 from tests.tvmtraces.traces_for_tests import BEGIN_NS, write_raw
 from tvmtraces import Connection, Filters, connect
 from tvmtraces.connection import open_traces
@@ -55,7 +55,7 @@ def write(path: Path, writers: list[list[Process]], first_guid: int) -> None:
     """A RocPD database with the processes of several writers, each of one guid."""
     with closing(sqlite3.connect(path)) as database:
         for number, processes in enumerate(writers, start=first_guid):
-            rocpd_like.create(database, f"_{number}", f"guid-{number}")
+            rocpd_files.create(database, f"_{number}", f"guid-{number}")
             _write_set(database, f"_{number}", processes)
         database.commit()
 
@@ -204,7 +204,7 @@ def test_runs_of_processes_sealed_apart_are_read_as_the_whole(tmp_path: Path) ->
 
 def test_a_guid_that_looks_like_a_path_or_a_pattern_is_only_a_name(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "x.db")) as database:
-        rocpd_like.create(database, "_1", "../[a]*")
+        rocpd_files.create(database, "_1", "../[a]*")
         _write_set(database, "_1", TWO_HOSTS[0][0])
         database.commit()
     run = seal(tmp_path / "x.db", tmp_path / "sealed", filters=Filters(processes=(escape("../[a]*"),)))

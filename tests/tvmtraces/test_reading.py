@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from tests.benchmarks import rocpd_like
+from tests.tvmtraces import rocpd_files
 from tests.tvmtraces.test_seal import write_data, write_night
 from tests.tvmtraces.traces_for_tests import BEGIN_NS, write_raw
 from tvmdash.errors import DashboardError
@@ -43,8 +43,8 @@ def same_paths(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def make_databases(tmp_path: Path) -> list[Path]:
     made = [tmp_path / f"{pid}_results.db" for pid in (100, 200)]
     for index, path in enumerate(made):
-        rows = rocpd_like.kernels(50, seed=index, names=len(NAMES))
-        rocpd_like.write(path, rows, NAMES, pid=100 * (index + 1), more=True)
+        rows = rocpd_files.kernels(50, seed=index, names=len(NAMES))
+        rocpd_files.write(path, rows, NAMES, pid=100 * (index + 1), more=True)
     return made
 
 
@@ -278,6 +278,7 @@ def test_nothing_of_a_rocpd_database_runs(paths: list[Path]) -> None:
         event = next(name for name in names if name.startswith("rocpd_event_"))
         database.execute(f'ALTER TABLE "{event}" RENAME TO hidden')
         database.execute(f'CREATE VIEW "{event}" AS SELECT 1 AS id, 77 AS stack_id, load_extension(1) AS category_id')
+        database.execute("DROP VIEW kernels")
         database.execute("CREATE VIEW kernels AS SELECT 'theirs' AS name, 5 AS duration")
     database.close()
     with open_traces(paths[0]) as traces:

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from tests.benchmarks import rocpd_like
 from tests.thorough import THOROUGH
+from tests.tvmtraces import rocpd_files
 from tests.tvmtraces.traces_for_tests import write_raw
 from tvmtraces import Connection, Filters, NotSupportedError, OperationalError, connect
 from tvmtraces.duck import DuckResult
@@ -160,8 +160,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def write(folder: Path) -> Path:
     """Two RocPD databases and, as `one.db`, all their rows in one."""
     for number in range(2):
-        rows = rocpd_like.kernels(12, seed=number, names=len(NAMES), begin_ns=1_795_000_000_000_000_000 + number)
-        rocpd_like.write(folder / f"{number}.db", rows, NAMES, pid=100 + number, more=True)
+        rows = rocpd_files.kernels(12, seed=number, names=len(NAMES), begin_ns=1_795_000_000_000_000_000 + number)
+        rocpd_files.write(folder / f"{number}.db", rows, NAMES, pid=100 + number, more=True)
         with closing(sqlite3.connect(folder / f"{number}.db")) as database, database:
             query = "SELECT name FROM sqlite_master WHERE name GLOB 'rocpd_kernel_dispatch_*' AND type = 'table'"
             ((table,),) = database.execute(query).fetchall()

@@ -29,7 +29,7 @@ from tvmtraces.readers.rocpd_reader import RocpdSource
 from tvmtraces.readers.sqlite_input import list_tables, open_database, quote_name, readable
 from tvmtraces.reading import Progress
 from tvmtraces.sources import Source, find
-from tvmtraces.views import VIEWS
+from tvmtraces.views import SQLITE_VIEWS, VIEWS
 
 Description = tuple[tuple[str, None, None, None, None, None, None], ...]
 _WORD = re.compile(r"\w+")
@@ -296,7 +296,7 @@ class Connection(sqlite3.Connection):
         words = {word.lower() for word in _WORD.findall(sql)}
         named = words & VIEWS.keys() - self._native
         if words & _LISTS and not self._native:
-            named = set(rocpd_schema.VIEWS) & VIEWS.keys()
+            named = set(SQLITE_VIEWS) & VIEWS.keys()
         for name in {word for word in words if word.startswith("rocpd_")} - self._native - self._copied:
             self._copy_table(name)
         for name in named - self._copied - self._empty:
@@ -410,9 +410,7 @@ class Connection(sqlite3.Connection):
                     base = name.removesuffix(table_set.suffix)
                     if name.endswith(table_set.suffix) and base.startswith("rocpd_"):
                         parts.setdefault(base, []).append((f"db{number}.{quote_name(name)}", columns))
-        asked = {
-            word for sql in rocpd_schema.VIEWS.values() for word in _WORD.findall(sql) if word.startswith("rocpd_")
-        }
+        asked = {word for sql in SQLITE_VIEWS.values() for word in _WORD.findall(sql) if word.startswith("rocpd_")}
         for base in asked:
             parts.setdefault(base, [])
         for base, files in parts.items():
@@ -423,7 +421,7 @@ class Connection(sqlite3.Connection):
             united = " UNION ALL ".join(self._selections[base]) or f"SELECT {_choose(united_columns, ())} WHERE 0"
             self._do(f"CREATE TEMPORARY VIEW {quote_name(base)} AS {united}")
             self._native.add(base)
-        for name, sql in rocpd_schema.VIEWS.items():
+        for name, sql in SQLITE_VIEWS.items():
             self._do(f"CREATE TEMPORARY VIEW {name} AS {sql}")
             self._native.add(name)
         for number in range(len(sources)):

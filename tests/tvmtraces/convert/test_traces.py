@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from trace_processor import ask
 
-from tests.benchmarks import rocpd_like
+from tests.tvmtraces import rocpd_files
 from tvmdash import common
 from tvmdash.errors import DashboardError
 from tvmdash.machine import telemetry
@@ -152,8 +152,8 @@ def amd(tmp_path: Path) -> list[Path]:
     """Databases of two processes as rocprofv3 leaves them: kernels, copies, samples, counters of a GPU."""
     paths = [tmp_path / f"{pid}.db" for pid in (100, 200)]
     for number, path in enumerate(paths):
-        rows = rocpd_like.kernels(50, seed=number, names=3)
-        rocpd_like.write(path, rows, ["conv", "gemm", "relu"], pid=100 * (number + 1), more=True)
+        rows = rocpd_files.kernels(50, seed=number, names=3)
+        rocpd_files.write(path, rows, ["conv", "gemm", "relu"], pid=100 * (number + 1), more=True)
     return paths
 
 

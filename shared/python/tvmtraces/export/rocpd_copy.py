@@ -9,9 +9,9 @@ from tvmtraces.convert import RocpdRows
 from tvmtraces.convert.rocpd_schema import ColumnKind, read_columns
 from tvmtraces.export.windows import cut_into_windows
 from tvmtraces.filters import format_literal
+from tvmtraces.missing import Missing
 from tvmtraces.readers.rocpd_queries import DURATION, QUERIES, Query
 from tvmtraces.tables import TABLES
-from tvmtraces.views.missing import Missing
 
 if TYPE_CHECKING:
     from tvmtraces.connection import Traces

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from tvmtraces.views.missing import Missing
+from tvmtraces.missing import Missing
 
 REFERENCES: Mapping[str, str] = {
     "nid": "info_node",

@@ -12,10 +12,12 @@ from collections.abc import Mapping
 
 from tvmtraces.tables import TABLES
 from tvmtraces.views.ours import OUR_VIEWS
-from tvmtraces.views.rocpd import ROCPD_VIEWS
-from tvmtraces.views.view import View
+from tvmtraces.views.rocpd import make_views
+from tvmtraces.views.view import DuckWords, RocpdWords, View
 
-ALL_VIEWS: Mapping[str, View] = {**ROCPD_VIEWS, **OUR_VIEWS}
+ALL_VIEWS: Mapping[str, View] = {**make_views(DuckWords()), **OUR_VIEWS}
+SQLITE_VIEWS: Mapping[str, str] = {name: view.sql for name, view in make_views(RocpdWords()).items()}
+"""RocPD's, over RocPD's own tables."""
 VIEWS: Mapping[str, str] = {name: view.sql for name, view in ALL_VIEWS.items()}
 """The SQL of each."""
 _WORD = re.compile(r"\w+")
