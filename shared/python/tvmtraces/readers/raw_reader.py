@@ -15,7 +15,8 @@ from tvmdash.measure.phases import COMPILE, TIMING
 from tvmtraces.batches import NULL_INT, Batch, WantedRows, WrongValue, batch_of_rows, ints
 from tvmtraces.readers import raw_runs
 from tvmtraces.readers.raw_reading import NODE, RawReading, check_ns, guid_of, mapping, processes_of
-from tvmtraces.readers.sqlite_input import int_columns, list_tables, open_database, real_column
+from tvmtraces.readers.sqlite_input import list_tables, open_database, read_columns
+from tvmtraces.tables import INT, REAL
 
 if TYPE_CHECKING:
     from tvmtraces.batches import Ints
@@ -163,7 +164,7 @@ def _timing(reading: RawReading) -> Iterator[Batch]:
 
     stored = "started_ns" in reading.tables["samples"]
     columns = ("trial", "position", "elapsed_ns", "number", *(_IN_TURN if stored else ()))
-    arrays = dict(zip(columns, int_columns(reading.database, columns, "samples"), strict=True))
+    arrays = dict(zip(columns, read_columns(reading.database, dict.fromkeys(columns, INT), "samples"), strict=True))
     check_ns("samples.elapsed_ns", arrays["elapsed_ns"])
     count = len(arrays["trial"])
     begins = _begins(reading, arrays["trial"], arrays["elapsed_ns"])
@@ -190,8 +191,8 @@ def _begins(reading: RawReading, trial: Ints, elapsed_ns: Ints) -> Ints:
 def _pass(reading: RawReading) -> Iterator[Batch]:
     import numpy
 
-    columns = int_columns(reading.database, ("trial", "position", "name", "duration_ns"), "passes ORDER BY rowid")
-    trial, position, name, duration = columns
+    columns = dict.fromkeys(("trial", "position", "name", "duration_ns"), INT)
+    trial, position, name, duration = read_columns(reading.database, columns, "passes ORDER BY rowid")
     check_ns("passes.duration_ns", duration)
     begun = reading.phases(COMPILE, trial)
     begun = numpy.where(begun == NULL_INT, reading.at_trial(trial, "started_ns"), begun)
@@ -212,8 +213,8 @@ def _operator(reading: RawReading) -> Iterator[Batch]:
 def _region(reading: RawReading) -> Iterator[Batch]:
     if "regions" not in reading.tables:
         return
-    columns = ("trial", "name", "category", "start_ns", "duration_ns")
-    trial, name, category, start, duration = int_columns(reading.database, columns, "regions ORDER BY rowid")
+    columns = dict.fromkeys(("trial", "name", "category", "start_ns", "duration_ns"), INT)
+    trial, name, category, start, duration = read_columns(reading.database, columns, "regions ORDER BY rowid")
     check_ns("regions", start, duration)
     texts = {"name": reading.names(name), "category": reading.names(category)}
     numbers = {"id": ints(range(1, len(trial) + 1)), "trial": trial, "start": start, "duration": duration}
@@ -223,9 +224,8 @@ def _region(reading: RawReading) -> Iterator[Batch]:
 def _telemetry(reading: RawReading) -> Iterator[Batch]:
     if "telemetry" not in reading.tables:
         return
-    source = "telemetry ORDER BY rowid"
-    timestamp, name, unit = int_columns(reading.database, ("timestamp_ns", "name", "unit"), source)
-    value = real_column(reading.database, "value", source)
+    columns = {**dict.fromkeys(("timestamp_ns", "name", "unit"), INT), "value": REAL}
+    timestamp, name, unit, value = read_columns(reading.database, columns, "telemetry ORDER BY rowid")
     texts = {"name": reading.names(name), "unit": reading.names(unit)}
     yield Batch("telemetry", len(timestamp), {**reading.place, "timestamp": timestamp, "value": value, **texts})
 

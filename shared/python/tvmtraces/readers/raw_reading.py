@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvmtraces.batches import NULL_INT, Texts, WantedRows, WrongValue, ints
-from tvmtraces.readers.sqlite_input import int_columns, list_tables, read_typed_rows
+from tvmtraces.readers.sqlite_input import list_tables, read_columns, read_typed_rows
+from tvmtraces.tables import INT
 
 if TYPE_CHECKING:
     from tvmtraces.batches import Ints
@@ -109,7 +110,8 @@ class RawReading:
             return self._known({}, trials)
         number, kind = (f"(SELECT id FROM names WHERE name = '{word}')" for word in (name, "phase"))  # noqa: S608 - ours
         source = f"regions WHERE name = {number} AND category = {kind} ORDER BY start_ns"
-        trial, start, duration = int_columns(self.database, ("trial", "start_ns", "duration_ns"), source)
+        columns = dict.fromkeys(("trial", "start_ns", "duration_ns"), INT)
+        trial, start, duration = read_columns(self.database, columns, source)
         check_ns("regions", start, duration)
         moments = start + duration if at_end else start
         return self._known(dict(zip(trial.tolist(), moments.tolist(), strict=True)), trials)

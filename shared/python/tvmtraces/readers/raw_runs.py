@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tvmtraces.readers.sqlite_input import int_columns
+from tvmtraces.readers.sqlite_input import read_columns
+from tvmtraces.tables import INT
 
 if TYPE_CHECKING:
     import numpy
@@ -142,8 +143,8 @@ def _read_row_runs(database: sqlite3.Connection) -> _Runs:
     """Format 1: a row for each operator."""
     import numpy
 
-    columns = ("trial", "repetition", "name", "start_ns", "duration_ns")
-    trial, repetition, name, start, duration = int_columns(database, columns, "operators ORDER BY rowid")
+    columns = dict.fromkeys(("trial", "repetition", "name", "start_ns", "duration_ns"), INT)
+    trial, repetition, name, start, duration = read_columns(database, columns, "operators ORDER BY rowid")
     changes = numpy.flatnonzero((numpy.diff(trial) != 0) | (numpy.diff(repetition) != 0)) + 1
     first = numpy.concatenate([numpy.zeros(min(1, len(trial)), dtype=numpy.int64), changes])
     lengths = numpy.diff(numpy.append(first, len(trial))).tolist()

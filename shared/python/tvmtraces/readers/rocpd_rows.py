@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
-from tvmtraces.batches import NULL_INT, Column, Texts, WantedRows, WrongValue, concatenate, ints, texts
+from tvmtraces.batches import Column, Texts, WantedRows, concatenate
 from tvmtraces.readers.rocpd_queries import ON_TRACK, REFERENCES, Query
-from tvmtraces.readers.sqlite_input import quote_name
-from tvmtraces.tables import INT, REAL, TEXT
+from tvmtraces.readers.sqlite_input import convert, quote_name
+from tvmtraces.tables import INT
 
 _ROWS_AT_ONCE = 1 << 13
 _LARGE = frozenset({"event", "sample"})
@@ -127,7 +125,7 @@ class Joined:
         while rows := cursor.fetchmany(_ROWS_AT_ONCE):
             columns: dict[str, Column] = dict.fromkeys(kinds)
             for (path, (_, place)), values in zip(known.items(), zip(*rows, strict=True), strict=False):
-                columns[path] = _convert(values, kinds[path], place)
+                columns[path] = convert(values, kinds[path], place)
             yield len(rows), columns
 
     def _find(self, path: str) -> tuple[str, str] | None:
@@ -164,30 +162,3 @@ class Joined:
         places = numpy.minimum(numpy.searchsorted(ids, keys), len(ids) - 1)
         places[ids[places] != keys] = 0
         return Texts(column.codes[places], column.pool) if isinstance(column, Texts) else column[places]
-
-
-_KINDS: Mapping[str, tuple[str, tuple[type, ...]]] = {
-    INT: ("a whole number", (int, type(None))),
-    REAL: ("a number", (int, float, type(None))),
-    TEXT: ("a text", (int, float, str, type(None))),
-}
-"""What the values of a column are in words, and as Python has them."""
-
-
-def _convert(values: Sequence[Any], kind: str, place: str) -> Column:
-    import numpy
-
-    if kind == INT:
-        with contextlib.suppress(TypeError):  # most columns have no NULL
-            return ints(values)
-    words, kinds = _KINDS[kind]
-    wrong = next((value for value in values if not isinstance(value, kinds)), None)
-    if wrong is not None:
-        raise WrongValue(f"{place}: {wrong!r:.60} is not {words}")
-    if kind == INT:
-        return ints(NULL_INT if value is None else value for value in values)
-    if kind == REAL:
-        return numpy.array(values, dtype=numpy.float64)
-    found = texts(values)
-    is_all_texts = all(isinstance(text, str) for text in found.pool)
-    return found if is_all_texts else texts([None if value is None else str(value) for value in values])

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import sqlite3
 import tempfile
-from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from tvmdash.errors import DashboardError
-from tvmtraces.batches import NULL_INT, WrongValue
+from tvmtraces.batches import NULL_INT, Column, WrongValue, ints, texts
 from tvmtraces.readers.packed import LOGS, find_archive, unpack
-
-if TYPE_CHECKING:
-    from tvmtraces.batches import Ints, Reals
+from tvmtraces.tables import INT, REAL, TEXT
 
 MAGIC = b"SQLite format 3\0"
-_ROWS_AT_ONCE = 4096
 _DEFENSIVE = 1010  # SQLITE_DBCONFIG_DEFENSIVE
-_COLUMN = re.compile(r'(?:\w+\.)"?\w+"?')
+_KINDS: Mapping[str, tuple[str, tuple[type, ...]]] = {
+    INT: ("a whole number", (int, type(None))),
+    REAL: ("a number", (int, float, type(None))),
+    TEXT: ("a text", (int, float, str, type(None))),
+}
+"""What the values of a column are in words, and as Python has them."""
 
 
 def is_sqlite(path: Path) -> bool:
@@ -116,52 +115,32 @@ def quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def int_columns(database: sqlite3.Connection, expressions: Sequence[str], source: str) -> list[Ints]:
-    """Columns of whole numbers from `SELECT expressions FROM source`; NULL becomes NULL_INT.
+def read_columns(database: sqlite3.Connection, kinds: Mapping[str, str], source: str) -> list[Column]:
+    """Columns of these types from `SELECT ... FROM source`, whose first word is a table."""
+    rows = database.execute(f"SELECT {', '.join(kinds)} FROM {source}").fetchall()  # noqa: S608 - our own names
+    table, columns = source.partition(" ")[0], zip(*rows, strict=True) if rows else [()] * len(kinds)
+    named = zip(kinds.items(), columns, strict=True)
+    return [convert(values, kind, f"{table}.{name}") for (name, kind), values in named]
 
-    WrongValue where a value is no whole number.
-    """
+
+def convert(values: Sequence[Any], kind: str, place: str) -> Column:
+    """Values as a column of a type; what is written in one of texts is a text. WrongValue for any other, at `place`."""
     import numpy
 
-    chosen = ", ".join(f"ifnull({expression}, {NULL_INT + 1} - 1)" for expression in expressions)
-    cursor = database.execute(f"SELECT {chosen} FROM {source}")  # noqa: S608 - names from tables_of, quoted
-    flat = array("q")
-    try:
-        while rows := cursor.fetchmany(_ROWS_AT_ONCE):
-            flat.extend(chain.from_iterable(rows))
-    except TypeError:
-        raise _wrong_value(database, expressions, source) from None
-    whole = numpy.frombuffer(flat, dtype=numpy.int64).reshape(-1, len(expressions))
-    return [numpy.ascontiguousarray(whole[:, index]) for index in range(len(expressions))]
-
-
-def _wrong_value(database: sqlite3.Connection, expressions: Sequence[str], source: str) -> Exception:
-    """Which value is no whole number; sqlite3.DatabaseError where none is found, as the file itself is broken."""
-    columns = [column for expression in expressions for column in _COLUMN.findall(expression) or [expression]]
-    for expression in columns:
-        values = f"(SELECT {expression} AS value FROM {source})"  # noqa: S608 - names from tables_of, quoted
-        query = f"SELECT value FROM {values} WHERE typeof(value) NOT IN ('integer', 'null') LIMIT 1"  # noqa: S608
-        row = database.execute(query).fetchone()
-        if row is not None:
-            return WrongValue(f"{_place(source, expression)}: {row[0]!r:.60} is not a whole number")
-    return sqlite3.DatabaseError(f"{_place(source)} cannot be read")
-
-
-def _place(source: str, expression: str = "") -> str:
-    """The table of a source and the column that an expression is, in words."""
-    table, column = source.partition(" ")[0].strip('"'), expression.rpartition(".")[2].strip('"')
-    return f"{table}.{column}" if column else table
-
-
-def real_column(database: sqlite3.Connection, expression: str, source: str) -> Reals:
-    """A column of numbers from `SELECT expression FROM source`; NULL becomes NaN; WrongValue for what is no number."""
-    import numpy
-
-    values = [row[0] for row in database.execute(f"SELECT {expression} FROM {source}")]  # noqa: S608 - quoted
-    wrong = next((value for value in values if not isinstance(value, (int, float, type(None)))), None)
+    if kind == INT:
+        with contextlib.suppress(TypeError):  # most columns have no NULL
+            return ints(values)
+    words, kinds = _KINDS[kind]
+    wrong = next((value for value in values if not isinstance(value, kinds)), None)
     if wrong is not None:
-        raise WrongValue(f"{_place(source, expression)}: {wrong!r:.60} is not a number")
-    return numpy.array(values, dtype=numpy.float64)
+        raise WrongValue(f"{place}: {wrong!r:.60} is not {words}")
+    if kind == INT:
+        return ints(NULL_INT if value is None else value for value in values)
+    if kind == REAL:
+        return numpy.array(values, dtype=numpy.float64)
+    found = texts(values)
+    is_all_texts = all(isinstance(text, str) for text in found.pool)
+    return found if is_all_texts else texts([None if value is None else str(value) for value in values])
 
 
 def read_typed_rows(
