@@ -171,11 +171,9 @@ def _describe_series(item: TrialSeries) -> SeriesRow:
     change = item.change
     if change is None:
         return SeriesRow(item.name, "", "", "", "", item.pairs)
-    return SeriesRow(
-        item.name,
-        way(is_worse(change.effect, item.direction)) if change.real else "",
-        format_percent(change.effect),
-        format_percent_range(change.low, change.high),
-        words.format_least(change.visible),
-        change.pairs,
-    )
+    visible = words.format_least(change.visible)
+    if not change.real:
+        calm = words.describe_calm(item)
+        return SeriesRow(item.name, "", calm.size or calm.word, calm.interval, visible, change.pairs)
+    size, interval = format_percent(change.effect), format_percent_range(change.low, change.high)
+    return SeriesRow(item.name, way(is_worse(change.effect, item.direction)), size, interval, visible, change.pairs)

@@ -89,6 +89,15 @@ def test_the_page_says_what_changed_on_what_and_how_to_measure_it_again(site: Si
     assert "| +10.0 % | +9.8 to +10.2 % |" in words
 
 
+def test_a_series_whose_interval_says_nothing_is_not_given_a_number(site: Site) -> None:
+    (item, *_) = TRIED.series
+    assert item.change is not None
+    wide = replace(item.change, effect=0.43, low=0.01, high=1.03, real=False)
+    keep(site, replace(TRIED, series=(replace(item, change=wide),)))
+    words = published(site, f"tries/{TRIED.stamp}.html").words
+    assert ("not known" in words, "+43" in words) == (True, False)
+
+
 def test_the_list_leads_to_each_page_the_newest_first(site: Site) -> None:
     keep(site, TRIED)
     stamp = "20261120T130000Z"

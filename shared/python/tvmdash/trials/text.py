@@ -198,10 +198,10 @@ def _format_tvm(tvm: TrialTvm) -> str:
 
 def _list_rows(done: Trial, *, every: bool) -> list[tuple[str, ...]]:
     rest = [item for item in done.series if item.change and not item.change.real] if every else []
-    return [HEAD, *(item.cells for item in list_changes(done)), *(_describe_calm(item).cells for item in rest)]
+    return [HEAD, *(item.cells for item in list_changes(done)), *(describe_calm(item).cells for item in rest)]
 
 
-def _describe_calm(item: TrialSeries) -> Changed:
+def describe_calm(item: TrialSeries) -> Changed:
     """One of which no change is told: its estimate stands there where it is known to half of itself or better."""
     assert item.change is not None
     is_known = max(-item.change.low, item.change.high) <= KNOWN
@@ -307,7 +307,9 @@ def format_least(fraction: float) -> str:
 def _list_words(done: Trial) -> list[str]:
     """The arguments of the command that asks for the same."""
     if done.backfill:
-        return ["--artifacts", done.backfill.artifacts]
+        rounds = max((item.pairs for item in done.series), default=1)
+        named = ["--experiments", *done.experiments] if done.experiments else []
+        return ["--artifacts", done.backfill.artifacts, *named, "--rounds", str(rounds)]
     if done.reproduction:
         return [done.reproduction.source]
     series = [[item.experiment, item.id] for item in done.series]
