@@ -135,13 +135,12 @@ def test_pairs_scatter_as_planned(family: str) -> None:
     assert abs(neighbours - (0.5 if family == "correlated" else 0)) < 0.03
 
 
-@pytest.mark.parametrize("wheel", [False, True])
-def test_a_relink_draws_anew_what_it_can(wheel: bool) -> None:
-    world = World(Plan(1000, 200, 60, luck=0.01, redrawn=0.5, wheel=wheel, gaps=False, churn=1.0))
+def test_a_relink_draws_anew_what_it_can() -> None:
+    world = World(Plan(1000, 200, 60, luck=0.01, redrawn=0.5, gaps=False, churn=1.0))
     built = np.array([[world.effect(row, build) for build in range(61)] for row in world.times()])
     assert 0.009 < built.std() < 0.011
     left = np.array([[world.effect(row, build, 0.0) for build in range(61)] for row in world.times()])
-    stays = CODE_SHARE * 0.5 + (1 - CODE_SHARE) * (1.0 if wheel else 0.5)
+    stays = CODE_SHARE * 0.5 + (1 - CODE_SHARE)
     assert left.var() / built.var() == pytest.approx(stays, rel=0.15)
     drawn = np.array([world.draw_moved(np.random.default_rng([1000, at])) for at in range(4000)])
     assert drawn.var() / built.var() == pytest.approx(1 - stays, rel=0.2)

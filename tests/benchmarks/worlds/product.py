@@ -1,4 +1,4 @@
-"""The product's judge in these worlds: `--judge tests.benchmarks.worlds.product:Product`, or `:Relinking`.
+"""The product's judge in these worlds: `--judge tests.benchmarks.worlds.product:Product`, or `:AsBuilt`.
 
 What the product keeps in its ledger is kept here: the steps that were told, and which of them are open.
 """
@@ -34,9 +34,9 @@ class _Incident:
 
 
 class Product:
-    """One home's judge, as the product measures again: the builds as they are."""
+    """One home's judge, as the product measures again: children of the builds, their code linked elsewhere."""
 
-    relinked = False
+    relinked = True
 
     def __init__(self) -> None:
         self.steps: dict[str, list[KnownStep]] = {}
@@ -170,10 +170,10 @@ class Product:
         ]
 
 
-class Relinking(Product):
-    """The same, were the product to measure relinked children of builds."""
+class AsBuilt(Product):
+    """The same where nothing can be linked: without a compiler, or of experiments that compile by themselves."""
 
-    relinked = True
+    relinked = False
 
 
 class _Ask:

@@ -25,12 +25,11 @@ Reference = Literal["chain", "fixed", "moving"]
 class Plan:
     """What a world is drawn from; equal plans give equal worlds, whatever the judge asks for.
 
-    luck: how builds differ by layout, a standard deviation. redrawn: which share of its variance a relink draws anew; a
-    wheel's own libraries are never relinked. wheel: a new build now and then instead of nearly every night. reference:
-    the build before, one TVM for good, or a release that changes sometimes. churn: how often a build changes a series'
-    code. again: pairs that a judge may have measured again each night, by series of the home. relinks: children that a
-    night makes of a build. name: worlds of different
-    names have nothing in common.
+    luck: how builds differ by layout, a standard deviation. redrawn: which share of the variance of generated code's a
+    relink draws anew; TVM's own libraries are never relinked. wheel: a new build now and then instead of nearly every
+    night. reference: the build before, one TVM for good, or a release that changes sometimes. churn: how often a build
+    changes a series' code. again: pairs that a judge may have measured again each night, by series of the home.
+    relinks: children that a night makes of a build. name: worlds of different names have nothing in common.
     """
 
     seed: int
@@ -203,8 +202,7 @@ class World:
         plan = self.plan
         stays, moves = np.zeros_like(self.level), np.zeros_like(self.level)
         rows = np.arange(plan.series)[:, None]
-        library = 0.0 if plan.wheel else plan.redrawn
-        for salt, share, redrawn in ((0, CODE_SHARE, plan.redrawn), (1, 1 - CODE_SHARE, library)):
+        for salt, share, redrawn in ((0, CODE_SHARE, plan.redrawn), (1, 1 - CODE_SHARE, 0.0)):
             for number, kept in enumerate((1 - redrawn, redrawn)):
                 sd = plan.luck * np.sqrt(share * kept)
                 drawn = [
@@ -223,11 +221,7 @@ class World:
 
     def draw_moved(self, rng: Generator) -> float:
         """The luck of a relinked child, as far as a relink draws it anew."""
-        plan = self.plan
-        library = 0.0 if plan.wheel else (1 - CODE_SHARE) * plan.redrawn
-        return float(draw_luck(rng, plan.luck * np.sqrt(CODE_SHARE * plan.redrawn), ())) + float(
-            draw_luck(rng, plan.luck * np.sqrt(library), ())
-        )
+        return float(draw_luck(rng, self.plan.luck * np.sqrt(CODE_SHARE * self.plan.redrawn), ()))
 
     def artifact(self, row: int, build: int, layout: int = 0) -> Build:
         """A build as a series meets it."""
