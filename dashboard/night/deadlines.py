@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dashboard.night.estimate import is_shortened
 from dashboard.plan.job import Job
 from dashboard.plan.settings import HomeConfig
 from tvmdash import common
@@ -24,6 +23,8 @@ from tvmdash.text import format_duration
 TIMES, FLOOR_S, CAP_TIMES = 4, 900, 3
 """Of the longest night; never less than the floor, nor more than so many times what the protocol allows."""
 _NIGHTS, _LEAST = 15, 5
+_UNCHANGED = "unchanged"
+"""What ended a point that was measured with one pair (docs/explanation/measuring.md)."""
 
 
 @dataclass(frozen=True)
@@ -98,3 +99,10 @@ class NightDeadlines:
         except DashboardError:
             return False
         return common.object_in(value, "night").get("fingerprint") == fingerprint and not is_shortened(value)
+
+
+def is_shortened(value: common.Json) -> bool:
+    """Whether points of that night were measured with one pair, as what they ran was unchanged."""
+    records = value.get("records") if isinstance(value, dict) else None
+    infos = (common.object_in(record, "additional_info") for record in (records if isinstance(records, list) else ()))
+    return any(info.get("ended_by") == _UNCHANGED for info in infos)

@@ -9,9 +9,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from dashboard.night import publish, setup_cache, telemetry
-from dashboard.night.beside import turns
-from dashboard.night.beside.halves import Half
+from dashboard.night import beside, publish, setup_cache, telemetry
+from dashboard.night.beside import Half
 from dashboard.night.context import Context, Workspace
 from dashboard.night.environment import (
     REFERENCE,
@@ -67,9 +66,9 @@ def perform(context: Context, job: Job, stage: Stage) -> StepResult:
 def _perform(context: Context, job: Job, stage: Stage) -> StepResult:
     if stage.name == "setup":
         return _setup(context, job, stage)
-    if stage.alone and turns.takes_turns(context, job):
-        return turns.run_in_turn(
-            turns.plan_turns(context, job),
+    if stage.alone and beside.takes_turns(context, job):
+        return beside.run_in_turn(
+            beside.plan_turns(context, job),
             context.find_deadline(job, stage).seconds,
             nights=lambda: _run(context, job, stage, context.workspace(job).of(stage.name)),
             perform=lambda half, left_s: _perform_half(context, job, stage, half, left_s),
@@ -162,11 +161,11 @@ def _run(context: Context, job: Job, stage: Stage, destination: Path) -> StepRes
 
 def _compare(context: Context, job: Job, stage: Stage, folder: Path) -> str:
     """Compare what was run in turn with the reference, where `stage` has analyzed it; what is to be said of it."""
-    if stage.leaves != turns.DATA_FILE or not turns.takes_turns(context, job):
+    if stage.leaves != beside.DATA_FILE or not beside.takes_turns(context, job):
         return ""
-    declared = publish.add_declared(job, common.read_json(folder / turns.DATA_FILE))
+    declared = publish.add_declared(job, common.read_json(folder / beside.DATA_FILE))
     timeout_s = context.find_deadline(job, stage).seconds
-    return turns.compare(context, job, lambda half: _perform_half(context, job, stage, half, timeout_s), declared)
+    return beside.compare(context, job, lambda half: _perform_half(context, job, stage, half, timeout_s), declared)
 
 
 def _perform_half(context: Context, job: Job, stage: Stage, half: Half, timeout_s: float) -> None:
@@ -222,7 +221,7 @@ def _environment(context: Context, job: Job, workspace: Workspace) -> dict[str, 
 def _name_reference(context: Context, job: Job, stage: Stage) -> dict[str, str]:
     """For what measures both by itself, the file that names the TVM to measure against."""
     path = context.workspace(job).reference
-    is_told = stage.alone and path.is_file() and not turns.takes_turns(context, job)
+    is_told = stage.alone and path.is_file() and not beside.takes_turns(context, job)
     return {REFERENCE: str(path)} if is_told else {}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dashboard.night import setup_cache
+from dashboard.night.deadlines import is_shortened
 from dashboard.plan.job import Job
 from dashboard.plan.night_plan import Plan
 from tvmdash import common, config_util
@@ -16,8 +17,6 @@ from tvmdash.text import format_duration
 
 NIGHTS_BACK = 30
 """How far to look for a night that measured in full."""
-UNCHANGED = "unchanged"
-"""What ended a point that was measured with one pair (docs/explanation/measuring.md)."""
 
 
 @dataclass(frozen=True)
@@ -103,13 +102,6 @@ def _find_alike(home: Home, job: Job, name: str) -> list[str]:
         if not is_shortened(value):
             return [stamp, found[0]]
     return found[:1]
-
-
-def is_shortened(value: common.Json) -> bool:
-    """Whether points of that night were measured with one pair, as what they ran was unchanged."""
-    records = value.get("records") if isinstance(value, dict) else None
-    infos = (common.object_in(record, "additional_info") for record in (records if isinstance(records, list) else ()))
-    return any(info.get("ended_by") == UNCHANGED for info in infos)
 
 
 def _read_result(home: Home, kind: str, name: str, stamp: str) -> JobResult | None:

@@ -19,10 +19,8 @@ from dashboard.hosts.messages import Begin
 from dashboard.hosts.parcels import AskedOfHost, Parcel
 from dashboard.hosts.probe import find_clock_faults
 from dashboard.hosts.session import Session
-from dashboard.night import publish
 from dashboard.night.context import Context
 from dashboard.night.journal import Journal
-from dashboard.night.tvms import TvmSupply
 from dashboard.plan.hosts import Host
 from dashboard.plan.job import Job
 from dashboard.plan.night_plan import Plan
@@ -89,14 +87,13 @@ class HostsTonight:
     def _folder(self) -> Path:
         return self._context.plan.config.tmp_data / "hosts"
 
-    def begin(self, jobs: Sequence[Job], tvms: TvmSupply) -> None:
+    def begin(self, jobs: Sequence[Job], have: Tvms) -> None:
         """Let each host measure its jobs; this returns at once."""
         if not jobs:
             return
         code = bundle.pack_code(jobs, self._folder)
         names = dict.fromkeys(job.host for job in jobs)
         self._visits = [self._make(name, [job for job in jobs if job.host == name]) for name in names]
-        have = Tvms(self._context.artifacts, tvms.references, tvms.rebuild)
         self._copies = Copies((*have.have.values(), *have.references.values()), self._folder)
         for visit in self._visits:
             # A daemon: no host keeps the night from ending.
@@ -218,7 +215,6 @@ class HostsTonight:
             visit.parcel = parcel
             return
         visit.record = replace(visit.record, late=(*visit.record.late, parcel.night.stamp))
-        publish.index(self._context.home)
         trees.remove(parcel.folder)
 
     def collect(self, jobs: Sequence[Job]) -> Iterator[JobAtHome]:

@@ -13,6 +13,7 @@ from dashboard.archive import archive, remote
 from dashboard.archive.remote import describe_mended
 from dashboard.artifacts.artifact import MANIFEST
 from dashboard.artifacts.spec import WHEEL
+from dashboard.hosts.bundle import Tvms
 from dashboard.night import engine, publish, raw_data
 from dashboard.night.context import Context
 from dashboard.night.hosts_tonight import HostsTonight
@@ -23,6 +24,7 @@ from dashboard.plan.job import Job
 from dashboard.plan.reference import NIGHTS_BACK
 from dashboard.process import process
 from dashboard.upkeep import disk, drill
+from dashboard.upkeep.indexes import update_index
 from tvmdash.common import utc_now
 from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, OK, MissingBackup, StepReason, StepResult
 from tvmdash.errors import DashboardError
@@ -58,7 +60,8 @@ class Phases:
             going = self._precheck(jobs)
             measured = self._provide([job for job in going if job.measures])
             experiments = [job for job in measured if job not in away]
-            self._hosts.begin([job for job in measured if job in away], self._tvms)
+            have = Tvms(self._context.artifacts, self._tvms.references, self._tvms.rebuild)
+            self._hosts.begin([job for job in measured if job in away], have)
             self._hosts.wait_until_ready()
             experiments = self._each(experiments, _SETUP)
             experiments = self._each(experiments, _RUN)
@@ -73,7 +76,7 @@ class Phases:
         self._journal.close(COMPLETE)
         if not self._is_ordered:
             with self._noting_faults():
-                publish.index(self._context.home)
+                update_index(self._context.home)
         self._look_after(is_copied=self._archive(AFTER))
 
     def _archive(self, moment: str) -> bool:
@@ -182,7 +185,7 @@ class Phases:
     def _publish(self, jobs: Sequence[Job]) -> None:
         """Index what was analyzed, all of it at once; then draw and sum up each."""
         with self._noting_faults():
-            publish.index(self._context.home)
+            update_index(self._context.home)
         for job in jobs:
             with self._noting_faults():
                 self._note(publish.describe_unmeasured(self._context, job))

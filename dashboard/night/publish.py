@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dashboard.night import own_metrics
-from dashboard.night.beside.ratios import read_ratios
-from dashboard.night.context import Context
+from dashboard.night.context import Context, Workspace
 from dashboard.night.environment import read_reference
 from dashboard.plan.job import Job
 from tvmdash import common, config_util, dashboard_info, records, stages
-from tvmdash import store as whole_store
-from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.files.trees import Bounds
 from tvmdash.records import metrics
@@ -126,7 +122,7 @@ def count_pairs(context: Context, job: Job) -> tuple[int, float]:
 def _identity(context: Context, job: Job) -> dict[str, Any]:
     """What repeats the measurement from the dashboard's side."""
     workspace = context.workspace(job)
-    artifact, reference, paired = context.artifact(job), read_reference(workspace.reference), read_ratios(workspace)
+    artifact, reference, paired = context.artifact(job), read_reference(workspace.reference), _read_ratios(workspace)
     return {
         "stamp": context.stamp,
         "experiment": job.name,
@@ -143,15 +139,10 @@ def _identity(context: Context, job: Job) -> dict[str, Any]:
     }
 
 
-def index(home: Home) -> None:
-    """Bring the home's index up to date with all that the home holds; DashboardError where it cannot be written."""
-    try:
-        if stamps := home.night_stamps():
-            whole_store.keep_messages(home, stamps[-1])
-        whole_store.update(home)
-    except (sqlite3.Error, OSError) as error:
-        problem = f"could not be brought up to date: {error}. The home's files are intact; the next night tries again."
-        raise DashboardError(problem, place=home.store_file) from error
+def _read_ratios(workspace: Workspace) -> dict[str, Any]:
+    """What was compared of pairs of runs; empty where the experiment was measured alone."""
+    is_beside = workspace.reference.is_file() and workspace.ratios.is_file()
+    return dict(common.read_json(workspace.ratios)) if is_beside else {}
 
 
 def _check_report(path: Path) -> None:

@@ -12,11 +12,12 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from dashboard.artifacts.artifact import ArtifactSpec, read_artifact
-from dashboard.night import engine, folders, publish, raw_data
+from dashboard.night import engine, folders, raw_data
 from dashboard.night.context import Context, is_mark_of
 from dashboard.plan.job import OF_THE_JOB, Job
 from dashboard.plan.night_plan import Plan
 from dashboard.process import orphans, watchdog
+from dashboard.upkeep.indexes import update_index
 from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, OK, Home, Night, PartialData
 from tvmdash.errors import DashboardError
@@ -144,7 +145,7 @@ def _save(context: Context, folder: Path, night: Night) -> Saved | None:
         _log.warning("interrupted night %s, experiment %s: %s", context.stamp, name, result.message)
         if not result.success:
             return Saved(name, published=False) if context.partial else None
-    publish.index(context.home)
+    update_index(context.home)
     return Saved(name, published=True, partial=_partial(context, name))
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
-from dashboard.night import engine, publish, repository
+from dashboard.night import engine, repository
 from dashboard.night.context import Context
 from dashboard.night.lock import night_lock
 from dashboard.plan.job import REPOSITORY, Job
 from dashboard.plan.night_plan import Plan
 from dashboard.process import orphans, process
+from dashboard.upkeep.indexes import update_index
 from tvmdash.dashboard_info import WEBSITE, StepResult
 from tvmdash.errors import DashboardError
 from tvmdash.files import trees
@@ -37,7 +38,7 @@ def make_website(plan: Plan) -> StepResult:
         process.begin_night(context.mark)
         try:
             engine.take_copy(context, job)
-            publish.index(home)
+            update_index(home)
             return engine.perform(context, job, job.stages[0])
         finally:
             trees.remove(folder)

@@ -24,6 +24,21 @@ def remove_index(home: Home) -> None:
             path.unlink(missing_ok=True)
 
 
+def update_index(home: Home) -> None:
+    """Bring the home's index up to date with all that the home holds; DashboardError where it cannot be written."""
+    import sqlite3
+
+    from tvmdash import store
+
+    try:
+        if stamps := home.night_stamps():
+            store.keep_messages(home, stamps[-1])
+        store.update(home)
+    except (sqlite3.Error, OSError) as error:
+        problem = f"could not be brought up to date: {error}. The home's files are intact; the next night tries again."
+        raise DashboardError(problem, place=home.store_file) from error
+
+
 def list_indexed(home: Home, experiment: str) -> frozenset[str]:
     """The nights of the experiment that the index has; none where there is no index or it cannot be read."""
     import sqlite3  # `plan` starts without it

@@ -33,7 +33,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(REPOSITORY / "shared" / "python"), str(REPOSITORY / "tests"), str(REPOSITORY)]
 
-from tvmdash.experiment.rounds import Precision  # noqa: E402 - the library is found from here on
+from tvmdash.experiment.config import Precision  # noqa: E402 - the library is found from here on
 from tvmdash.measure.reduction import Reduced, median_interval, reduce_processes  # noqa: E402
 from tvmdash.trial_util import Timing, time_workload  # noqa: E402
 

@@ -58,6 +58,14 @@ def format_day(stamp: str) -> str:
     return f"{parse_stamp(stamp):%Y-%m-%d}"
 
 
+def data_stamps(folder: Path) -> list[str]:
+    """The stamps of the data_<stamp>.json files in `folder`, oldest first."""
+    if not folder.is_dir():
+        return []
+    names = (path.name[5:-5] for path in folder.glob("data_*.json"))
+    return sorted(name for name in names if is_stamp(name))
+
+
 def format_moment(stamp: str) -> str:
     """The moment of a stamp for people, as in "2026-11-21 03:15 UTC"."""
     return f"{parse_stamp(stamp):%Y-%m-%d %H:%M} UTC"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common, config_util, records, stages, structured
+from tvmdash import common, config_util, stages, structured
 from tvmdash.errors import DashboardError
 from tvmdash.machine import identity
 from tvmdash.machine.identity import MachineChange, MachineIdentity
@@ -497,7 +497,7 @@ class Home:
 
     def data_stamps(self, experiment: str) -> list[str]:
         """The stamps of the experiment's data files, oldest first."""
-        return records.data_stamps(self.data(experiment))
+        return common.data_stamps(self.data(experiment))
 
     def read_summary(self, experiment: str) -> tuple[str, str] | None:
         """Title and value of the latest summary, where there is one."""

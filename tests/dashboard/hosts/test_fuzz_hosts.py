@@ -16,14 +16,13 @@ import pytest
 from hypothesis import given
 
 from dashboard.hosts import bundle, session
-from dashboard.hosts.bundle import BundledCode
+from dashboard.hosts.bundle import BundledCode, Tvms
 from dashboard.hosts.messages import MARK, PROTOCOL, Beat, Ended, Hello, Holds, Message, Offer, Ready
 from dashboard.hosts.session import Session
 from dashboard.night import hosts_tonight
 from dashboard.night.context import Context
 from dashboard.night.hosts_tonight import HostsTonight
 from dashboard.night.journal import Journal
-from dashboard.night.tvms import TvmSupply
 from dashboard.plan.job import CodeFolders
 from dashboard.plan.night_plan import Plan
 from dashboard.plan.plan import make_plan
@@ -159,5 +158,5 @@ def visiting(home: homes.HomeForTests, root: Path) -> Iterator[tuple[HostsTonigh
         patch.setattr(bundle, "pack_code", lambda jobs, folder: BundledCode("hash", root / "code.tar", has_own=False))
         hosts = HostsTonight(context, journal)
         opened.callback(hosts.close)
-        hosts.begin(plan.away, TvmSupply(context, journal, opened, rebuild=False))
+        hosts.begin(plan.away, Tvms(context.artifacts, {}, rebuild=False))
         yield hosts, plan, journal

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from dashboard.night.beside import turns
-from dashboard.night.beside.halves import Half, plan_halves
-from dashboard.night.beside.ratios import compare_pairs
+from dashboard.night import beside
+from dashboard.night.beside import Half, compare_pairs, plan_halves
 from dashboard.plan.job import Alone, CodeFolders
 from dashboard.plan.plan import make_plan
 from tests.dashboard import homes
@@ -164,7 +163,7 @@ def test_all_runs_share_the_time_of_the_stage_and_the_nights_own_is_always_perfo
 ) -> None:
     """Measuring again has so many seconds in all, however many pairs there are."""
     now, performed = [0.0], list[tuple[int, float]]()
-    monkeypatch.setattr(turns.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(beside.time, "monotonic", lambda: now[0])
 
     def nights() -> StepResult:
         now[0] += 10
@@ -174,7 +173,7 @@ def test_all_runs_share_the_time_of_the_stage_and_the_nights_own_is_always_perfo
         now[0] += 10
         performed.append((half.pair, left_s))
 
-    result = turns.run_in_turn(plan_halves(tmp_path, 5, "1"), 45, nights, perform)
+    result = beside.run_in_turn(plan_halves(tmp_path, 5, "1"), 45, nights, perform)
     assert [left_s for _, left_s in performed] in ([35, 25, 15], [45, 25, 15]), "four runs of 10 s fit"
     assert result.message == "measured (beside the reference until the stage's time limit of 45 s was nearly reached)"
     assert result.elapsed_s == 40

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.night import estimate
+from dashboard.night.deadlines import is_shortened
 from tests.dashboard import homes
 
 
@@ -124,4 +124,4 @@ def test_plan_goes_by_a_short_night_where_no_other_is_known(home: homes.HomeForT
 
 @pytest.mark.parametrize("records", [5, "x", {}, None, [5], [{"additional_info": 5}]])
 def test_data_whose_records_are_none_is_of_no_shortened_night(records: object) -> None:
-    assert not estimate.is_shortened({"records": records})
+    assert not is_shortened({"records": records})

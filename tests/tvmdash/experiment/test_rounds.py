@@ -7,13 +7,9 @@ import math
 import numpy as np
 import pytest
 
+from tvmdash.experiment.config import BROKEN, INTERVAL, MINUTES, PROCESSES, Precision
 from tvmdash.experiment.paired.pairs import Pair
 from tvmdash.experiment.rounds import (
-    BROKEN,
-    INTERVAL,
-    MINUTES,
-    PROCESSES,
-    Precision,
     count_samples_of_next,
     count_turns_of_next,
     find_seconds_of_next,

@@ -7,8 +7,60 @@ from dataclasses import dataclass
 from typing import Any
 
 from tvmdash.config_util import JobConfig
-from tvmdash.experiment.rounds import Precision
+from tvmdash.measure.reduction import Reduced
+from tvmdash.measure.turns import PairedRatio
 from tvmdash.trial_util import Timing
+
+INTERVAL, PROCESSES, MINUTES, BROKEN = "interval", "max_processes", "max_minutes", "a process that did not end well"
+ONCE, KILLED, UNCHANGED = "once", "the run was ended in the middle", "unchanged"
+"""What ended a point's measurement."""
+
+
+@dataclass(frozen=True)
+class Precision:
+    """How sure a median is to be, and what that may cost.
+
+    `processes` at least and `max_processes` at most for each point; no more once half the 95 % interval is at most
+    `interval_percent` of the median; no further process where the run would then be older than `max_minutes`. Beside a
+    reference, `pairs` of processes at least and `max_pairs` at most; no more once half the interval of the ratio is at
+    most `pair_percent` of it.
+    """
+
+    processes: int
+    max_processes: int
+    interval_percent: float
+    max_minutes: float
+    pairs: int
+    max_pairs: int
+    pair_percent: float
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds there are at most where a point is measured alone."""
+        return max(self.processes, self.max_processes)
+
+    @property
+    def pair_rounds(self) -> int:
+        """How many rounds there are at most beside a reference."""
+        return max(self.pairs, self.max_pairs)
+
+    def pairs_reached(self, ratio: PairedRatio | None) -> bool:
+        """Whether the ratio is known well enough, after enough pairs."""
+        enough = ratio is not None and len(ratio.log_ratios) >= self.pairs
+        return enough and ratio is not None and ratio.half_width * 100 <= self.pair_percent
+
+    def reached(self, reduced: Reduced) -> bool:
+        """Whether the median is known well enough, after enough processes."""
+        return reduced.processes >= self.processes and reduced.half_width * 100 <= self.interval_percent
+
+    def ended_by(self, reduced: Reduced, ratio: PairedRatio | None = None, *, broken: bool) -> str:
+        """Why a point has no more processes than it has; `ratio`: of a point that was measured beside a reference."""
+        known = self.reached(reduced) if ratio is None else self.pairs_reached(ratio)
+        if known:
+            return INTERVAL
+        if reduced.processes >= (self.rounds if ratio is None else self.pair_rounds):
+            return PROCESSES
+        return BROKEN if broken else MINUTES
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ from tvmdash.experiment.on_devices import list_points
 from tvmdash.experiment.paired.pairs import CODE_LAYOUT, TONIGHT
 from tvmdash.experiment.paired.turns import Turns, read_turns
 from tvmdash.experiment.per_operator import is_asked, sum_up
-from tvmdash.experiment.points import key, name_values
+from tvmdash.experiment.points import MeasuringJob, key, name_values
 from tvmdash.machine import hardware
 from tvmdash.machine.libraries import describe_libraries
 from tvmdash.measure import content, phases
@@ -43,23 +43,6 @@ _PLACES = frozenset({"LD_LIBRARY_PATH"})
 """Variables that say where files lie, not what is in them."""
 _OF_COMPILING = frozenset({COMPILE_TIME, COMPILE_CPU_TIME})
 _log = logging.getLogger("experiment")
-
-
-@dataclass(frozen=True)
-class MeasuringJob:
-    """One point of a task: how many samples at most, and whether it is to be profiled.
-
-    one_core: it is timed on one core at a time, because it runs on one thread and its CPU time says how long it takes.
-    built: a process before this one compiled it. alone: nothing else ran while it was compiled for this process, or
-    runs while this one compiles it, so that its compile time counts.
-    """
-
-    point: Mapping[str, Any]
-    repeat: int
-    profile: bool
-    one_core: bool = False
-    built: bool = False
-    alone: bool = True
 
 
 @dataclass(frozen=True)

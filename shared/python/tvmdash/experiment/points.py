@@ -25,6 +25,23 @@ IDENTITY = ("workload", "workload_args", "engine", "engine_config", "target", "b
 
 
 @dataclass(frozen=True)
+class MeasuringJob:
+    """One point of a task: how many samples at most, and whether it is to be profiled.
+
+    one_core: it is timed on one core at a time, because it runs on one thread and its CPU time says how long it takes.
+    built: a process before this one compiled it. alone: nothing else ran while it was compiled for this process, or
+    runs while this one compiles it, so that its compile time counts.
+    """
+
+    point: Mapping[str, Any]
+    repeat: int
+    profile: bool
+    one_core: bool = False
+    built: bool = False
+    alone: bool = True
+
+
+@dataclass(frozen=True)
 class PointGroup:
     """Points that are measured in the same processes, which are started with `environment`."""
 

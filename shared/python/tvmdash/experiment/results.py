@@ -9,11 +9,12 @@ from typing import Any
 
 from tvmdash import analysis_util, common
 from tvmdash.errors import DashboardError
+from tvmdash.experiment.config import KILLED, MINUTES, ONCE, UNCHANGED, Precision
 from tvmdash.experiment.info import Clock
 from tvmdash.experiment.paired.pairs import OF_PAIR, WALL, combine, describe, is_of_reference, match_pairs
 from tvmdash.experiment.per_operator import split
 from tvmdash.experiment.points import key
-from tvmdash.experiment.rounds import KILLED, MINUTES, ONCE, UNCHANGED, Precision, find_content, is_unchanged
+from tvmdash.experiment.rounds import find_content, is_unchanged
 from tvmdash.experiment.run import ENDED_FILE, PLAN_FILE
 from tvmdash.measure.capture import Trial, read_trials
 from tvmdash.measure.reduction import Reduced

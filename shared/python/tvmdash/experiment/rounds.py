@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
+from tvmdash.experiment.config import Precision
 from tvmdash.experiment.info import Clock
 from tvmdash.experiment.paired.pairs import Pair
 from tvmdash.measure import content
@@ -16,62 +16,12 @@ from tvmdash.measure.turns import PairedRatio
 from tvmdash.measure.under_load import LEAST_S, was_watched
 from tvmdash.trial_util import MIN_SAMPLES
 
-INTERVAL, PROCESSES, MINUTES, BROKEN = "interval", "max_processes", "max_minutes", "a process that did not end well"
-ONCE, KILLED, UNCHANGED = "once", "the run was ended in the middle", "unchanged"
-"""What ended a point's measurement."""
 MOST_TIMES = 4
 """A later process takes at most this many times `repeat` samples."""
 KNOWN_WITHIN, LONG_S = 0.01, 0.5
 """Half the 95 % interval of a pair's ratio by its own turns, and the seconds a side, either of which is enough."""
 FEWEST_TURNS = 5
 """Of a pair, so that one turn that the machine disturbed is outvoted."""
-
-
-@dataclass(frozen=True)
-class Precision:
-    """How sure a median is to be, and what that may cost.
-
-    `processes` at least and `max_processes` at most for each point; no more once half the 95 % interval is at most
-    `interval_percent` of the median; no further process where the run would then be older than `max_minutes`. Beside a
-    reference, `pairs` of processes at least and `max_pairs` at most; no more once half the interval of the ratio is at
-    most `pair_percent` of it.
-    """
-
-    processes: int
-    max_processes: int
-    interval_percent: float
-    max_minutes: float
-    pairs: int
-    max_pairs: int
-    pair_percent: float
-
-    @property
-    def rounds(self) -> int:
-        """How many rounds there are at most where a point is measured alone."""
-        return max(self.processes, self.max_processes)
-
-    @property
-    def pair_rounds(self) -> int:
-        """How many rounds there are at most beside a reference."""
-        return max(self.pairs, self.max_pairs)
-
-    def pairs_reached(self, ratio: PairedRatio | None) -> bool:
-        """Whether the ratio is known well enough, after enough pairs."""
-        enough = ratio is not None and len(ratio.log_ratios) >= self.pairs
-        return enough and ratio is not None and ratio.half_width * 100 <= self.pair_percent
-
-    def reached(self, reduced: Reduced) -> bool:
-        """Whether the median is known well enough, after enough processes."""
-        return reduced.processes >= self.processes and reduced.half_width * 100 <= self.interval_percent
-
-    def ended_by(self, reduced: Reduced, ratio: PairedRatio | None = None, *, broken: bool) -> str:
-        """Why a point has no more processes than it has; `ratio`: of a point that was measured beside a reference."""
-        known = self.reached(reduced) if ratio is None else self.pairs_reached(ratio)
-        if known:
-            return INTERVAL
-        if reduced.processes >= (self.rounds if ratio is None else self.pair_rounds):
-            return PROCESSES
-        return BROKEN if broken else MINUTES
 
 
 def is_wanted(trials: Sequence[Trial], precision: Precision) -> bool:

@@ -25,11 +25,10 @@ from tvmdash.errors import DashboardError
 from tvmdash.experiment import engine_store
 from tvmdash.experiment.config import MeasuringConfig
 from tvmdash.experiment.info import Clock, Measurable, Point
-from tvmdash.experiment.measure import MeasuringJob
 from tvmdash.experiment.paired.pairs import CPU, Pair, combine, match_pairs
 from tvmdash.experiment.paired.reference import read_reference
 from tvmdash.experiment.per_operator import is_asked
-from tvmdash.experiment.points import PointGroup, group_points, key, name_values, plan_points
+from tvmdash.experiment.points import MeasuringJob, PointGroup, group_points, key, name_values, plan_points
 from tvmdash.experiment.processes import Jobs, Processes
 from tvmdash.experiment.rounds import (
     count_samples_of_next,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tvmdash.common import data_stamps
 from tvmdash.records.record import (
     IDENTITY,
     NOT_MEASURED,
@@ -14,7 +15,6 @@ from tvmdash.records.record import (
     Record,
     SeriesKey,
     check_data,
-    data_stamps,
     night_of,
     numeric_leaves,
     read_data,

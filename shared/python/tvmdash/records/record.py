@@ -346,14 +346,6 @@ def values_of(value: common.Json, experiment: str, stamp: str) -> Iterator[Point
     yield from night_of(value, experiment, stamp, None).values()
 
 
-def data_stamps(folder: Path) -> list[str]:
-    """The stamps of the data_<stamp>.json files in `folder`, oldest first."""
-    if not folder.is_dir():
-        return []
-    names = (path.name[5:-5] for path in folder.glob("data_*.json"))
-    return sorted(name for name in names if common.is_stamp(name))
-
-
 def check_data(value: common.Json) -> None:
     """Raise DashboardError where `value` is not what a data.json may hold."""
     if not isinstance(value, dict):

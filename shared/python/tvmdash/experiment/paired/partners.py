@@ -22,9 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash.errors import DashboardError
-from tvmdash.experiment.measure import MeasuringJob
 from tvmdash.experiment.paired.turns import END, PREPARE, SAMPLE, VARIABLE
-from tvmdash.experiment.points import key
+from tvmdash.experiment.points import MeasuringJob, key
 from tvmdash.stages import read_status
 from tvmdash.trial_util import Timing
 

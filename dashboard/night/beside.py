@@ -1,27 +1,77 @@
-"""The runs of one experiment in turn: performed one after the other, analyzed, compared."""
+"""An experiment of any language beside the reference: its `run` several times, with either TVM in turn.
+
+The runs are in pairs, the first of each drawn by lot; what they leave is analyzed and compared.
+"""
 
 from __future__ import annotations
 
+import math
+import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from dashboard.night.beside import ratios
-from dashboard.night.beside.halves import FOLDER, Half, list_pairs, plan_halves
 from dashboard.night.context import Context
 from dashboard.plan.job import Job
-from tvmdash import stages
+from tvmdash import common, records, stages
 from tvmdash.config_util import Beside
 from tvmdash.dashboard_info import StepResult
 from tvmdash.errors import DashboardError
 from tvmdash.files import trees
+from tvmdash.measure.turns import combine_pairs
+from tvmdash.records.metrics import COMPARABLE, Declarations
 
-DATA_FILE = "data.json"
+FOLDER, DATA_FILE = "pairs", "data.json"
+Numbers = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Half:
+    """One run, with tonight's TVM or the reference; its stages leave what they leave in `folder`.
+
+    is_the_nights: it is the run that every night has, and what it measured is published.
+    """
+
+    pair: int
+    of_reference: bool
+    folder: Path
+    is_the_nights: bool = False
+
+    def of(self, stage: str) -> Path:
+        """What the stage leaves."""
+        return self.folder / stage
+
+    def log(self, stage: str) -> Path:
+        """The stage's output."""
+        return self.folder / f"{stage}.log"
+
+
 Perform = Callable[[Half], None]
 """Performs a stage of that half; DashboardError or OSError where it fails."""
 PerformWithin = Callable[[Half, float], None]
 """The same, within so many seconds."""
+
+
+def plan_halves(root: Path, pairs: int, seed: str) -> list[Half]:
+    """All runs in their order; `root` is the folder of the job."""
+    rng, halves = random.Random(seed), list[Half]()
+    for number in range(pairs):
+        halves += rng.sample(_pair(root, number), 2)
+    return halves
+
+
+def list_pairs(root: Path, pairs: int) -> list[Sequence[Half]]:
+    """By pair, the half of tonight's TVM and that of the reference."""
+    return [_pair(root, number) for number in range(pairs)]
+
+
+def _pair(root: Path, number: int) -> Sequence[Half]:
+    """Tonight's half and the reference's; of the first pair tonight's is the night's own."""
+    folder, own = root / FOLDER, number == 0
+    tonight = Half(number, of_reference=False, folder=root if own else folder / f"{number}-tonight", is_the_nights=own)
+    return tonight, Half(number, of_reference=True, folder=folder / f"{number}-reference")
 
 
 def takes_turns(context: Context, job: Job) -> bool:
@@ -89,13 +139,13 @@ def compare(context: Context, job: Job, perform: Perform, declared: Mapping[str,
         whole = [pair for pair in list_pairs(workspace.root, job.config["pairs"]) if all(map(_is_whole, pair))]
         for half in (half for pair in whole for half in pair if not half.is_the_nights):
             perform(half)
-        numbers = [[ratios.read_numbers(half.of("analyze") / DATA_FILE) for half in pair] for pair in whole]
+        numbers = [[read_numbers(half.of("analyze") / DATA_FILE) for half in pair] for pair in whole]
     except (DashboardError, OSError) as error:
         return f" (not compared with the reference: {error})"
-    found = ratios.compare_pairs([(new, old) for new, old in numbers], declared)
+    found = compare_pairs([(new, old) for new, old in numbers], declared)
     if not found:
         return " (not compared with the reference; fields.json declares no metric as a time or a rate)" if whole else ""
-    ratios.write_ratios(workspace, found)
+    common.write_json(workspace.ratios, {"ratios": found})
     return ""
 
 
@@ -105,3 +155,30 @@ def _is_whole(half: Half) -> bool:
         return stages.read_status(half.of("run")).success
     except DashboardError:
         return False
+
+
+def compare_pairs(pairs: Sequence[tuple[Numbers, Numbers]], declared: Mapping[str, Any]) -> dict[str, Any]:
+    """By path, what `pairs` of tonight's numbers and the reference's say of it; only of times and rates above 0."""
+    declarations = Declarations(declared)
+    paths = dict.fromkeys(path for tonight, _ in pairs for path in tonight)
+    found = {}
+    for path in paths:
+        both = [(new.get(path, 0.0), old.get(path, 0.0)) for new, old in pairs]
+        logs = [math.log(new / old) for new, old in both if new > 0 and old > 0]
+        if logs and declarations.of(path).kind in COMPARABLE:
+            ratio = combine_pairs(logs)
+            found[path] = {
+                "clock": "wall",
+                "log_ratios": logs,
+                "ratio": ratio.ratio,
+                "low": ratio.low,
+                "high": ratio.high,
+            }
+    return found
+
+
+def read_numbers(path: Path) -> Numbers:
+    """The numbers that an analyze stage left in the file; none where it left records."""
+    value = common.read_json(path)
+    records.check_data(value)
+    return {} if "records" in value else dict(records.numeric_leaves(value))

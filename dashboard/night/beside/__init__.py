@@ -1,1 +1,0 @@
-"""An experiment of any language beside the reference: its `run` several times, with either TVM in turn."""
