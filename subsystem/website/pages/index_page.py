@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from views import night_facts
 from views import tally as verdict
 from views.alerts import Alerts, PutAside
 from views.context import SiteContext
-from views.forest import NightForest, is_control, make_forest
+from views.forest import NightForest, is_control, make_forest, way_of
 from views.incidents import IncidentView
 from views.night import NightFailure
 from views.night_calendar import CalendarDay, machine_changes, make_calendar
@@ -119,6 +120,8 @@ def make_index_page(
     judged = night_views.judge(night, is_tonight=True)
     incidents = _incidents(context)
     told = context.verdict.value
+    beside = told.beside.reference if told and told.beside and told.beside.is_first else ""
+    told_states = Counter((way_of(each, first=True) if beside else None) or each.state for each in series)
     young = [each for each in series if each.state == YOUNG]
     controls = [each for each in series if is_control(context, each)]
     wall = {key: ratio for view in experiments if view.points for key, ratio in view.points.wall.items()}
@@ -137,8 +140,8 @@ def make_index_page(
         muted=told.muted if told else 0,
         put_aside=[(each, _page_of(each, experiments)) for each in (*context.retired, *context.muted)],
         why_retired={each.scope: each.words for each in context.retired},
-        tallies=verdict.tallies(states, failed_points, is_first=len(context.stamps) == 1),
-        against="On this first night" if len(context.stamps) == 1 else "Against earlier nights",
+        tallies=verdict.tallies(told_states, failed_points, is_first=len(context.stamps) == 1),
+        against=_describe_basis(context, beside),
         disturbed=describe_disturbed(context.telemetry if context.telemetry.stamp == night.stamp else None),
         incidents=incidents[:MOST_INCIDENTS],
         more_incidents=incidents[MOST_INCIDENTS:],
@@ -166,6 +169,12 @@ def make_index_page(
         scores_stamp=context.scores.stamp,
         reports=report_views(context.home, night, context.old),
     )
+
+
+def _describe_basis(context: SiteContext, reference: str) -> str:
+    if reference:
+        return f"Beside TVM {reference}"
+    return "On this first night" if len(context.stamps) == 1 else "Against earlier nights"
 
 
 def _page_of(decision: PutAside, experiments: list[ExperimentView]) -> str:

@@ -111,19 +111,24 @@ class ForestScale:
 
     low: float
     high: float
+    middle: str
 
     @classmethod
-    def of(cls, rows: Iterable[ForestRow]) -> ForestScale:
+    def of(cls, rows: Iterable[ForestRow], reference: str) -> ForestScale:
         known = [value for row in rows for value in (row.effect, row.low, row.high, row.wall, row.compiled)]
         ends = [value for value in known if value is not None]
-        return cls(_stretch(min(-_LEAST_REACH, *ends)) - 0.2, _stretch(max(_LEAST_REACH, *ends)) + 0.2)
+        return cls(
+            _stretch(min(-_LEAST_REACH, *ends)) - 0.2,
+            _stretch(max(_LEAST_REACH, *ends)) + 0.2,
+            "equal" if reference else "as before",
+        )
 
     def x(self, effect: float) -> float:
         return round(100 * (_stretch(effect) - self.low) / (self.high - self.low), 2)
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Round effects with room for their labels; "as before" always has one."""
-        kept = [(self.x(0.0), "as before")]
+        """Round effects with room for their labels; no effect always has one."""
+        kept = [(self.x(0.0), self.middle)]
         for effect in (sign * size for size in _TICKS for sign in (-1, 1) if sign * size > -1):
             at = self.x(effect)
             if 5 <= at <= 95 and all(abs(at - other) >= _APART for other, _ in kept):
@@ -189,9 +194,9 @@ def make_forest(context: SiteContext, wall: Mapping[str, float]) -> NightForest 
         name = view.short_name.replace(" run time", "", 1) if view.metric == RUN_TIME else view.short_name
         rows.append(
             ForestRow(
-                view, name, _way_of(view, first=first), *said, view.noise if said[1] is None else None,
+                view, name, way_of(view, first=first), *said, view.noise if said[1] is None else None,
                 wall.get(naming.id_of(view.id)) if first else None, of_compiling[0] if of_compiling else None,
-                _way_of(other, first=first) if other else None, _is_paired(context, view),
+                way_of(other, first=first) if other else None, _is_paired(context, view),
             )
         )  # fmt: skip
     if not rows:
@@ -210,7 +215,7 @@ def make_forest(context: SiteContext, wall: Mapping[str, float]) -> NightForest 
     reference = beside.reference if first and beside is not None else ""
     bound = max((row.reach for row in folded), default=0.0)
     return NightForest(
-        tuple(groups), tuple(folded), bound, reference, ForestScale.of(shown_rows + folded[:MOST_FOLDED])
+        tuple(groups), tuple(folded), bound, reference, ForestScale.of(shown_rows + folded[:MOST_FOLDED], reference)
     )
 
 
@@ -240,7 +245,7 @@ def _is_paired(context: SiteContext, view: SeriesView) -> bool:
     return said is not None and said.evidence is Evidence.PAIRED
 
 
-def _way_of(view: SeriesView, *, first: bool) -> Way | None:
+def way_of(view: SeriesView, *, first: bool) -> Way | None:
     """The way that it moved, where that is told."""
     if first and view.beside is not None:
         return way(is_worse(view.beside.effect, view.direction)) if view.beside.differs else None

@@ -70,6 +70,13 @@ class IncidentView:
     code: tuple[CodeLink, ...]
     into: str
     parts: tuple[str, ...]
+    experiments: tuple[str, ...]
+    magnitude: float
+
+    @property
+    def month(self) -> str:
+        """That in which it began, as in 2026-06."""
+        return common.format_day(self.begin)[:7]
 
 
 def view(incident: Incident, context: SiteContext, *, silent: bool) -> IncidentView:
@@ -103,6 +110,8 @@ def view(incident: Incident, context: SiteContext, *, silent: bool) -> IncidentV
         code=find_code_pages(incident, context),
         into=incident.into,
         parts=tuple(each.id for each in context.alerts.incidents if each.into == incident.id),
+        experiments=tuple(dict.fromkeys(filter(None, (item.experiment for item in moved)))),
+        magnitude=incident.magnitude,
     )
 
 

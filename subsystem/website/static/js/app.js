@@ -134,6 +134,7 @@ function offerSearch(search) {
 offerSearch(startKeys());
 offerCopies();
 if (document.querySelector("[data-live]")) void import("./live.js").then(({ startLive }) => startLive());
+if (document.querySelector("[data-filter]")) void import("./alerts.js").then(({ startFilters }) => startFilters());
 if (document.querySelector("a[data-perfetto]")) void import("./perfetto.js").then(({ offerPerfetto }) => offerPerfetto());
 if ("requestIdleCallback" in globalThis) requestIdleCallback(() => void improveTables());
 else void improveTables();
