@@ -120,6 +120,8 @@ def test_the_written_pages_stay_readable_in_an_afternoon() -> None:
     pages = [path for path in DOCS.rglob("*.md") if path.parent.name != "decisions" and path not in generated]
     words = {path: len(path.read_text(encoding="utf-8").split()) for path in [REPOSITORY / "README.md", *pages]}
     assert sum(words.values()) <= 24_000, sorted(words.items(), key=lambda item: -item[1])[:5]
+    notes = [path.read_text(encoding="utf-8") for path in DOCS.glob("decisions/0*.md")]
+    assert sum(len(note.split()) for note in notes) <= 10_500, "a note that another replaced goes"
 
 
 def test_a_decision_takes_ten_lines() -> None:
