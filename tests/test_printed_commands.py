@@ -103,7 +103,7 @@ ELSEWHERE: dict[str, str] = {
     "mkdir -p ~/home && cp -r sample-dashboard-home/config ~/home/": README,
     "./run_dashboard.sh sample-dashboard-home": README,
     "tests/python.sh -m sphinx docs site": README,
-    "pip install .": f"{SLOW}test_package.py::installed",
+    "python3 -m venv ~/venv && ~/venv/bin/pip install .": f"{SLOW}test_package.py::installed",
     'tvmdash traces query "SELECT name, total_calls FROM top_kernels" raw/': (
         f"{SLOW}test_package.py::test_the_librarys_command_exports_records"
     ),
