@@ -101,8 +101,15 @@ class NightForest:
         return f"Against the nights before{more}."
 
     @property
-    def more_is_slower(self) -> bool:
-        return all(row.view.direction == "lower" for row in self.rows)
+    def more_is(self) -> str:
+        """What lies right of the middle, where that is the same of all."""
+        if any(row.view.direction != "lower" for row in self.rows):
+            return ""
+        return "slower" if all(row.view.metric in (RUN_TIME, COMPILE_TIME) for row in self.rows) else "worse"
+
+    @property
+    def is_of_run_times(self) -> bool:
+        return all(row.view.metric == RUN_TIME for row in self.rows)
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,10 @@ def leave(site: Path, stamp: str, passes: str, operators: dict[str, float]) -> N
             "FuseOps no longer runs; Inline now runs too; fused_matmul_add_relu became matmul and add_relu",
         ),
         (
+            "Fold FuseOps", {"conv2d_3": 1.2, "pad": 0.2, "softmax": 0.5},
+            "fused_matmul_add_relu is gone; conv2d_3 and pad are new",
+        ),
+        (
             "Fold FuseOps", {"fused_matmul_add_relu": 1.0, "softmax": 0.5, "layout": 0.1},
             "layout is new",
         ),

@@ -214,6 +214,12 @@ def _describe_passes(passes: OneSidedPasses | None) -> Iterator[str]:
         yield f"{format_list(passes.new, _MOST_NAMED)} now run{'s' if len(passes.new) == 1 else ''} too"
 
 
+def _name_computations(operators: Sequence[str]) -> list[str]:
+    """What they compute, by the words of their names: a fused function is named after all that it does."""
+    words = (word for name in operators for word in name.split("_"))
+    return sorted(word for word in words if word != "fused" and not word.isdigit())
+
+
 def _describe_operators(item: Moved, good: ReceiptRecord, bad: ReceiptRecord) -> Iterator[str]:
     """What one side alone has; where both have all, the operator that most of the difference is in."""
     metric = RUN_TIME if item.metric == COMPILE_TIME else item.metric
@@ -223,9 +229,12 @@ def _describe_operators(item: Moved, good: ReceiptRecord, bad: ReceiptRecord) ->
     gone = [part.name for part in difference.parts if part.bad_ms is None]
     new = [part.name for part in difference.parts if part.good_ms is None]
     before, after = (format_list(names, _MOST_NAMED) for names in (gone, new))
-    if gone and new:
+    if gone and _name_computations(gone) == _name_computations(new):
         yield f"{before} became {after}"
     elif gone or new:
-        yield f"{after or before} {'is' if len(new or gone) == 1 else 'are'} {'new' if new else 'gone'}"
+        if gone:
+            yield f"{before} {'is' if len(gone) == 1 else 'are'} gone"
+        if new:
+            yield f"{after} {'is' if len(new) == 1 else 'are'} new"
     elif metric == item.metric and difference.explains and not difference.contradicts(item.effect):
         yield f"{difference.parts[0].name} takes {100 * difference.explains:.0f} % of the difference"
