@@ -11,7 +11,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from tvmtraces.convert.rocpd_schema import make_tables, make_views
+from tvmtraces.rocpd_schema import make_tables
+from tvmtraces.views import make_views
 
 CATEGORIES = ("KERNEL_DISPATCH", "HIP_API", "MEMORY_COPY")
 

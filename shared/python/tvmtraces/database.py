@@ -20,7 +20,6 @@ from typing import Any, Literal, Self
 from tvmdash.errors import DashboardError
 from tvmtraces.common_words import find_common
 from tvmtraces.connection import Traces
-from tvmtraces.convert import rocpd_schema
 from tvmtraces.dbapi import OURS, NotSupportedError, OperationalError, Parameters, ProgrammingError
 from tvmtraces.duck import DuckResult
 from tvmtraces.filters import Filters
@@ -28,8 +27,9 @@ from tvmtraces.planning import describe_view
 from tvmtraces.readers.rocpd_reader import RocpdSource
 from tvmtraces.readers.sqlite_input import list_tables, open_database, quote_name, readable
 from tvmtraces.reading import Progress
+from tvmtraces.rocpd_schema import make_tables, read_columns
 from tvmtraces.sources import Source, find
-from tvmtraces.views import SQLITE_VIEWS, VIEWS
+from tvmtraces.views import SQLITE_VIEWS, VIEWS, make_views
 
 Description = tuple[tuple[str, None, None, None, None, None, None], ...]
 _WORD = re.compile(r"\w+")
@@ -414,7 +414,7 @@ class Connection(sqlite3.Connection):
         for base in asked:
             parts.setdefault(base, [])
         for base, files in parts.items():
-            own = ["id", "guid", *rocpd_schema.read_columns(base.removeprefix("rocpd_"))] if base in asked else []
+            own = ["id", "guid", *read_columns(base.removeprefix("rocpd_"))] if base in asked else []
             united_columns = list(dict.fromkeys([*(name for _, columns in files for name in columns), *own]))
             parts_of = [(_choose(united_columns, there), place) for place, there in files]
             self._selections[base] = [f"SELECT {chosen} FROM {place}" for chosen, place in parts_of]  # noqa: S608 - quoted
@@ -445,7 +445,7 @@ class Connection(sqlite3.Connection):
 def _declare(view: str) -> dict[str, str]:
     """The types of a view's columns as RocPD's view has them: what is computed has none, and compares otherwise."""
     with contextlib.closing(sqlite3.connect(":memory:")) as empty:
-        for statement in (*rocpd_schema.make_tables("_", ""), *rocpd_schema.make_views(["_"])):
+        for statement in (*make_tables("_", ""), *make_views(["_"])):
             empty.execute(statement)
         return {str(row[1]): str(row[2]) for row in empty.execute(f"PRAGMA table_xinfo({view})")}
 

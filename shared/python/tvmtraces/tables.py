@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tvmtraces.readers.rocpd_queries import DURATION, QUERIES, REFERENCES
+from tvmtraces.rocpd_schema import read_columns
+
 SEAL_VERSION = 4
 """Raised when a table gains, loses or changes a column; see `_SINCE`."""
 
@@ -38,87 +41,35 @@ def _columns(**groups: str) -> dict[str, str]:
 
 
 _PLACE = _columns(text="guid", int="process id nid pid tid")
-_OWNED = _columns(text="guid", int="process id nid pid")
-_EVENT = _columns(int="event_id stack_id parent_stack_id corr_id", text="extdata call_stack line_info")
-"""What RocPD's event of a row says."""
-_REST = _columns(text="own_extdata", int="missing")
-"""What the row says beyond its columns, and which of its references lead nowhere (see `missing`); 0 is none."""
-_THREAD = _columns(int="thread_id")
-"""The number of its thread among those of its guid; `tid` is the number that the system gave it."""
-_AGENT = "agent_abs_index agent_log_index agent_type_index"
-_GRAPH = _columns(int="graph_exec_id graph_node_id")
+
+
+def _find_kind(table: str, path: str) -> str:
+    """The type of the column at the end of a path that begins in one of RocPD's tables."""
+    *links, column = ["id"] if path == DURATION else path.split(".")
+    for link in links:
+        table = REFERENCES[link]
+    letter = "I" if column == "id" else read_columns(table)[column].letter
+    return {"I": INT, "B": INT, "Z": INT, "R": REAL}.get(letter, TEXT)
+
+
+def _read(name: str, *, order: str = "", describes: bool = False, **more: str) -> TraceTable:
+    """A table that RocPD has too, with its types, and more columns."""
+    query = QUERIES[name]
+    columns = {"guid": TEXT, **{column: _find_kind(query.table, path) for column, path in query.paths.items()}}
+    columns |= {**({"missing": INT} if query.joined else {}), **_columns(**more)}
+    timed = [column for column in ("start", "timestamp") if column in columns and not describes and order]
+    duration = "duration" if "duration" in columns else None
+    return TraceTable(columns, next(iter(timed), None), duration, tuple(order.split()), describes)
+
 
 TABLES: Mapping[str, TraceTable] = {
-    "process": TraceTable(
-        _columns(
-            text="guid",
-            int="process nid pid ppid",
-            text_="machine_id hostname system_name system_release system_version",
-            int_="init start end fini",
-            text__="command night experiment engine tvm_hash facts source extdata",
-            int__="missing",
-        ),
-        order=("start", "guid"),
-        describes=True,
+    "process": _read(
+        "process", order="start guid", describes=True, text="night experiment engine tvm_hash facts source"
     ),
-    "node": TraceTable(
-        _columns(
-            text="guid",
-            int="id hash",
-            text_="machine_id system_name hostname release version hardware_name domain_name",
-        ),
-        describes=True,
-    ),
-    "agent": TraceTable(
-        _columns(
-            text="guid",
-            int="process id nid pid",
-            text_="type",
-            int_="absolute_index logical_index type_index uuid",
-            text__="name model_name vendor_name product_name user_name extdata",
-        ),
-        describes=True,
-    ),
-    "thread": TraceTable(
-        _columns(text="guid", int="process nid ppid pid tid start end", text_="name", int_="id", text__="extdata"),
-        describes=True,
-    ),
-    "queue": TraceTable({**_OWNED, **_columns(text="name extdata")}, describes=True),
-    "stream": TraceTable({**_OWNED, **_columns(text="name extdata", int="missing")}, describes=True),
-    "track": TraceTable({**_OWNED, **_columns(int="tid", text="name extdata"), **_THREAD}, describes=True),
-    "code_object": TraceTable(
-        {
-            **_OWNED,
-            **_columns(
-                int="agent_id agent_abs_index",
-                text="uri storage_type extdata",
-                int_="load_base load_size load_delta missing",
-            ),
-        },
-        describes=True,
-    ),
-    "symbol": TraceTable(
-        {
-            **_OWNED,
-            **_columns(
-                text="kernel_name display_name extdata",
-                int="code_object_id kernel_object kernarg_segment_size kernarg_segment_alignment group_segment_size "
-                "private_segment_size sgpr_count arch_vgpr_count accum_vgpr_count missing",
-            ),
-        },
-        describes=True,
-    ),
-    "pmc": TraceTable(
-        {
-            **_OWNED,
-            **_columns(
-                text="target_arch name symbol description long_description component units value_type block "
-                "expression extdata",
-                int="agent_id agent_abs_index event_code instance_id is_constant is_derived spm_support missing",
-            ),
-        },
-        describes=True,
-    ),
+    **{
+        name: _read(name, describes=True)
+        for name in ("node", "agent", "thread", "queue", "stream", "track", "code_object", "symbol", "pmc")
+    },
     "trial": TraceTable(
         _columns(
             text="guid",
@@ -152,99 +103,11 @@ TABLES: Mapping[str, TraceTable] = {
         start="timestamp",
         order=("name", "timestamp"),
     ),
-    "region": TraceTable(
-        {**_PLACE, **_columns(int="trial", text="category name", int_="start duration"), **_EVENT, **_REST, **_THREAD},
-        start="start",
-        duration="duration",
-        order=("start",),
-    ),
-    "instant": TraceTable(
-        {**_PLACE, **_columns(text="category name", int="timestamp track_id"), **_EVENT, **_REST},
-        start="timestamp",
-        order=("timestamp",),
-    ),
-    "dispatch": TraceTable(
-        {
-            **_PLACE,
-            **_columns(
-                text="category region name agent_type queue stream",
-                int=f"agent_id {_AGENT} code_object_id kernel_id dispatch_id stream_id queue_id queue_pid start "
-                "duration grid_x grid_y grid_z workgroup_x workgroup_y workgroup_z lds_size scratch_size "
-                "vgpr_count accum_vgpr_count sgpr_count static_lds_size static_scratch_size",
-            ),
-            **_GRAPH,
-            **_EVENT,
-            **_REST,
-            **_THREAD,
-        },
-        start="start",
-        duration="duration",
-        order=("start",),
-    ),
-    "copy": TraceTable(
-        {
-            **_PLACE,
-            **_columns(
-                text="category name region_name stream_name queue_name dst_device dst_agent_type src_device "
-                "src_agent_type",
-                int="start duration stream_id queue_id size dst_agent_id dst_agent_abs_index dst_agent_log_index "
-                "dst_agent_type_index dst_address src_agent_id src_agent_abs_index src_agent_log_index "
-                "src_agent_type_index src_address",
-            ),
-            **_GRAPH,
-            **_EVENT,
-            **_REST,
-            **_THREAD,
-        },
-        start="start",
-        duration="duration",
-        order=("start",),
-    ),
-    "allocation": TraceTable(
-        {
-            **_PLACE,
-            **_columns(
-                text="category type level agent_name agent_type queue_name stream_name",
-                int=f"start duration agent_id {_AGENT} address size queue_id stream_id",
-            ),
-            **_EVENT,
-            **_REST,
-            **_THREAD,
-        },
-        start="start",
-        duration="duration",
-        order=("start",),
-    ),
-    "graph_launch": TraceTable(
-        {
-            **_PLACE,
-            **_columns(
-                text="category agent_type queue",
-                int=f"start duration agent_id {_AGENT} queue_id graph_exec_id kernel_dispatch_count",
-            ),
-            **_EVENT,
-            **_REST,
-            **_THREAD,
-        },
-        start="start",
-        duration="duration",
-        order=("start",),
-    ),
-    "argument": TraceTable(
-        {**_columns(text="guid", int="id position", text_="category type name value"), **_EVENT, **_REST},
-    ),
-    "counter": TraceTable(
-        {
-            **_columns(
-                text="guid category counter_name counter_symbol component description block expression value_type",
-                int="id counter_id is_constant is_derived sample_id timestamp xcc shader_engine shader_array wgp "
-                "instance",
-                real="value",
-            ),
-            **_EVENT,
-            **_REST,
-        },
-    ),
+    "region": _read("region", order="start", int="trial"),
+    "instant": _read("instant", order="timestamp"),
+    **{name: _read(name, order="start") for name in ("dispatch", "copy", "allocation", "graph_launch")},
+    "argument": _read("argument"),
+    "counter": _read("counter"),
     "record": TraceTable(
         _columns(
             text="experiment night tvm_hash timestamp",

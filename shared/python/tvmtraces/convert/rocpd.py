@@ -22,7 +22,8 @@ from typing import Any
 from tvmdash.errors import DashboardError
 from tvmtraces.convert.events import Counters, Event, Slices, batches, format_json
 from tvmtraces.convert.parts import Files, Written
-from tvmtraces.convert.rocpd_schema import SCHEMA_VERSION, make_tables, make_views
+from tvmtraces.rocpd_schema import SCHEMA_VERSION, make_tables
+from tvmtraces.views import make_views
 
 KERNELS = frozenset({"operator", "kernel", "KERNEL_DISPATCH"})
 """The categories of slices that become kernel dispatches."""

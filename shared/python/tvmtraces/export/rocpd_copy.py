@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tvmtraces.convert import RocpdRows
-from tvmtraces.convert.rocpd_schema import ColumnKind, read_columns
 from tvmtraces.export.windows import cut_into_windows
 from tvmtraces.filters import format_literal
-from tvmtraces.missing import Missing
-from tvmtraces.readers.rocpd_queries import DURATION, QUERIES, Query
+from tvmtraces.readers.rocpd_queries import DURATION, QUERIES, Missing, Query
+from tvmtraces.rocpd_schema import ColumnKind, read_columns
 from tvmtraces.tables import TABLES
 
 if TYPE_CHECKING:

@@ -6,10 +6,43 @@ of the row's event numbers. A path of one word is a column of the table itself.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from tvmtraces.missing import Missing
+
+class Missing(enum.IntFlag):
+    """What a row refers to that is not there. RocPD's views leave such a row out where they join it."""
+
+    EVENT = enum.auto()
+    PROCESS = enum.auto()
+    THREAD = enum.auto()
+    NAME = enum.auto()
+    AGENT = enum.auto()
+    SOURCE = enum.auto()
+    REGION = enum.auto()
+    QUEUE = enum.auto()
+    TRACK = enum.auto()
+    COUNTER = enum.auto()
+    NODE = enum.auto()
+    SAMPLE = enum.auto()
+
+
+WORDS = {
+    Missing.EVENT: "event",
+    Missing.PROCESS: "process",
+    Missing.THREAD: "thread",
+    Missing.NAME: "name",
+    Missing.AGENT: "agent",
+    Missing.SOURCE: "source agent",
+    Missing.REGION: "name of the region",
+    Missing.QUEUE: "process of the queue",
+    Missing.TRACK: "track",
+    Missing.COUNTER: "counter",
+    Missing.NODE: "node",
+    Missing.SAMPLE: "sample",
+}
+"""For people."""
 
 REFERENCES: Mapping[str, str] = {
     "nid": "info_node",

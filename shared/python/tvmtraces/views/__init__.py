@@ -8,15 +8,16 @@ joins follow, that leads nowhere; `unresolved` counts them. Times are nanosecond
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
+from tvmtraces.rocpd_schema import TABLES as ROCPD_TABLES
 from tvmtraces.tables import TABLES
 from tvmtraces.views.ours import OUR_VIEWS
-from tvmtraces.views.rocpd import make_views
+from tvmtraces.views.rocpd import make_rocpd_views
 from tvmtraces.views.view import DuckWords, RocpdWords, View
 
-ALL_VIEWS: Mapping[str, View] = {**make_views(DuckWords()), **OUR_VIEWS}
-SQLITE_VIEWS: Mapping[str, str] = {name: view.sql for name, view in make_views(RocpdWords()).items()}
+ALL_VIEWS: Mapping[str, View] = {**make_rocpd_views(DuckWords()), **OUR_VIEWS}
+SQLITE_VIEWS: Mapping[str, str] = {name: view.sql for name, view in make_rocpd_views(RocpdWords()).items()}
 """RocPD's, over RocPD's own tables."""
 VIEWS: Mapping[str, str] = {name: view.sql for name, view in ALL_VIEWS.items()}
 """The SQL of each."""
@@ -40,3 +41,12 @@ def find_tables(sql: str) -> frozenset[str]:
         return frozenset(TABLES)
     tables = {table for word in identifiers for table in VIEW_TABLES.get(word, ())}
     return frozenset(tables | {table for table in TABLES if {f"base_{table}", f"all_{table}"} & identifiers})
+
+
+def make_views(suffixes: Sequence[str]) -> Iterator[str]:
+    """What makes a view for each table, over those of all writers, and the views for people."""
+    for table in ROCPD_TABLES:
+        parts = " UNION ALL ".join(f'SELECT * FROM "rocpd_{table}{suffix}"' for suffix in suffixes)  # noqa: S608 - ours
+        yield f"CREATE VIEW rocpd_{table} AS {parts}"
+    for name, sql in SQLITE_VIEWS.items():
+        yield f"CREATE VIEW {name} AS {sql}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tvmtraces.missing import WORDS
+from tvmtraces.readers.rocpd_queries import WORDS
 from tvmtraces.tables import TABLES
 from tvmtraces.views.view import View
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tvmtraces.missing import Missing
+from tvmtraces.readers.rocpd_queries import Missing
 from tvmtraces.views.view import View, Words
 
 _STACK = "stack_id parent_stack_id corr_id"
@@ -155,7 +155,7 @@ _ABOUT = {
 """What a row of each is; in this order they are listed."""
 
 
-def make_views(words: Words) -> Mapping[str, View]:
+def make_rocpd_views(words: Words) -> Mapping[str, View]:
     """All of them in the words of DuckDB; in SQLite's those that each of AMD's versions has."""
     sql = {**_select_rows(words), **_join_rows(words)}
     if words.shows_ours:

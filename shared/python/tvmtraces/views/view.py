@@ -7,8 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tvmtraces.missing import Missing
-from tvmtraces.readers.rocpd_queries import DURATION, QUERIES, REFERENCES
+from tvmtraces.readers.rocpd_queries import DURATION, QUERIES, REFERENCES, Missing
 from tvmtraces.tables import TABLES
 
 _WORD = re.compile(r"\w+")

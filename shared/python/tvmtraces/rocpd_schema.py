@@ -7,10 +7,8 @@ without the suffix stands for each.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-
-from tvmtraces.views import SQLITE_VIEWS
 
 SCHEMA_VERSION = "3.0.3"
 
@@ -96,15 +94,6 @@ def make_tables(suffix: str, guid: str) -> Iterator[str]:
         own = [] if table == "metadata" else [f"guid TEXT DEFAULT '{guid}' NOT NULL"]
         parts = ["id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT", *own, *_format_columns(columns, suffix)]
         yield f'CREATE TABLE "rocpd_{table}{suffix}" ({", ".join(parts)})'
-
-
-def make_views(suffixes: Sequence[str]) -> Iterator[str]:
-    """What makes a view for each table, over those of all writers, and the views for people."""
-    for table in TABLES:
-        parts = " UNION ALL ".join(f'SELECT * FROM "rocpd_{table}{suffix}"' for suffix in suffixes)  # noqa: S608 - ours
-        yield f"CREATE VIEW rocpd_{table} AS {parts}"
-    for name, sql in SQLITE_VIEWS.items():
-        yield f"CREATE VIEW {name} AS {sql}"
 
 
 @dataclass(frozen=True)
