@@ -19,6 +19,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.machine import telemetry
 from tvmtraces import Filters, Straddle, Window, connect, reading, sealing
 from tvmtraces.readers.raw_reader import RawSource
+from tvmtraces.retention import prune
 from tvmtraces.sealing import seal, verify
 from tvmtraces.views import VIEWS
 
@@ -233,3 +234,25 @@ def test_a_killed_seal_leaves_nothing_that_looks_sealed(tmp_path: Path) -> None:
         assert not list(tmp_path.glob(".sealed*")), "the next seal to the same place removes what the killed one left"
     with connect(tmp_path / "sealed") as traces:
         assert traces.execute("SELECT count(*) FROM kernels").fetchone() == (90,)
+
+
+def test_retention_drops_raw_measurements_by_age_and_size_and_never_records(tmp_path: Path) -> None:
+    home, runs = tmp_path / "home", []
+    for day in (1, 2, 3):
+        stamp = f"2026110{day}T000000Z"
+        place = tmp_path / "raw" / f"{day}"
+        run = seal([write_raw(place), write_data(home, "relax_opt", stamp)], tmp_path / "kept" / stamp)
+        catalogue = json.loads((run.path / "catalogue.json").read_text())
+        (run.path / "catalogue.json").write_text(json.dumps({**catalogue, "sealed": stamp}))
+        runs.append(run)
+    assert prune(tmp_path / "kept", max_bytes=10**9) == []
+    sizes = [run.catalogue.size_bytes for run in runs]
+    assert prune(tmp_path / "kept", max_bytes=sizes[1] + sizes[2]) == [runs[0].path]
+    with connect(tmp_path / "kept") as traces:
+        assert traces.execute("SELECT count(*) FROM records").fetchone() == (3,)
+        assert traces.execute("SELECT count(*) FROM kernels").fetchone() == (6,)
+    assert prune(tmp_path / "kept", keep_days=0) == [runs[1].path, runs[2].path]
+    assert prune(tmp_path / "kept", keep_days=0, max_bytes=0) == [], "what is left is kept for ever"
+    with connect(tmp_path / "kept") as traces:
+        assert traces.execute("SELECT count(*) FROM records").fetchone() == (3,)
+        assert traces.execute("SELECT count(*) FROM kernels").fetchone() == (0,)

@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tvmdash import common
@@ -208,3 +209,12 @@ def verify(folder: Path) -> SealedSource:
                 f"{folder / table}.parquet: differs from its catalogue. Restore it or leave the run out."
             )
     return source
+
+
+def keep_only(source: SealedSource, kept: Iterable[str]) -> None:
+    """Replace a sealed run by one with these of its tables."""
+    tables = {name: table for name, table in source.catalogue.tables.items() if table_of(name) in frozenset(kept)}
+    with common.folder_beside(source.path.absolute()) as folder:
+        for name in tables:
+            os.link(source.path / f"{name}.parquet", folder / f"{name}.parquet")
+        common.write_json(folder / CATALOGUE, replace(source.catalogue, tables=tables).to_json())
