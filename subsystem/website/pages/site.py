@@ -51,7 +51,8 @@ def write(site: SiteContext, new: Path, carrier: IncrementalSite, first_series: 
         stamp=site.tonight.stamp,
     )
     (new / "series.html").write_text(html, encoding="utf-8")
-    (new / "live.html").write_text(pages.render("live.html", site.frame("live")), encoding="utf-8")
+    for name in ("live", "versions"):
+        (new / f"{name}.html").write_text(pages.render(f"{name}.html", site.frame(name)), encoding="utf-8")
     write_code_pages(site, carrier)
     write_experiments(site, views, new)
     write_scores(site, new)
