@@ -398,7 +398,7 @@ def _shorten_absences(findings: Findings) -> _Short:
 def _shorten_improvement(findings: Findings) -> _Short:
     if findings.better:
         return _shorten_incidents("TVM got better", findings.better, findings)
-    return _shorten_incidents("Back to its level", findings.fixed, findings)
+    return _shorten_incidents("Back to its earlier level", findings.fixed, findings)
 
 
 def _shorten_to(begin: str, whole: str) -> _Short:
