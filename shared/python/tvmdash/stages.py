@@ -20,9 +20,9 @@ from tvmdash.redaction import redact
 
 STATUS_FILE = "status.json"
 SETUP_RETRY_FILE = "retry"
+"""A setup that leaves this file, with a reason in it, is run again the next night."""
 POINTS_FILE = "points.json"
 """While a stage runs, in what it leaves: how many `points` it has, and how many it has `measured`."""
-"""A setup that leaves this file, with a reason in it, is run again the next night."""
 MAX_STATUS_BYTES = 1 << 20
 _FIELDS = ("success", "message", "blocked", "in_log")
 MAX_MESSAGE_CHARS = 4000

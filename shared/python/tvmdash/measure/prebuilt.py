@@ -22,6 +22,7 @@ FOLDER = "prebuilt"
 LAYOUT = "TVMDASH_LAYOUT"
 """The variable that says in which layout libraries are linked, from 1 on; as they come where it is not set."""
 MOST_LAYOUTS = 255
+"""Of one page of 4,096 bytes, in steps of 16."""
 Value = TypeVar("Value")
 
 

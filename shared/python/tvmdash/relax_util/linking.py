@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash.errors import DashboardError
+from tvmdash.measure.prebuilt import MOST_LAYOUTS
 
 LINKERS = ("g++", "gcc", "clang++", "clang", "c++", "cc")
 """Where TVM looks for a linker, too."""
-_STEP, _STEPS, _STRIDE = 16, 256, 167
-"""Code begins at multiples of 16 bytes; 256 of them are a page, which layouts come upon in an order without pattern."""
+_STEP, _STEPS, _STRIDE = 16, MOST_LAYOUTS + 1, 167
+"""Code begins at multiples of 16 bytes; so many are a page, which layouts come upon in an order without pattern."""
 _IN_FRONT = """\
 .text
 .skip {moved}
@@ -52,22 +53,22 @@ def _make_front(linker: Sequence[str], stem: Path, layout: int) -> str:
     made = stem.with_suffix(".front.o")
     text = _IN_FRONT.format(moved=layout * _STRIDE % _STEPS * _STEP)
     argv = [*linker, "-c", "-x", "assembler", "-o", str(made), "-"]
-    try:
-        subprocess.run(argv, input=text, check=True, capture_output=True, text=True, timeout=60)
-    except (OSError, subprocess.SubprocessError) as error:
-        message = getattr(error, "stderr", None) or str(error)
-        raise DashboardError(f"layout {layout}: {linker[0]} cannot assemble: {message.strip()[-400:]}") from error
+    _run(argv, f"layout {layout}: {linker[0]} cannot assemble", text)
     return str(made)
 
 
 def _links_with(device: str, cc: str) -> Callable[..., None]:
     def run(output: str, objects: list[str] | str, **_: Any) -> None:
         parts = [objects] if isinstance(objects, str) else objects
-        argv = [*shlex.split(cc), "-shared", "-fPIC", "-o", output, *parts]
-        try:
-            subprocess.run(argv, check=True, capture_output=True, text=True, timeout=300)
-        except (OSError, subprocess.SubprocessError) as error:
-            message = getattr(error, "stderr", None) or str(error)
-            raise DashboardError(f"$.devices.{device}.cc: {cc} cannot link: {message.strip()[-400:]}") from error
+        _run([*shlex.split(cc), "-shared", "-fPIC", "-o", output, *parts], f"$.devices.{device}.cc: {cc} cannot link")
 
     return run
+
+
+def _run(argv: Sequence[str], problem: str, text: str | None = None) -> None:
+    """Run it with that text as its input; DashboardError with what it said where it fails."""
+    try:
+        subprocess.run(argv, input=text, check=True, capture_output=True, text=True, timeout=300)
+    except (OSError, subprocess.SubprocessError) as error:
+        message = getattr(error, "stderr", None) or str(error)
+        raise DashboardError(f"{problem}: {message.strip()[-400:]}") from error

@@ -66,19 +66,20 @@ def sign_off(home: Home, names: tuple[str, str], *, matters: float) -> Signoff:
 def make_trial(done: Signoff) -> Trial:
     """As commands that measure leave it: each series with its change, or with its two exact numbers."""
     a, b = (TrialTvm(tvm.asked, next(iter(tvm.artifacts), ""), tvm.version, tvm.commit) for tvm in (done.a, done.b))
-    exact = [item for item in done.series if item.before is not None and item.after is not None]
     return Trial(
         "", TrialState.DONE, b, a, 0.0, "", {},
-        series=tuple(_make_series(item) for item in done.series if item not in exact),
-        numbers=tuple(
-            TrialNumber(
-                item.id, item.experiment, item.metric, item.labels, item.before or 0.0, item.after or 0.0, item.unit,
-                item.direction, name=item.name,
-            )
-            for item in exact
-        ),
-        kind=TrialKind.SIGNOFF, signoff=done,
+        series=tuple(_make_series(item) for item in done.series if item.before is None or item.after is None),
+        numbers=tuple(_list_numbers(done.series)), kind=TrialKind.SIGNOFF, signoff=done,
     )  # fmt: skip
+
+
+def _list_numbers(series: Iterable[SignoffSeries]) -> Iterator[TrialNumber]:
+    for item in series:
+        if item.before is not None and item.after is not None:
+            yield TrialNumber(
+                item.id, item.experiment, item.metric, item.labels, item.before, item.after, item.unit, item.direction,
+                name=item.name,
+            )  # fmt: skip
 
 
 def _make_series(item: SignoffSeries) -> TrialSeries:
