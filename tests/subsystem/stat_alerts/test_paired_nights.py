@@ -18,6 +18,7 @@ from tests.subsystem.website.sites import Site
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents import replay
+from tvmdash.incidents.events import Separated
 from tvmdash.incidents.text import describe
 from tvmdash.judge import Pairs, model
 from tvmdash.judge import home as judge_home
@@ -405,6 +406,22 @@ def test_a_step_that_one_night_cannot_tell_is_measured_again_in_pairs_and_told_t
     explained = replay.explain(home.output, incident)
     assert "the same decision" in explained
     assert "NOT" not in explained
+
+
+def test_what_was_split_off_is_explained_by_its_own_series(tmp_path: Path) -> None:
+    nights = Nights(4, scatter=0.004).slower("bert", 3, 1.08, 3).slower("gru", 3, 1.08, 3)
+    home = nights.fill(tmp_path)
+    verdicts(home, 4)
+    (whole,) = opened(home)
+    bert = next(each for each in whole.moved if "bert" in each.name)
+    split = ledgers.Event.of(
+        stamp_of(3), "ann", ledgers.SEPARATED, f"{whole.id}-2", Separated(whole.id, (bert.series,))
+    )
+    incident_file.append(incident_file.file_of(home.home), [split])
+    left, new = opened(home)
+    explained = [replay.explain(home.output, each) for each in (whole, left, new)]
+    assert [("bert" in text, "gru" in text) for text in explained] == [(True, True), (False, True), (True, False)]
+    assert all("the same decision" in text for text in explained)
 
 
 def test_what_is_measured_again_takes_turns_in_three_layouts_of_the_code_which_the_judge_knows(

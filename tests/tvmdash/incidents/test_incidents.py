@@ -362,6 +362,7 @@ def test_what_is_split_is_an_incident_of_its_own_and_joined_again_one(home: Path
         ["b", "c"], "i3", True, third.data["begin"],
     )  # fmt: skip
     assert run(home, "split", "i3-2", "--series", "c") == 0
+    assert incidents.ledger_of(home).incidents["i3-2-2"].origin == "i3"
     assert run(home, "join", "i3", "i3-2") == 0
     assert run(home, "join", "i3", "i3-2-2") == 0
     whole = incidents.ledger_of(home).incidents["i3"]
@@ -389,6 +390,8 @@ def test_a_part_goes_along_where_its_incident_is_joined(home: Path) -> None:
         (["join", ONE, "same"], "series in common"),
         (["join", ONE, "part"], f"joined to {TWO} already"),
         (["join", "part", ONE], "Name that one"),
+        (["ack", "part"], "Name that one"),
+        (["note", "part", "seen"], "Name that one"),
         (["split", ONE], "matches none"),
         (["split", ONE, "--series", "*"], "matches all"),
         (["split", "nobody"], "is not an incident"),

@@ -73,9 +73,17 @@ def _explain(parsed: argparse.Namespace, ledger: Ledger) -> str:
     return (f"What changed: {why}.\n\n" if why else "") + explain(output_of(parsed.home), incident)
 
 
+def _find_told(ledger: Ledger, name: str) -> Incident:
+    """The incident, which people act on; DashboardError where it is told as part of another one."""
+    incident = ledger.find(name)
+    if incident.into:
+        raise DashboardError(f"{incident.id} is joined to {incident.into}. Name that one.")
+    return incident
+
+
 def _settle(state: str) -> Callable[[argparse.Namespace, Ledger], str]:
     def settle(parsed: argparse.Namespace, ledger: Ledger) -> str:
-        incident = ledger.find(parsed.incident)
+        incident = _find_told(ledger, parsed.incident)
         wanted = str(getattr(parsed, "as_state", None) or state)
         end = None if wanted in ledgers.OPEN_STATES else common.stamp_of(common.utc_now())
         event = ledgers.changed(
@@ -88,7 +96,7 @@ def _settle(state: str) -> Callable[[argparse.Namespace, Ledger], str]:
 
 
 def _note(parsed: argparse.Namespace, ledger: Ledger) -> str:
-    incident = ledger.find(parsed.incident)
+    incident = _find_told(ledger, parsed.incident)
     if not (parsed.words or parsed.owner or parsed.issue):
         raise DashboardError("nothing to note. Give WORDS, --owner or --issue.")
     if parsed.issue and not is_link(parsed.issue):
@@ -100,7 +108,7 @@ def _note(parsed: argparse.Namespace, ledger: Ledger) -> str:
 
 
 def _add_bisection(parsed: argparse.Namespace, ledger: Ledger) -> str:
-    incident = ledger.find(parsed.incident)
+    incident = _find_told(ledger, parsed.incident)
     found = trial_files.load(parsed.result)
     event = ledgers.bisected_by(incident.id, found, at=_format_now(), who=_name_user(parsed))
     incident_file.append(incident_file.file_of(Home(parsed.home)), [event])
@@ -108,13 +116,12 @@ def _add_bisection(parsed: argparse.Namespace, ledger: Ledger) -> str:
 
 
 def _join(parsed: argparse.Namespace, ledger: Ledger) -> str:
-    one, other = ledger.find(parsed.incident), ledger.find(parsed.other)
+    one, other = _find_told(ledger, parsed.incident), ledger.find(parsed.other)
     both = f"{one.id} and {other.id}"
     shared = {moved.series for moved in one.moved} & {moved.series for moved in other.moved}
     faults = (
         (one.id == other.id, f"{one.id} is one incident already."),
         (other.into, f"{other.id} is joined to {other.into} already. Split it first."),
-        (one.into, f"{one.id} is joined to {one.into}. Name that one."),
         (one.kind != other.kind or not other.moved, f"{both} are not of one kind."),
         ({one.state, other.state} - ledgers.OPEN_STATES, f"{both}: one of them is settled."),
         (

@@ -229,7 +229,7 @@ def _describe_operators(item: Moved, good: ReceiptRecord, bad: ReceiptRecord) ->
     gone = [part.name for part in difference.parts if part.bad_ms is None]
     new = [part.name for part in difference.parts if part.good_ms is None]
     before, after = (format_list(names, _MOST_NAMED) for names in (gone, new))
-    if gone and _name_computations(gone) == _name_computations(new):
+    if gone and new and _name_computations(gone) == _name_computations(new):
         yield f"{before} became {after}"
     elif gone or new:
         if gone:

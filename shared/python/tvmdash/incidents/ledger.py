@@ -92,7 +92,8 @@ class Incident:
     direction: of the fleet whose `size` it is. fleet: the key of that, fleet_name the same for people. fleet_kind: what
     its series are; None in incidents of long ago, where the key alone tells it. machine: of a whole fleet, where all
     of it is measured on one. owner: who looks after it; issue: where else it is discussed; remarks: what people said.
-    into: the incident that a person joined it to, which has its series; origin: the one that a person split it from.
+    into: the incident that a person joined it to, which has its series; origin: the one that was opened, where a
+    person split this off.
     """
 
     id: str
@@ -395,7 +396,8 @@ def _separate(incidents: dict[str, Incident], event: Event) -> None:
     said = _remark(event, f"{event.incident} split off", told.words)
     incidents[source.id] = replace(source, moved=left, remarks=(*source.remarks, said))
     change = Change(event.at, event.who, source.state)
-    new = replace(source, moved=(), remarks=(), changes=(change,), origin=source.id, owner="", issue="", bisected=None)
+    origin = source.origin or source.id
+    new = replace(source, moved=(), remarks=(), changes=(change,), origin=origin, owner="", issue="", bisected=None)
     own = incidents.get(event.incident, replace(new, id=event.incident))
     night = own.found if own.found != source.found else None
     moved = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -73,25 +73,36 @@ def keep_fleet(table: Mapping[str, Deviation], controls: Sequence[str], night: i
 
 def explain(output: Path, incident: Incident) -> str:
     """Why the incident was told, in words, the decision being made again; DashboardError without its inputs."""
-    path = output / FOLDER / f"{incident.found}.json"
-    try:
-        inputs = common.read_json(path)["incidents"][incident.origin or incident.id]
-    except KeyError:
-        raise DashboardError(f"{path}: does not contain {incident.id}; no inputs are stored for slow drift.") from None
+    own = {moved.name for moved in incident.moved}
+    origin = incident.origin or incident.id
+    parts = {moved.part: moved.joined or incident.found for moved in incident.moved if moved.part}
     lines = [describe(incident), ""]
+    for told, night in {origin: incident.found, **parts}.items():
+        path = output / FOLDER / f"{night}.json"
+        inputs = common.object_in(common.read_json(path), "incidents").get(told)
+        if inputs is not None:
+            lines += _explain_inputs(inputs, own, path)
+        elif told == origin:
+            raise DashboardError(f"{path}: does not contain {incident.id}; no inputs are stored for slow drift.")
+    lines += ["", *(f"{change.at} {change.who}: {change.state}. {change.words}" for change in incident.changes)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _explain_inputs(inputs: Mapping[str, Any], names: Collection[str], path: Path) -> list[str]:
+    """What the file `path` has of one opening: of the series with these names, and of the machine."""
+    lines: list[str] = []
     try:
         for name, value in inputs.get("exact", {}).items():
-            lines += _explain_exact(name, value)
+            lines += _explain_exact(name, value) if name in names else ()
         for name, value in inputs.get("paired", {}).items():
-            lines += _explain_paired(name, value, path)
+            lines += _explain_paired(name, value, path) if name in names else ()
         for name, value in inputs.get("series", {}).items():
-            lines += _explain_series(name, value)
+            lines += _explain_series(name, value) if name in names else ()
         if "fleet" in inputs:
             lines += _explain_fleet(inputs["fleet"])
     except (KeyError, TypeError, ValueError) as error:
         raise DashboardError(f"{path}: damaged: {error!r}. Restore it from the backup.") from error
-    lines += ["", *(f"{change.at} {change.who}: {change.state}. {change.words}" for change in incident.changes)]
-    return "\n".join(lines).rstrip() + "\n"
+    return lines
 
 
 def _explain_exact(name: str, value: Mapping[str, Any]) -> Iterator[str]:

@@ -427,7 +427,7 @@ def _format_backfill(done: Trial, filled: Backfill) -> Iterator[str]:
     judged = [item.change for step in filled.steps for item in step.series if item.change]
     if judged:
         yield f"{sum(change.real for change in judged)} of {len(judged)} steps from one TVM to the next are real."
-    elif filled.steps:
+    elif any(step.series for step in filled.steps):
         yield "No conclusion: no step from one TVM to the next was measured five times."
     changed = {item.id for step in filled.steps for item in step.series if item.change and item.change.real}
     for item in (item for item in done.series if item.id in changed):
