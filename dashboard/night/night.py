@@ -6,7 +6,9 @@ import contextlib
 import datetime
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from dashboard.night import folders, recovery, repository
 from dashboard.night.context import Context
@@ -14,7 +16,6 @@ from dashboard.night.hosts_tonight import list_remedies
 from dashboard.night.journal import Journal
 from dashboard.night.lock import night_lock
 from dashboard.night.machine_lock import PATIENCE_S, list_gaps
-from dashboard.night.order import NightOrder
 from dashboard.night.phases import Phases
 from dashboard.plan import home_machine
 from dashboard.plan.devices import list_cards
@@ -23,17 +24,25 @@ from dashboard.plan.night_plan import Plan
 from dashboard.process import orphans, process
 from dashboard.upkeep import strays
 from tvmdash.common import parse_stamp, stamp_of, utc_now
-from tvmdash.dashboard_info import (
-    INTERRUPTED,
-    RUNNING,
-    Home,
-    Night,
-)
+from tvmdash.dashboard_info import INTERRUPTED, RUNNING, Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.machine.identity import format_change
 
 _log = logging.getLogger("night")
-_SETUP, _RUN = "setup", "run"
+
+
+@dataclass(frozen=True)
+class NightOrder:
+    """A night on a host, as its home orders it: its stamp, of which `repository` its code is, how long it may wait.
+
+    get_ready: called once the machine is this night's, before it gets its TVMs; returns notes for its record. Such a
+    night ends once its measurements are analyzed: all that follows is done at home, as are archives.
+    """
+
+    stamp: str
+    repository: Mapping[str, Any]
+    patience_s: float
+    get_ready: Callable[[], Sequence[str]]
 
 
 def run_night(

@@ -48,7 +48,6 @@ from dashboard.hosts.messages import (
     Tvm,
 )
 from dashboard.night import folders, machine_lock, night
-from dashboard.night.order import NightOrder
 from dashboard.plan.home_config import code_folders
 from dashboard.plan.job import REPOSITORY, CodeFolders
 from dashboard.plan.night_plan import Plan
@@ -124,7 +123,9 @@ class _Worker:
         self._write_config(config)
         code = CodeFolders(of_home=code_folders(self._home))
         plan = make_plan(self._home, code, seed=begin.seed, host=begin.host)
-        order = NightOrder(begin.stamp, begin.repository, begin.patience_s, lambda: list(self._get_copies(begin, plan)))
+        order = night.NightOrder(
+            begin.stamp, begin.repository, begin.patience_s, lambda: list(self._get_copies(begin, plan))
+        )
         with self._inbox.watched():
             done = night.run_night(plan, rebuild=begin.rebuild, order=order)
         return Ended() if done.state == COMPLETE else Ended("the night on the host was interrupted.", interrupted=True)

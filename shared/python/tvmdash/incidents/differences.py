@@ -232,9 +232,7 @@ def _describe_operators(item: Moved, good: ReceiptRecord, bad: ReceiptRecord) ->
     if gone and new and _name_computations(gone) == _name_computations(new):
         yield f"{before} became {after}"
     elif gone or new:
-        if gone:
-            yield f"{before} {'is' if len(gone) == 1 else 'are'} gone"
-        if new:
-            yield f"{after} {'is' if len(new) == 1 else 'are'} new"
+        sides = ((gone, before, "gone"), (new, after, "new"))
+        yield from (f"{text} {'is' if len(names) == 1 else 'are'} {word}" for names, text, word in sides if names)
     elif metric == item.metric and difference.explains and not difference.contradicts(item.effect):
         yield f"{difference.parts[0].name} takes {100 * difference.explains:.0f} % of the difference"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -90,14 +91,12 @@ def explain(output: Path, incident: Incident) -> str:
 
 def _explain_inputs(inputs: Mapping[str, Any], names: Collection[str], path: Path) -> list[str]:
     """What the file `path` has of one opening: of the series with these names, and of the machine."""
+    paired = functools.partial(_explain_paired, path=path)
     lines: list[str] = []
     try:
-        for name, value in inputs.get("exact", {}).items():
-            lines += _explain_exact(name, value) if name in names else ()
-        for name, value in inputs.get("paired", {}).items():
-            lines += _explain_paired(name, value, path) if name in names else ()
-        for name, value in inputs.get("series", {}).items():
-            lines += _explain_series(name, value) if name in names else ()
+        for kind, explain_one in (("exact", _explain_exact), ("paired", paired), ("series", _explain_series)):
+            for name, value in inputs.get(kind, {}).items():
+                lines += explain_one(name, value) if name in names else ()
         if "fleet" in inputs:
             lines += _explain_fleet(inputs["fleet"])
     except (KeyError, TypeError, ValueError) as error:

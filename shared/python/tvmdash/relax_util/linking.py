@@ -17,11 +17,6 @@ LINKERS = ("g++", "gcc", "clang++", "clang", "c++", "cc")
 """Where TVM looks for a linker, too."""
 _STEP, _STEPS, _STRIDE = 16, MOST_LAYOUTS + 1, 167
 """Code begins at multiples of 16 bytes; so many are a page, which layouts come upon in an order without pattern."""
-_IN_FRONT = """\
-.text
-.skip {moved}
-.section .note.GNU-stack,"",%progbits
-"""
 
 
 def link(executable: Any, stem: Path, *, device: str, cc: str, is_here: bool = False, layout: int = 0) -> Path:
@@ -51,7 +46,7 @@ def _find_linker() -> list[str]:
 def _make_front(linker: Sequence[str], stem: Path, layout: int) -> str:
     """An object file that, linked before the module's, moves all code of it by up to a page."""
     made = stem.with_suffix(".front.o")
-    text = _IN_FRONT.format(moved=layout * _STRIDE % _STEPS * _STEP)
+    text = f'.text\n.skip {layout * _STRIDE % _STEPS * _STEP}\n.section .note.GNU-stack,"",%progbits\n'
     argv = [*linker, "-c", "-x", "assembler", "-o", str(made), "-"]
     _run(argv, f"layout {layout}: {linker[0]} cannot assemble", text)
     return str(made)
