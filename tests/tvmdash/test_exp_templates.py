@@ -246,7 +246,7 @@ def test_every_round_measures_every_group_in_a_new_order_and_each_process_counts
 @pytest.mark.parametrize(
     ("limits", "processes", "ended_by"),
     [
-        ({"interval_percent": 1e9}, 2, "interval"),
+        ({"interval_percent": 1e15}, 2, "interval"),  # the times differ up to fiftyfold
         ({"interval_percent": 0}, 4, "max_processes"),
         ({"interval_percent": 0, "max_minutes": 0}, 1, "max_minutes"),
     ],

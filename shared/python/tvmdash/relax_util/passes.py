@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import importlib.util
@@ -9,7 +10,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from tvmdash.errors import DashboardError
@@ -85,10 +86,18 @@ class PassWatch:
         """Each pass with its own time in ms, longest first: all its runs together, without the passes in it."""
         return tuple((name, own_ns / 1e6) for name, own_ns in self._own_ns.most_common())
 
-    def add(self, name: str, own_ns: int) -> None:
-        """Add the time of what is no pass, which is then not the time of the pass that it happened in."""
-        self._own_ns[name] += own_ns
-        self._count_inside(own_ns)
+    @contextlib.contextmanager
+    def timing(self, name: str) -> Iterator[None]:
+        """Time what is no pass as one, so that it is not the time of the pass that it happens in."""
+        self._begun()
+        yield
+        self._ended(name)
+
+    def leave_out(self, elapsed_ns: int) -> None:
+        """Let what just happened be the time of no pass."""
+        if self._running:
+            begun, so_far = self._running[-1]
+            self._running[-1] = (begun, so_far + elapsed_ns)
 
     def check_disabled(self) -> None:
         """Raise for a disabled pass that this compilation has never come to."""
@@ -106,10 +115,11 @@ class PassWatch:
                 return watch._should_run(str(info.name))
 
             def run_before_pass(self, _module: Any, _info: Any) -> None:
-                watch._running.append((time.perf_counter_ns(), 0))
+                watch._begun()
 
             def run_after_pass(self, module: Any, info: Any) -> None:
-                watch._ended(str(info.name), module)
+                watch._ended(str(info.name))
+                watch._look_at(module, str(info.name))
 
         return Watch()
 
@@ -119,20 +129,20 @@ class PassWatch:
             return False
         return True
 
-    def _ended(self, name: str, module: Any) -> None:
+    def _begun(self) -> None:
+        self._running.append((time.perf_counter_ns(), 0))
+
+    def _ended(self, name: str) -> None:
         begun, inside = self._running.pop()
         elapsed = time.perf_counter_ns() - begun
         self._own_ns[name] += elapsed - inside
-        self._count_inside(elapsed)
+        self.leave_out(elapsed)
+
+    def _look_at(self, module: Any, name: str) -> None:
         if name in _MAKE_OPERATORS:
             self.operators_of = module
         if name == _LAST_ON_MEMORY:
             self.planned_memory_bytes = _storage_bytes(module)
-
-    def _count_inside(self, elapsed_ns: int) -> None:
-        if self._running:
-            begun, so_far = self._running[-1]
-            self._running[-1] = (begun, so_far + elapsed_ns)
 
 
 def _storage_bytes(module: Any) -> int | None:
