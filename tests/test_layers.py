@@ -28,7 +28,6 @@ FLOORS: dict[str, str] = {
     "common": "errors files",
     "structured": "common errors",
     "http_util": "common errors",
-    "time_budget": "errors",
     "secret_file": "errors",
     "github_api": "common errors http_util secret_file text",
     "judge": "errors",
@@ -59,7 +58,7 @@ FLOORS: dict[str, str] = {
     "trials": "common dashboard_info errors files records structured text",
     "incidents": "common dashboard_info detect errors files http_util judge records series structured text trials",
     "notify": "account common config_util dashboard_info errors files github_api home_secrets http_util"
-    " incidents last_config records secret_file series stages structured text verdict time_budget",
+    " incidents last_config records secret_file series stages structured text verdict",
     "slack_util": "notify",
     "store": "common dashboard_info errors files incidents notify records series structured traces trials verdict",
     "signoff": "common dashboard_info devices errors files incidents judge machine records series store"

@@ -19,7 +19,6 @@ import pytest
 from tests.local_server import FailingHandler, QuietServer, serving
 from tests.mail import server as mail
 from tests.tvmdash.notify.route_homes import ONE, RouteHome, moved
-from tvmdash import time_budget
 from tvmdash.notify import apprise, errors
 from tvmdash.notify.apprise import AppriseSender
 from tvmdash.notify.errors import BusyError, RefusedError, UncertainError
@@ -78,7 +77,7 @@ def service() -> Iterator[Service]:
 
 @pytest.fixture
 def home(tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch) -> RouteHome:
-    monkeypatch.setattr(time_budget, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(errors, "_FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(errors, "_REQUEST_S", 4.0)
     home = RouteHome(tmp_path)
     home.routes["chat"] = {"kind": "apprise", "secret_file": home.secret("address", service.url)}

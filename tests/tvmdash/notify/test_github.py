@@ -11,10 +11,10 @@ import pytest
 from tests.github import server
 from tests.github.server import REPOSITORY, TOKEN, Fault, State
 from tests.tvmdash.notify.route_homes import NIGHTS, ONE, SITE, RouteHome, moved
-from tvmdash import github_api, time_budget
+from tvmdash import github_api
 from tvmdash.incidents.events import BisectionAnswer
 from tvmdash.incidents.ledger import BISECTED, Event, iso_of
-from tvmdash.notify import command
+from tvmdash.notify import command, errors
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def state() -> Iterator[State]:
 
 @pytest.fixture
 def home(tmp_path: Path, state: State, monkeypatch: pytest.MonkeyPatch) -> RouteHome:
-    monkeypatch.setattr(time_budget, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(errors, "_FIRST_PAUSE_S", 0.01)
     monkeypatch.setenv("GITHUB_API_URL", state.url)
     monkeypatch.delenv("GITHUB_TOKEN", raising=False)
     made = RouteHome(tmp_path)

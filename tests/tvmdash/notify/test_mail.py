@@ -11,7 +11,6 @@ import pytest
 from tests.mail import server
 from tests.mail.server import CERTIFICATE, PASSWORD, SENDER, USER, Fault, State
 from tests.tvmdash.notify.route_homes import AFTER, BEFORE, ONE, SITE, RouteHome, moved
-from tvmdash import time_budget
 from tvmdash.notify import errors
 
 TEAM, ADA, BOB = "team@example.org", "ada@example.org", "bob@example.org"
@@ -32,7 +31,7 @@ def state() -> Iterator[State]:
 @pytest.fixture(autouse=True)
 def _trusting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
-    monkeypatch.setattr(time_budget, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(errors, "_FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(errors, "_REQUEST_S", 1.5)
 
 

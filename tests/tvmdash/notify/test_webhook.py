@@ -17,7 +17,7 @@ from tests.subsystem.slack_homes import job
 from tests.tvmdash.notify.route_homes import NIGHTS, ONE, SITE, RouteHome, moved
 from tests.webhook import server
 from tests.webhook.server import SECRET, Fault, State
-from tvmdash import common, time_budget
+from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, FAILED, JobResult, Night, StepResult
 from tvmdash.notify import command, errors
 from tvmdash.notify.service import tell_routes
@@ -37,7 +37,7 @@ def state() -> Iterator[State]:
 
 @pytest.fixture
 def home(tmp_path: Path, state: State, monkeypatch: pytest.MonkeyPatch) -> RouteHome:
-    monkeypatch.setattr(time_budget, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(errors, "_FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(errors, "_REQUEST_S", 0.6)
     made = RouteHome(tmp_path)
     made.routes["hook"] = {"kind": "webhook", "url": state.url, "secret_file": made.secret("hook", SECRET)}
