@@ -26,7 +26,7 @@ def run_with(folder: Path, second: str, *options: str, **environment: str) -> su
     argv = [sys.executable, "-m", "pytest", "-p", "golden_files", "-p", "xdist", "-p", "no:cacheprovider", *options]
     plain = {key: value for key, value in os.environ.items() if key != "CI"}
     env = {**plain, "PYTHONPATH": str(folder), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **environment}
-    return subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, timeout=600, check=False)
 
 
 def test_update_writes_messages_names_the_file_and_what_differs_later_fails_with_its_diff(tmp_path: Path) -> None:
