@@ -15,7 +15,6 @@ from dashboard.cli.arguments import (
     make_absolute,
     parse_percent,
 )
-from dashboard.report import signoff_page
 from tvmdash import common
 from tvmdash.errors import DashboardError
 from tvmdash.trials.signoff import SignoffVerdict
@@ -64,7 +63,7 @@ def _sign_off(arguments: argparse.Namespace) -> int:
     done = _make(home, arguments)
     print(text.format_table(done))
     if arguments.markdown:
-        _write(arguments.markdown, signoff_page.format_page(done))
+        _write(arguments.markdown, text.format_markdown(done))
     if arguments.json:
         _write(arguments.json, common.dump_json(make_trial(done).to_json()))
     return _CODES[done.verdict]

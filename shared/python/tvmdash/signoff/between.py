@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tvmdash import store
@@ -11,12 +11,17 @@ from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import FALSE_ALARM, NOT_TVMS, Incident
-from tvmdash.signoff.comparing import SeriesChange
+from tvmdash.judge.two import Difference, Standing
+from tvmdash.signoff.measured import MeasuredSeries, TwoTvms
+from tvmdash.signoff.ratios import compare_ratios
 from tvmdash.signoff.sources import Sources
-from tvmdash.signoff.tvms import HomeTvm
-from tvmdash.trials.signoff import SignoffBisection, SignoffEvidence
+from tvmdash.signoff.tvms import HomeTvm, HomeTvms
+from tvmdash.trials.signoff import SignoffBisection, SignoffIncident, SignoffSeries
 from tvmdash.trials.trial import Trial
 from tvmdash.verdict import TELL
+
+_ON_THE_OTHER_SIDE = 0.5
+"""A is past a step where it lies farther from the last good TVM than this share of the step."""
 
 
 @dataclass(frozen=True)
@@ -30,56 +35,79 @@ class NightsBetween:
     until: str
     is_whole: bool
 
-    def holds(self, stamp: str) -> bool:
-        """Whether a level that began that night lies between the two."""
-        return self.after < stamp <= self.until
-
-
-def find_window(a: HomeTvm, b: HomeTvm) -> NightsBetween:
-    """The window of these two; an empty one where B was measured before A."""
-    last = max((*b.own, *b.beside), default="")
-    begin = max((stamp for stamp in a.own if not b.own or stamp < b.own[0]), default="")
-    if a.own and not begin:
-        return NightsBetween(last, last, is_whole=False)
-    return NightsBetween(begin, last, is_whole=bool(begin and b.own))
+    @classmethod
+    def of(cls, a: HomeTvm, b: HomeTvm) -> NightsBetween:
+        """Those of these two; none where B was measured before A."""
+        last = max((*b.own, *b.beside), default="")
+        begin = max((stamp for stamp in a.own if not b.own or stamp < b.own[0]), default="")
+        if a.own and not begin:
+            return cls(last, last, is_whole=False)
+        return cls(begin, last, is_whole=bool(begin and b.own))
 
 
 @dataclass(frozen=True)
 class ToldBetween:
     """What is known of the series between the two, by key: incidents that stand, and answers of `bisect` (by ID).
 
-    visible: the least change that the nights would have told of a series.
+    visible: the least change that the nights would have told of a series, where they are whole.
     """
 
+    a: HomeTvm
+    tvms: HomeTvms
     window: NightsBetween
     moved: Mapping[str, Sequence[tuple[Incident, Moved]]]
     bisections: Mapping[str, Sequence[Trial]]
     visible: Mapping[str, float]
 
-    def find_bisection(self, series: str, incident: Incident | None, log: float) -> SignoffBisection | None:
-        """What bisect found of the series, or of its incident."""
-        for done in reversed(self.bisections.get(series, ())):
-            found, change = done.bisection, done.series[0].change
-            if found and change and change.effect * log > 0:
-                return SignoffBisection(series, found.suspects, found.probability, len(found.suspects))
-        said = incident.bisected if incident else None
-        return SignoffBisection(series, said.suspects, said.probability, said.count) if said else None
+    def sum_moved(self, key: str) -> Difference | None:
+        """What the ledger says of a series that has no pairs; None where it tells nothing, or not all."""
+        every = self.moved.get(key, ()) if self.window.is_whole else ()
+        moved = [each for incident, each in every if _is_tvms(incident) and each.relative]
+        if not moved:
+            return None
+        effect = math.prod(1 + each.effect for each in moved) - 1
+        low, high = (moved[0].low, moved[0].high) if len(moved) == 1 else (None, None)
+        return Difference(Standing.CHANGED if abs(effect) >= TELL else Standing.UNDECIDED, effect, low, high)
 
-    def compare(self, key: str) -> SeriesChange | None:
-        """What the ledger says of a series that has no pairs; None where its nights could not have told a change."""
-        moved = [each for incident, each in self.moved.get(key, ()) if _is_tvms(incident) and each.relative]
-        if moved and self.window.is_whole:
-            log = math.fsum(math.log1p(each.effect) for each in moved)
-            only = moved[0] if len(moved) == 1 else None
-            low, high = (_find_log(end) for end in ((only.low, only.high) if only else (None, None)))
-            return SeriesChange(SignoffEvidence.LEDGER, log, low, high, is_real=abs(math.expm1(log)) >= TELL)
-        if self.window.is_whole and key in self.visible:
-            return SeriesChange(SignoffEvidence.LEDGER, visible=self.visible[key])
+    def find_incident(self, item: SignoffSeries, measured: MeasuredSeries) -> Incident | None:
+        """The last incident in which the series moved that way, between A and B."""
+        for incident, moved in reversed(self.moved.get(item.id, ())):
+            is_between = self.window.is_whole or self._comes_after_a(measured, incident, moved)
+            if moved.effect * item.log > 0 and is_between:
+                return incident
         return None
 
+    def _comes_after_a(self, measured: MeasuredSeries, incident: Incident, moved: Moved) -> bool:
+        """Whether A, never the home's own TVM, is as the last good one was; else whether it was known before."""
+        good = self.tvms.find_id(incident.versions[0])
+        if good == self.a.id:
+            return True
+        known = compare_ratios([measured], TwoTvms(good, self.a.id)).get(measured.key) if good else None
+        if known is None or not moved.relative:
+            return incident.begin >= min(self.a.beside, default="~")
+        return math.log1p(known.difference.effect) / math.log1p(moved.effect) < _ON_THE_OTHER_SIDE
 
-def _find_log(end: float | None) -> float | None:
-    return None if end is None else math.log1p(end)
+    def list_incidents(self, series: Iterable[SignoffSeries]) -> Iterator[SignoffIncident]:
+        """Those of these series."""
+        wanted = {item.incident for item in series}
+        known: dict[str, Incident] = {incident.id: incident for moved in self.moved.values() for incident, _ in moved}
+        for incident in (incident for name, incident in known.items() if name in wanted):
+            last = incident.changes[-1]
+            yield SignoffIncident(incident.id, incident.versions, incident.state, last.who, last.words)
+
+    def list_bisections(self, series: Iterable[SignoffSeries]) -> Iterator[SignoffBisection]:
+        """What bisect found of each of these series that moved, or of its incident."""
+        for item in (item for item in series if item.has_moved):
+            said = [
+                done.bisection for done in self.bisections.get(item.id, ())
+                if done.bisection and (change := done.series[0].change) and change.effect * item.log > 0
+            ]  # fmt: skip
+            of_incident = (found for found, _ in self.moved.get(item.id, ()) if found.id == item.incident)
+            if said:
+                suspects = said[-1].suspects
+                yield SignoffBisection(item.id, suspects, said[-1].probability, len(suspects))
+            elif (incident := next(of_incident, None)) and (kept := incident.bisected):
+                yield SignoffBisection(item.id, kept.suspects, kept.probability, kept.count)
 
 
 def _is_tvms(incident: Incident) -> bool:
@@ -88,15 +116,16 @@ def _is_tvms(incident: Incident) -> bool:
 
 def read_told(found: Sources, a: HomeTvm, b: HomeTvm) -> ToldBetween:
     """What the home's ledger, its verdicts and its bisections say."""
-    window = find_window(a, b)
+    window = NightsBetween.of(a, b)
     ledger = incident_file.read_ledger(found.home)
     moved: dict[str, list[tuple[Incident, Moved]]] = {}
     for incident in sorted(ledger.incidents.values(), key=lambda incident: incident.begin):
-        if window.holds(incident.begin) and incident.state != FALSE_ALARM:
+        if window.after < incident.begin <= window.until and incident.state != FALSE_ALARM:
             for each in incident.moved:
                 if not (each.recovered and each.recovered <= window.until):
                     moved.setdefault(each.series, []).append((incident, each))
-    return ToldBetween(window, moved, _read_bisections(found, window), _read_visible(found, window))
+    visible = _read_visible(found, window) if window.is_whole else {}
+    return ToldBetween(a, found.tvms, window, moved, _read_bisections(found, window), visible)
 
 
 def _read_visible(found: Sources, window: NightsBetween) -> Mapping[str, float]:
@@ -112,12 +141,8 @@ def _read_bisections(found: Sources, window: NightsBetween) -> Mapping[str, Sequ
     every: dict[str, list[Trial]] = {}
     for done in found.trials:
         if done.bisection and done.bisection.is_answered:
-            own = [stamp for stamp in _list_own(found, done.bisection.bad.id) if window.after]
-            if not (own and max(own) <= window.after):
+            bad = found.tvms.find_id(done.bisection.bad.id)
+            own = found.tvms.tvms[bad].own if bad and window.after else ()
+            if not own or max(own) > window.after:
                 every.setdefault(done.series[0].id, []).append(done)
     return every
-
-
-def _list_own(found: Sources, name: str) -> Sequence[str]:
-    known = found.tvms.find_id(name) if name else None
-    return found.tvms.tvms[known].own if known else ()

@@ -6,18 +6,33 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from tvmdash.dashboard_info import VARIANT_SIGN, variant_of
-from tvmdash.machine.identity import ENV_NAME
+from tvmdash.judge.evidence import Pairs
 from tvmdash.records import Build
-from tvmdash.records.metrics import MAY_BE_EXACT, RATIOS
+from tvmdash.records.metrics import MAY_BE_EXACT, RATIOS, Kind
 from tvmdash.series import naming
 from tvmdash.series.store import Outline, Series
 from tvmdash.signoff.sources import ExperimentNights, Sources
+from tvmdash.trials.trial import Trial, TrialNumber, TrialSeries
 
 Point = tuple[str, str, str]
 """An experiment, without the TVM it is measured on; a metric; the labels of a point, as JSON."""
+Both = tuple[float, float]
+"""Of A and of B."""
+
+
+@dataclass(frozen=True)
+class TwoTvms:
+    """The IDs of A and B."""
+
+    a: str
+    b: str
+
+    def turn(self, first: str, second: str, values: Both) -> Both | None:
+        """What was measured of two TVMs at once, as of A and of B; None where it is of others."""
+        turned = {(self.a, self.b): values, (self.b, self.a): values[::-1]}
+        return turned.get((first, second))
 
 
 @dataclass(frozen=True)
@@ -32,39 +47,22 @@ class NightValue:
     content: int = 0
 
 
-@dataclass(frozen=True)
-class RatioOfTwo:
-    """`tvm` against `reference`, pairs of processes in turn: the mean of their log ratios, how one scatters."""
-
-    stamp: str
-    tvm: str
-    reference: str
-    log: float
-    std: float | None
-    pairs: int
-
-
-@dataclass(frozen=True)
-class OnBoth:
-    """An exact number of two TVMs, measured with the same code at the same time."""
-
-    tvm: str
-    reference: str
-    value: float
-    of_reference: float
-
-
 @dataclass
 class MeasuredSeries:
-    """One series. rounds: what each round of `compare` gave, as (first, second), by the two TVMs."""
+    """One series. tvms: all that it was measured on. pairs: of any two of them, measured in turn.
+
+    rounds: what each round of `compare` gave of A and of B; at_once: the last numbers without noise that the same code
+    gave of the two.
+    """
 
     outline: Outline
     key: str = ""
     name: str = ""
     values: list[NightValue] = field(default_factory=list)
-    ratios: list[RatioOfTwo] = field(default_factory=list)
-    on_both: list[OnBoth] = field(default_factory=list)
-    rounds: dict[tuple[str, str], list[tuple[float, float]]] = field(default_factory=dict)
+    tvms: set[str] = field(default_factory=set)
+    pairs: list[Pairs] = field(default_factory=list)
+    rounds: list[Both] = field(default_factory=list)
+    at_once: Both | None = None
 
     @property
     def experiment(self) -> str:
@@ -72,67 +70,123 @@ class MeasuredSeries:
         return _without_tvm(self.outline.experiment)
 
     @property
-    def machine(self) -> str:
-        """The name of the machine that it is measured on; empty where it is unknown."""
-        return str(self.outline.labels.get(ENV_NAME) or "")
-
-    @property
     def may_be_exact(self) -> bool:
         """Whether it is a size, a count or an accuracy, of which processes agreed."""
-        known = [value.alike for value in self.values if value.alike is not None]
-        return self.outline.kind in MAY_BE_EXACT and (any(known) or bool(self.on_both))
+        is_alike = any(value.alike for value in self.values) or self.at_once is not None
+        return self.outline.kind in MAY_BE_EXACT and is_alike
 
     def list_values(self, tvm: str) -> list[NightValue]:
         """Those of one TVM."""
         return [value for value in self.values if value.tvm == tvm]
 
-    def knows(self, tvm: str) -> bool:
-        """Whether anything was measured of it on that TVM."""
-        names = {value.tvm for value in self.values}
-        names.update(*((each.tvm, each.reference) for each in self.ratios), *self.rounds)
-        names.update(*((each.tvm, each.reference) for each in self.on_both))
-        return tvm in names
+
+def read_series(found: Sources, both: TwoTvms) -> list[MeasuredSeries]:
+    """All of the home, named as everywhere."""
+    reading = _Reading(both, {key: tvm.id for tvm in found.tvms.tvms.values() for key in tvm.artifacts})
+    stamps = {stamp for experiment in found.experiments for stamp in experiment.builds}
+    every = sorted({*stamps, *(done.stamp for done in found.trials)})
+    reading.nights = {stamp: at for at, stamp in enumerate(every)}
+    for experiment in found.experiments:
+        measured = [item for item in experiment.series if item.stamps]
+        for item in (each for each in measured if each.metric not in RATIOS):
+            reading.take_values(experiment, item)
+        for item in (each for each in measured if each.metric in RATIOS):
+            reading.take_ratios(experiment, item)
+    for experiment in found.experiments:
+        reading.take_references(found, experiment)
+    for done in found.trials:
+        reading.take_trial(done)
+    series = list(reading.series.values())
+    outlines = [each.outline for each in series]
+    for each, key, name in zip(series, naming.keys(outlines), naming.names(outlines), strict=True):
+        each.key, each.name = key, name
+        each.pairs.sort(key=lambda pairs: pairs.night)
+    return series
 
 
 @dataclass
-class _SeriesReading:
+class _Reading:
+    """ids: the TVM of each artifact. nights: the place of each stamp in time."""
+
+    both: TwoTvms
     ids: Mapping[str, str]
+    nights: Mapping[str, int] = field(default_factory=dict)
     series: dict[tuple[Point, str], MeasuredSeries] = field(default_factory=dict)
-    points: dict[str, tuple[Point, str]] = field(default_factory=dict)
+    of_id: dict[str, MeasuredSeries] = field(default_factory=dict)
     newest: dict[Point, MeasuredSeries] = field(default_factory=dict)
     """Of a metric whose unit changed, the series with the last one."""
 
     def of(self, outline: Outline) -> MeasuredSeries:
         """The series of that point, metric and unit; one name for all TVMs that it is measured on."""
-        place = (_point_of(outline), outline.unit)
-        known = self.series.setdefault(place, MeasuredSeries(outline))
+        point = _point_of(outline)
+        known = self.series.setdefault((point, outline.unit), MeasuredSeries(outline))
         if variant_of(known.outline.experiment) and not variant_of(outline.experiment):
             known.outline = outline
-        self.points[outline.id] = place
-        self.newest[place[0]] = known
+        self.of_id[outline.id] = self.newest[point] = known
         return known
 
+    def find(self, item: TrialSeries | TrialNumber) -> MeasuredSeries:
+        """The series that a trial measured, a new one where no night did."""
+        kind: Kind = "time" if isinstance(item, TrialSeries) else "exact"
+        facts = (item.id, item.experiment, item.metric, item.unit, item.direction, item.labels)
+        outline = Outline(0, *facts, kind, item.title)
+        return self.of_id.get(item.id) or self.newest.get(_point_of(outline)) or self.of(outline)
+
     def tvm(self, key: str | None) -> str:
+        """The ID of the TVM that the artifact is."""
         return self.ids.get(key or "", key or "")
 
+    def take_values(self, experiment: ExperimentNights, item: Series) -> None:
+        """What nights measured of their own TVM."""
+        target = self.of(_outline_of(item))
+        for at, stamp in enumerate(item.stamps):
+            build = experiment.builds.get(stamp, Build())
+            tvm = self.tvm(build.artifact or experiment.versions.get(stamp))
+            alike, content = (column[at] if column else None for column in (item.alike, item.content))
+            value = NightValue(stamp, tvm, build.fingerprint, float(item.values[at]), alike, content or 0)
+            target.values.append(value)
+            target.tvms.add(tvm)
 
-def read_series(found: Sources, a: str, b: str) -> list[MeasuredSeries]:
-    """All of the home, named as everywhere; with what is known of exact numbers of these two TVMs by their pairs."""
-    reading = _SeriesReading({key: tvm.id for tvm in found.tvms.tvms.values() for key in tvm.artifacts})
-    for experiment in found.experiments:
-        for item in experiment.series:
-            if item.metric not in RATIOS:
-                _take_values(reading, experiment, item)
-        for item in experiment.series:
-            if item.metric in RATIOS:
-                _take_ratios(reading, experiment, item)
-    _take_references(reading, found, a, b)
-    _take_trials(reading, found)
-    every = list(reading.series.values())
-    outlines = [each.outline for each in every]
-    for each, key, name in zip(every, naming.keys(outlines), naming.names(outlines), strict=True):
-        each.key, each.name = key, name
-    return every
+    def take_ratios(self, experiment: ExperimentNights, item: Series) -> None:
+        """What that is to the reference."""
+        target = self.newest.get(_point_of(_outline_of(item)))
+        for at, stamp in enumerate(item.stamps):
+            build = experiment.builds.get(stamp, Build())
+            if target is not None and build.artifact and build.reference:
+                names = (self.tvm(build.artifact), self.tvm(build.reference))
+                std, count = item.std[at], (item.samples[at] if item.samples else None) or 1
+                scatter = math.nan if std is None else std
+                target.pairs.append(Pairs(self.nights[stamp], *names, math.log(item.values[at]), scatter, count))
+                target.tvms.update(names)
+
+    def take_references(self, found: Sources, experiment: ExperimentNights) -> None:
+        """The exact numbers of the reference, of the newest night that measured one of the two beside the other."""
+        names = {
+            stamp: (self.tvm(build.reference), self.tvm(build.artifact)) for stamp, build in experiment.builds.items()
+        }
+        stamp = max((stamp for stamp, sides in names.items() if set(sides) == {self.both.a, self.both.b}), default="")
+        for point in found.read_data(experiment.name, stamp).values() if stamp else ():
+            target = self.of_id.get(point.key.id)
+            if target is not None and point.reference is not None and point.alike:
+                self.take_at_once(target, names[stamp], (point.reference, point.value))
+
+    def take_at_once(self, target: MeasuredSeries, names: tuple[str, str], values: Both) -> None:
+        """Two numbers without noise."""
+        target.tvms.update(names)
+        target.at_once = self.both.turn(*names, values) or target.at_once
+
+    def take_trial(self, done: Trial) -> None:
+        """What a trial measured of its two TVMs."""
+        base, candidate = names = (self.tvm(done.base.key), self.tvm(done.candidate.key))
+        for item in (each for each in done.series if each.pairs):
+            target = self.find(item)
+            target.tvms.update(names)
+            for run in item.runs:
+                std = run.std if run.pairs > 1 else math.nan
+                target.pairs.append(Pairs(self.nights[done.stamp], candidate, base, run.log, std, run.pairs))
+            target.rounds += filter(None, (self.both.turn(*names, values) for values in item.rounds))
+        for number in (each for each in done.numbers if not each.varies):
+            self.take_at_once(self.find(number), names, (number.base, number.candidate))
 
 
 def _point_of(outline: Outline) -> Point:
@@ -147,68 +201,3 @@ def _without_tvm(name: str) -> str:
 def _outline_of(item: Series) -> Outline:
     facts = (item.id, item.experiment, item.metric, item.unit, item.direction, item.labels)
     return Outline(0, *facts, item.kind, item.title, item.tolerance)
-
-
-def _take_values(reading: _SeriesReading, experiment: ExperimentNights, item: Series) -> None:
-    if not item.stamps:
-        return
-    target = reading.of(_outline_of(item))
-    for at, stamp in enumerate(item.stamps):
-        build = experiment.builds.get(stamp, Build())
-        tvm = reading.tvm(build.artifact or experiment.versions.get(stamp))
-        alike, content = (column[at] if column else None for column in (item.alike, item.content))
-        value = NightValue(stamp, tvm, build.fingerprint, float(item.values[at]), alike, content or 0)
-        target.values.append(value)
-
-
-def _take_ratios(reading: _SeriesReading, experiment: ExperimentNights, item: Series) -> None:
-    target = reading.newest.get(_point_of(_outline_of(item)))
-    for at, stamp in enumerate(item.stamps):
-        build = experiment.builds.get(stamp, Build())
-        pairs = (item.samples[at] if item.samples else None) or 1
-        if target is not None and build.artifact and build.reference:
-            names = (reading.tvm(build.artifact), reading.tvm(build.reference))
-            target.ratios.append(RatioOfTwo(stamp, *names, math.log(item.values[at]), item.std[at], pairs))
-
-
-def _take_trials(reading: _SeriesReading, found: Sources) -> None:
-    for done in found.trials:
-        names = (reading.tvm(done.candidate.key), reading.tvm(done.base.key))
-        for item in (each for each in done.series if each.pairs):
-            target = _find(reading, item, "time")
-            runs = (
-                RatioOfTwo(done.stamp, *names, run.log, run.std if run.pairs > 1 else None, run.pairs)
-                for run in item.runs
-            )
-            target.ratios.extend(runs)
-            if item.rounds:
-                target.rounds.setdefault((names[1], names[0]), []).extend(item.rounds)
-        for number in done.numbers:
-            if not number.varies:
-                _find(reading, number, "exact").on_both.append(OnBoth(*names, number.candidate, number.base))
-
-
-def _find(reading: _SeriesReading, item: Any, kind: Any) -> MeasuredSeries:
-    """The series that a try measured, a new one where no night did."""
-    if item.id in reading.points:
-        return reading.series[reading.points[item.id]]
-    outline = Outline(
-        0, item.id, item.experiment, item.metric, item.unit, item.direction, item.labels, kind, item.title
-    )
-    return reading.newest.get(_point_of(outline)) or reading.of(outline)
-
-
-def _take_references(reading: _SeriesReading, found: Sources, a: str, b: str) -> None:
-    """The exact numbers of the reference, of the newest night that measured one of the two beside the other."""
-    for experiment in found.experiments:
-        beside = {
-            stamp: (reading.tvm(build.artifact), reading.tvm(build.reference))
-            for stamp, build in experiment.builds.items()
-            if {reading.tvm(build.artifact), reading.tvm(build.reference)} == {a, b}
-        }
-        if beside:
-            stamp = max(beside)
-            for point in found.read_points(experiment.name, stamp):
-                place = reading.points.get(point.key.id)
-                if place is not None and point.reference is not None and point.alike:
-                    reading.series[place].on_both.append(OnBoth(*beside[stamp], point.value, point.reference))

@@ -8,7 +8,6 @@ from all nights of all series.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,21 +16,29 @@ from tvmdash.judge import two
 from tvmdash.judge.evidence import Evidence, Pairs
 from tvmdash.judge.noise import learn
 from tvmdash.judge.rules import RULES
-from tvmdash.signoff.comparing import SAME_CODE, SeriesChange
-from tvmdash.signoff.measured import MeasuredSeries
+from tvmdash.signoff.measured import MeasuredSeries, TwoTvms
 from tvmdash.trials.signoff import SignoffEvidence
 
 
-def compare_ratios(series: Sequence[MeasuredSeries], a: str, b: str) -> dict[str, SeriesChange]:
+@dataclass(frozen=True)
+class SeriesChange:
+    """B against A, what says so, and on how many pairs and nights that rests."""
+
+    evidence: SignoffEvidence
+    difference: two.Difference
+    pairs: int = 0
+    nights: int = 0
+
+
+SAME_CODE = SeriesChange(SignoffEvidence.SAME_CODE, two.Difference(two.Standing.UNCHANGED, 0.0, 0.0, 0.0))
+
+
+def compare_ratios(series: Sequence[MeasuredSeries], both: TwoTvms) -> dict[str, SeriesChange]:
     """By key, the series that pairs join."""
-    stamps = sorted({ratio.stamp for each in series for ratio in each.ratios})
-    nights = {stamp: at for at, stamp in enumerate(stamps)}
-    every = [_Joined.of(each, nights, a, b) for each in series if each.ratios]
+    every = [_Joined.of(each, both) for each in series if each.pairs]
     found = {each.series.key: SAME_CODE for each in every if each.a == each.b}
     asked = {each.series.key: each for each in every if each.a != each.b}
-    if not asked:
-        return found
-    noise = learn({each.series.key: each.make_history() for each in every})
+    noise = learn({each.series.key: each.make_history() for each in every}) if asked else None
     for key, difference in two.compare({key: each.make_evidence() for key, each in asked.items()}, noise).items():
         if asked[key].is_joined:
             found[key] = asked[key].conclude(difference)
@@ -48,20 +55,14 @@ class _Joined:
     b: str
 
     @classmethod
-    def of(cls, series: MeasuredSeries, nights: Mapping[str, int], a: str, b: str) -> _Joined:
+    def of(cls, series: MeasuredSeries, both: TwoTvms) -> _Joined:
         names = _merge_equal(series)
-        pairs = [
-            Pairs(
-                nights[ratio.stamp],
-                names.get(ratio.tvm, ratio.tvm),
-                names.get(ratio.reference, ratio.reference),
-                ratio.log,
-                math.nan if ratio.std is None else ratio.std,
-                ratio.pairs,
-            )
-            for ratio in sorted(series.ratios, key=lambda ratio: ratio.stamp)
-        ]
-        return cls(series, [each for each in pairs if each.build != each.base], names.get(a, a), names.get(b, b))
+        pairs = (
+            replace(each, build=names.get(each.build, each.build), base=names.get(each.base, each.base))
+            for each in series.pairs
+        )
+        ends = (names.get(name, name) for name in (both.a, both.b))
+        return cls(series, [each for each in pairs if each.build != each.base], *ends)
 
     @property
     def is_joined(self) -> bool:
@@ -69,7 +70,7 @@ class _Joined:
 
     def make_history(self) -> Evidence:
         """All TVMs in the order of their first nights, to learn noise from."""
-        names = dict.fromkeys(itertools.chain.from_iterable((each.base, each.build) for each in self.pairs))
+        names = itertools.chain.from_iterable((each.base, each.build) for each in self.pairs)
         places = {name: at for at, name in enumerate(dict.fromkeys([*names, self.a, self.b]))}
         return replace(self.make_evidence(), pairs=self.pairs, places=places, tonight=self.b)
 
@@ -91,13 +92,12 @@ class _Joined:
         return replace(pairs, build=names.get(build, build), base=names.get(base, base), log=log)
 
     def conclude(self, difference: two.Difference) -> SeriesChange:
-        """As everywhere in a signoff; told to be paired where the pairs of A and B are enough, or all."""
+        """Told to be paired where the pairs of A and B are enough, or all."""
         direct = [each for each in self.pairs if {each.build, each.base} == {self.a, self.b}]
         count = sum(each.count for each in direct)
-        is_direct = count >= RULES.fewest_pairs or len(direct) == len(self.pairs)
-        evidence = SignoffEvidence.PAIRED if is_direct else SignoffEvidence.CHAIN
-        nights = len({each.night for each in (direct if is_direct else self.pairs)})
-        return replace(SeriesChange.of(evidence, difference), pairs=count if is_direct else 0, nights=nights)
+        if count >= RULES.fewest_pairs or len(direct) == len(self.pairs):
+            return SeriesChange(SignoffEvidence.PAIRED, difference, count, len({each.night for each in direct}))
+        return SeriesChange(SignoffEvidence.CHAIN, difference, 0, len({each.night for each in self.pairs}))
 
 
 def _merge_equal(series: MeasuredSeries) -> Mapping[str, str]:
@@ -113,13 +113,11 @@ def _merge_equal(series: MeasuredSeries) -> Mapping[str, str]:
 
 def _reach(start: str, pairs: Iterable[Pairs]) -> set[str]:
     """What is joined with the TVM `start`."""
-    beside: dict[str, set[str]] = {}
-    for each in pairs:
-        beside.setdefault(each.build, set()).add(each.base)
-        beside.setdefault(each.base, set()).add(each.build)
-    reached, todo = {start}, [start]
-    while todo:
-        new = beside.get(todo.pop(), set()) - reached
-        reached |= new
-        todo += new
+    reached, before = {start}, 0
+    edges = {frozenset((each.build, each.base)) for each in pairs}
+    while len(reached) > before:
+        before = len(reached)
+        for edge in edges:
+            if edge & reached:
+                reached |= edge
     return reached

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from tvmdash import records
 from tvmdash.dashboard_info import Home, variant_of
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import annotations as annotation_file
-from tvmdash.records import Build, NightData, PointValue
+from tvmdash.records import Build, NightData
 from tvmdash.series import store
 from tvmdash.series.store import Series
 from tvmdash.signoff.tvms import ArtifactFacts, HomeTvms, group_facts
@@ -37,37 +35,34 @@ class Sources:
     experiments: list[ExperimentNights] = field(default_factory=list)
     trials: list[Trial] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
-    facts: dict[str, ArtifactFacts] = field(default_factory=dict)
     tvms: HomeTvms = field(default_factory=lambda: HomeTvms({}, {}))
-
-    def fact(self, key: str) -> ArtifactFacts:
-        """What is known of the artifact up to now."""
-        return self.facts.setdefault(key, ArtifactFacts(key))
-
-    def read_points(self, experiment: str, stamp: str) -> list[PointValue]:
-        """All that the data file of a night holds; nothing where it is damaged."""
-        return list(self.read_data(experiment, stamp).values())
 
     def read_data(self, experiment: str, stamp: str) -> NightData:
         """The data file of a night; one without values where it is damaged."""
-        path = self.home.data_file(experiment, stamp)
         try:
-            return records.read_data(path, experiment)
+            return records.read_data(self.home.data_file(experiment, stamp), experiment)
         except DashboardError as error:
             self.faults.append(f"Left out: {error}")
             return NightData(experiment, stamp, "", (), (), {})
 
 
+class _Facts(dict[str, ArtifactFacts]):
+    """What is known of each artifact up to now."""
+
+    def __missing__(self, key: str) -> ArtifactFacts:
+        return self.setdefault(key, ArtifactFacts(key))
+
+
 def read_sources(home: Home) -> Sources:
     """Everything that the home holds; a damaged file costs itself only, and is a fault."""
-    found = Sources(home)
+    found, facts = Sources(home), _Facts()
     found.experiments = [_read_experiment(found, name) for name in home.experiments_with_data()]
     found.trials = list(_read_trials(found))
-    _learn_nights(found)
+    _learn_nights(found, facts)
     for done in found.trials:
         for tvm in (done.candidate, done.base):
-            found.fact(tvm.key).add(version=tvm.version, commit=tvm.commit, names=[tvm.asked, tvm.exact_name])
-    found.tvms = _find_tvms(found)
+            facts[tvm.key].add(tvm.version, tvm.commit, names=[tvm.asked, tvm.exact_name])
+    found.tvms = _find_tvms(found, facts)
     return found
 
 
@@ -99,7 +94,7 @@ def _read_trials(found: Sources) -> Iterator[Trial]:
             yield item.result
 
 
-def _learn_nights(found: Sources) -> None:
+def _learn_nights(found: Sources, facts: _Facts) -> None:
     for stamp in found.home.night_stamps():
         try:
             night = found.home.read_night(stamp)
@@ -107,39 +102,30 @@ def _learn_nights(found: Sources) -> None:
             found.faults.append(f"Left out: {error}")
             continue
         for entry in night.artifacts:
-            asked = entry.get("asked") or ()
-            names = [str(each["branch"]) for each in asked if isinstance(each, dict) and each.get("branch")]
-            found.fact(str(entry.get("key"))).add(**_read_facts(entry), names=names)
+            fact, asked = facts[str(entry.get("key"))], entry.get("asked") or ()
+            fact.source = fact.source or str((entry.get("facts") or {}).get("source") or "")
+            version, commit, provider = (str(entry.get(name) or "") for name in ("version", "commit", "provider"))
+            fact.add(version, commit, provider, [str(each.get("branch") or "") for each in asked])
         for each in night.references:
-            found.fact(each.key).add(provider=each.provider, version=each.version, commit=each.commit)
+            facts[each.key].add(each.version, each.commit, each.provider)
 
 
-def _read_facts(artifact: Mapping[str, Any]) -> dict[str, str]:
-    facts = {name: str(artifact.get(name) or "") for name in ("provider", "version", "commit")}
-    return {**facts, "source": str((artifact.get("facts") or {}).get("source") or "")}
-
-
-def _find_tvms(found: Sources) -> HomeTvms:
-    own, beside, at_night = (
-        defaultdict[str, set[str]](set),
-        defaultdict[str, set[str]](set),
-        defaultdict[str, set[str]](set),
-    )
+def _find_tvms(found: Sources, facts: _Facts) -> HomeTvms:
+    at_night: dict[str, set[str]] = {}
     for experiment in found.experiments:
         for stamp, version in experiment.versions.items():
-            build = experiment.builds.get(stamp, Build())
-            key = build.artifact or version
-            if not key:
+            build = experiment.builds[stamp]
+            if not (key := build.artifact or version):
                 continue
-            found.fact(key).add(names=[version])
-            found.fact(key).said = version
-            own[key].add(stamp)
+            facts[key].add("", names=[version])
+            facts[key].said = version
+            facts[key].own.add(stamp)
             if not variant_of(experiment.name):
-                at_night[stamp].add(key)
+                at_night.setdefault(stamp, set()).add(key)
             if build.reference and build.reference != key:
-                found.fact(build.reference).add(version=build.reference_version or "")
-                beside[build.reference].add(stamp)
-    tvms = group_facts(found.facts.values(), own, beside)
+                facts[build.reference].add(build.reference_version or "")
+                facts[build.reference].beside.add(stamp)
+    tvms = group_facts(facts.values())
     ids = {key: tvm.id for tvm in tvms.values() for key in tvm.artifacts}
     nights = {stamp: frozenset(ids[key] for key in keys) for stamp, keys in at_night.items()}
     return HomeTvms(tvms, nights, annotation_file.read(found.home.root))

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tvmdash.incidents.headline import format_range, shorten
 from tvmdash.incidents.ledger import ACKNOWLEDGED, EXPECTED
 from tvmdash.records.metrics import is_worse
-from tvmdash.text import align, elide, format_exact, format_list, format_percent, format_percent_range
+from tvmdash.text import align, elide, escape_markdown, format_exact, format_list, format_percent, format_percent_range
 from tvmdash.trials.signoff import (
     Signoff,
     SignoffDoubt,
     SignoffEvidence,
+    SignoffIncident,
     SignoffSeries,
     SignoffState,
     SignoffTvm,
     SignoffVerdict,
 )
+from tvmdash.trials.text import format_markdown_table
 
 HEAD = ("", "series", "change", "95 %", "since", "")
 _NAME, _REASON, _ERROR, _ASKED = 60, 80, 100, 40
@@ -36,7 +37,6 @@ _DOUBTS = {
     SignoffDoubt.LUCK: "two builds may differ this much by chance; waive it, bisect it, or measure another build",
     SignoffDoubt.WIDE: "a relevant change cannot be ruled out",
     SignoffDoubt.OWN_CODE: "the experiment's own code or config changed between them",
-    SignoffDoubt.VARIES: "processes of the same night disagree",
 }
 _EVIDENCE = {
     SignoffEvidence.SAME_CODE: "{} ran the same code, byte for byte",
@@ -50,7 +50,7 @@ _EVIDENCE = {
 
 def format_headline(done: Signoff) -> str:
     """What stands in the way, in one sentence."""
-    open_ones = [item for item in done.series if item.is_in_the_way and item.waiver is None]
+    open_ones = [item for item in done.series if item.is_open]
     parts = [
         _count([item for item in open_ones if item.state is SignoffState.WORSE], "regression", "not waived"),
         _count([item for item in open_ones if item.state is SignoffState.LOST], "series", "lost"),
@@ -96,19 +96,13 @@ def list_rows(done: Signoff) -> list[tuple[str, ...]]:
     return [_format_group(done, group) for group in group_series(done)]
 
 
-def _format_group(done: Signoff, group: SignoffGroup) -> tuple[str, ...]:
-    first = group.series[0]
+def _format_group(done: Signoff, group: Sequence[SignoffSeries]) -> tuple[str, ...]:
+    first, incident = group[0], next((each for each in done.incidents if each.id == group[0].incident), None)
     word = "waived" if first.waiver else _WORDS[first.state]
-    more = f" and {len(group.series) - 1} more" if len(group.series) > 1 else ""
-    name = f"{elide(first.name, _NAME)}{more}"
-    return (
-        word,
-        name,
-        _format_change(first),
-        _format_interval(first),
-        _format_since(done, first),
-        _format_notes(done, group),
-    )
+    more = f" and {len(group) - 1} more" if len(group) > 1 else ""
+    notes = (_format_waiver(first), _format_bisection(done, group, incident), _format_reason(first))
+    sizes = (_format_change(first), _format_interval(first), _format_since(first, incident))
+    return word, f"{elide(first.name, _NAME)}{more}", *sizes, "; ".join(filter(None, notes))
 
 
 def _format_change(item: SignoffSeries) -> str:
@@ -123,18 +117,12 @@ def _format_interval(item: SignoffSeries) -> str:
     return "" if item.low is None or item.high is None else format_percent_range(item.low, item.high)
 
 
-def _format_since(done: Signoff, item: SignoffSeries) -> str:
+def _format_since(item: SignoffSeries, incident: SignoffIncident | None) -> str:
     """The commits between which it came, as far as a night told it; otherwise it is open."""
-    incident = next((each for each in done.incidents if each.id == item.incident), None)
     if incident is not None:
         before, after = incident.versions
         return f"another build of {shorten(after)}" if before == after else format_range(incident.versions)
-    return "open" if item.state in (SignoffState.WORSE, SignoffState.CHANGED, SignoffState.BETTER) else ""
-
-
-def _format_notes(done: Signoff, group: SignoffGroup) -> str:
-    first = group.series[0]
-    return "; ".join(filter(None, (_format_waiver(first), _format_bisection(done, group), _format_reason(first))))
+    return "open" if item.has_moved else ""
 
 
 def _format_waiver(item: SignoffSeries) -> str:
@@ -146,19 +134,18 @@ def _format_waiver(item: SignoffSeries) -> str:
     return f"waived{size} by {item.outgrown.who}, and worse now"
 
 
-def _format_bisection(done: Signoff, group: SignoffGroup) -> str:
-    names = {item.id for item in group.series}
+def _format_bisection(done: Signoff, group: Sequence[SignoffSeries], incident: SignoffIncident | None) -> str:
+    names = {item.id for item in group}
     found = next((each for each in done.bisections if each.series in names), None)
     if found is None or not found.suspects:
-        asks = group.series[0].state is SignoffState.WORSE
-        return ", ".join(filter(None, (_format_incident(done, group), "not bisected" if asks else "")))
+        asks = group[0].state is SignoffState.WORSE
+        return ", ".join(filter(None, (_format_incident(incident), "not bisected" if asks else "")))
     of = "" if found.count == 1 else f"one of {found.count}, at the latest "
     return f"bisected: {of}{elide(found.suspects[-1].text, _REASON)}"
 
 
-def _format_incident(done: Signoff, group: SignoffGroup) -> str:
+def _format_incident(incident: SignoffIncident | None) -> str:
     """Its ID, and what somebody said of it, who does not thereby answer for the release."""
-    incident = next((each for each in done.incidents if each.id == group.series[0].incident), None)
     if incident is None:
         return ""
     is_said = incident.state in (ACKNOWLEDGED, EXPECTED)
@@ -205,24 +192,28 @@ def format_table(done: Signoff) -> str:
     return "\n".join([*format_facts(done), "", *lines, *format_rest(done), *last, format_headline(done)])
 
 
+def format_markdown(done: Signoff) -> str:
+    """The same for a release's issue, the headline first."""
+    rows = list_rows(done)
+    facts = [f"- {escape_markdown(line)}" for line in (*format_facts(done), *format_rest(done))]
+    commands = ["", "For details:", "", *(f"    {command}" for command in done.commands)] if done.commands else []
+    table = ["", *format_markdown_table([HEAD, *rows], right=(2, 3))] if rows else []
+    return "\n".join([escape_markdown(format_headline(done)), *table, "", *facts, *commands]) + "\n"
+
+
 _ORDER = tuple(SignoffState)
 
 
-@dataclass(frozen=True)
-class SignoffGroup:
-    """One row of the table; the series that went the furthest is the first."""
+def group_series(done: Signoff) -> list[Sequence[SignoffSeries]]:
+    """All that is not the same on both, row by row, what is in the way first, and what is waived behind it.
 
-    series: tuple[SignoffSeries, ...]
-
-
-def group_series(done: Signoff) -> list[SignoffGroup]:
-    """All that is not the same on both, what is in the way first, and what is waived behind it."""
+    In a row the series that went the furthest is the first.
+    """
     groups: dict[tuple[object, ...], list[SignoffSeries]] = {}
     for item in done.series:
         if item.state is not SignoffState.SAME:
             groups.setdefault(tuple(_find_place(item)), []).append(item)
-    made = [SignoffGroup(tuple(sorted(members, key=_measure_size))) for members in groups.values()]
-    return sorted(made, key=_rank)
+    return sorted((sorted(members, key=_measure_size) for members in groups.values()), key=_rank)
 
 
 def _find_place(item: SignoffSeries) -> Iterator[object]:
@@ -245,8 +236,7 @@ def _measure_size(item: SignoffSeries) -> tuple[float, str]:
     return -abs(item.effect or 0.0), item.name
 
 
-def _rank(group: SignoffGroup) -> tuple[int, int, tuple[float, str]]:
-    first = group.series[0]
-    is_open = first.is_in_the_way and first.waiver is None
-    place = 0 if is_open else 1 if first.waiver is not None else 2
+def _rank(group: Sequence[SignoffSeries]) -> tuple[int, int, tuple[float, str]]:
+    first = group[0]
+    place = 0 if first.is_open else 1 if first.waiver is not None else 2
     return place, _ORDER.index(first.state), _measure_size(first)

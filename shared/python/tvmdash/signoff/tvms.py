@@ -23,7 +23,8 @@ _FORMS = ("pypi:", "pypi+pre:", "wheel:", "git:")
 class ArtifactFacts:
     """What is known of one artifact, from wherever. said: by the running TVM. names: every other text that means it.
 
-    source: of a wheel that is none of PyPI's.
+    source: of a wheel that is none of PyPI's. own, beside: the nights that measured it, and those that measured another
+    beside it.
     """
 
     key: str
@@ -33,18 +34,11 @@ class ArtifactFacts:
     said: str = ""
     source: str = ""
     names: set[str] = field(default_factory=set)
+    own: set[str] = field(default_factory=set)
+    beside: set[str] = field(default_factory=set)
 
-    def add(
-        self,
-        *,
-        provider: str = "",
-        version: str = "",
-        commit: str | None = None,
-        source: str = "",
-        names: Iterable[str] = (),
-    ) -> None:
+    def add(self, version: str, commit: str | None = None, provider: str = "", names: Iterable[str] = ()) -> None:
         """What another file says of it; what is known already stays."""
-        self.source = self.source or source
         self.provider, self.version = self.provider or provider, self.version or version
         self.commit = self.commit or commit or None
         self.names.update(filter(None, (*names, version, commit)))
@@ -139,30 +133,23 @@ def _hex_names(tvm: HomeTvm) -> list[str]:
     return [text for text in (*tvm.names, tvm.id) if _COMMIT.fullmatch(text)]
 
 
-def group_facts(
-    facts: Iterable[ArtifactFacts], own: Mapping[str, set[str]], beside: Mapping[str, set[str]]
-) -> dict[str, HomeTvm]:
-    """The TVMs that these artifacts are, by ID, in the order in which they were measured last.
-
-    own, beside: by artifact, the nights that measured it, and those that measured another beside it.
-    """
+def group_facts(facts: Iterable[ArtifactFacts]) -> dict[str, HomeTvm]:
+    """The TVMs that these artifacts are, by ID, in the order in which they were measured last."""
     groups: dict[str, list[ArtifactFacts]] = {}
     for each in facts:
         groups.setdefault(each.id, []).append(each)
-    made = [_make_tvm(name, members, own, beside) for name, members in groups.items()]
+    made = [_make_tvm(name, members) for name, members in groups.items()]
     made.sort(key=lambda tvm: max((*tvm.own, *tvm.beside), default=""))
     return {tvm.id: tvm for tvm in made}
 
 
-def _make_tvm(
-    name: str, members: Sequence[ArtifactFacts], own: Mapping[str, set[str]], beside: Mapping[str, set[str]]
-) -> HomeTvm:
-    keys = tuple(dict.fromkeys(each.key for each in members))
-
-    def nights(of: Mapping[str, set[str]]) -> tuple[str, ...]:
-        return tuple(sorted(set().union(*(of.get(key, set()) for key in keys))))
-
+def _make_tvm(name: str, members: Sequence[ArtifactFacts]) -> HomeTvm:
     first = members[0]
-    names = frozenset(text for each in members for text in each.names)
     commit = next((each.commit for each in members if each.commit), None)
-    return HomeTvm(name, first.version, commit, first.provider, keys, names, nights(own), nights(beside), first.source)
+    names, own, beside = (
+        frozenset[str]().union(*sets)
+        for sets in zip(*((each.names, each.own, each.beside) for each in members), strict=True)
+    )
+    keys = tuple(each.key for each in members)
+    stamps = (tuple(sorted(own)), tuple(sorted(beside)))
+    return HomeTvm(name, first.version, commit, first.provider, keys, names, *stamps, first.source)

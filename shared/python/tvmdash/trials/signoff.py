@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -49,8 +50,7 @@ class SignoffDoubt(enum.StrEnum):
 
     not_measured: it was not measured with one of them. not_joined: no pairs join the two, and no nights between judged
     it. wide: its interval reaches a change that matters. luck: it does because two builds may differ so much by luck,
-    and no more pairs of these two would tell. own_code: the experiment's own code or config is another. varies:
-    processes of one night disagree about it.
+    and no more pairs of these two would tell. own_code: the experiment's own code or config is another.
     """
 
     NOT_MEASURED = "not_measured"
@@ -58,7 +58,6 @@ class SignoffDoubt(enum.StrEnum):
     WIDE = "wide"
     LUCK = "luck"
     OWN_CODE = "own_code"
-    VARIES = "varies"
 
 
 @dataclass(frozen=True)
@@ -146,6 +145,23 @@ class SignoffSeries:
             return True
         return self.state is SignoffState.UNCLEAR and self.direction != "none"
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it is, and nobody waived it."""
+        return self.is_in_the_way and self.waiver is None
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether a change is real."""
+        return self.state in (SignoffState.WORSE, SignoffState.BETTER, SignoffState.CHANGED)
+
+    @property
+    def log(self) -> float:
+        """Which way it moved, and of a time how far."""
+        if self.before is not None and self.after is not None:
+            return self.after - self.before
+        return math.log1p(self.effect or 0.0)
+
 
 @dataclass(frozen=True)
 class SignoffBisection:
@@ -198,7 +214,7 @@ class Signoff:
     @written_as("verdict")
     def verdict(self) -> SignoffVerdict:
         """The gravest that is not waived; nothing is clear where no series is known of both."""
-        open_states = {item.state for item in self.series if item.is_in_the_way and item.waiver is None}
+        open_states = {item.state for item in self.series if item.is_open}
         if SignoffState.WORSE in open_states:
             return SignoffVerdict.REGRESSION
         is_known = any(item.evidence is not SignoffEvidence.NONE for item in self.series)

@@ -85,11 +85,17 @@ def format_markdown(done: Trial, *, every: bool = False) -> str:
         return verdict
     if done.kind in _OF_TWO_TVMS:
         verdict = escape_markdown(" ".join(format_verdict(done))) + "\n"
-    lines = ["| " + " | ".join(map(escape_markdown, row)) + " |" for row in _list_rows(done, every=every)]
-    lines.insert(1, "|---|---:|---:|---|")
-    table = [*lines, ""] if len(lines) > 2 else []
+    rows = _list_rows(done, every=every)
+    table = [*format_markdown_table(rows, right=(1, 2)), ""] if len(rows) > 1 else []
     facts = (f"- {escape_markdown(line)}" for line in format_facts(done))
     return "\n".join([verdict, *table, *facts]) + "\n"
+
+
+def format_markdown_table(rows: Sequence[Sequence[str]], right: Collection[int]) -> list[str]:
+    """The lines of a table of plain texts; the columns `right` are numbers."""
+    marks = ["---:" if at in right else "---" for at in range(len(rows[0]))]
+    head, *lines = (f"| {' | '.join(map(escape_markdown, row))} |" for row in rows)
+    return [head, f"|{'|'.join(marks)}|", *lines]
 
 
 def summarize(done: Trial) -> str:
