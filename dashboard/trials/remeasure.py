@@ -7,23 +7,36 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from dashboard.plan.job import CodeFolders
 from dashboard.trials.rounds import MeasuringRequest, Round, RoundOutcome, TvmOfNight
 from dashboard.trials.session import open_session
-from tvmdash import common
+from tvmdash import common, structured
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.measure.prebuilt import MOST_LAYOUTS
 from tvmdash.records.metrics import RATIOS
+from tvmdash.structured import Stamp
+from tvmdash.verdict.remeasured import RatioRun
 
 SCHEMA_VERSION = 1
-_FIELDS = frozenset({"experiment", "stamp", "points", "beside", "layout", "metrics"})
 _log = logging.getLogger("remeasure")
+
+
+@dataclass(frozen=True)
+class RoundAsked:
+    """A round in a request: these points on the artifact of the night `stamp`; see `Round`."""
+
+    experiment: str
+    stamp: Stamp
+    points: tuple[Mapping[str, Any], ...] = ()
+    beside: Stamp = ""
+    layout: int = 0
+    metrics: tuple[str, ...] = ()
 
 
 def read_rounds(path: Path) -> list[Round]:
@@ -31,33 +44,18 @@ def read_rounds(path: Path) -> list[Round]:
     value = common.read_json(path)
     if not isinstance(value, list):
         raise DashboardError(f"{path}: $: not a list of rounds. Write [{{experiment, stamp, points}}, ...].")
-    return [_parse_round(item, f"{path}: $[{number}]") for number, item in enumerate(value)]
+    return [_parse_round(item, path, f"$[{number}]") for number, item in enumerate(value)]
 
 
-def _parse_round(value: common.Json, json_path: str) -> Round:
-    if not isinstance(value, dict) or set(value) - _FIELDS:
-        raise DashboardError(
-            f"{json_path}: expected an object with experiment, stamp, points and optionally beside, layout and metrics."
-        )
-    experiment, stamp, points = value.get("experiment"), value.get("stamp"), value.get("points", [])
-    metrics = value.get("metrics", [])
-    beside, layout = value.get("beside"), value.get("layout", 0)
-    if not isinstance(experiment, str) or not experiment or "/" in experiment:
-        raise DashboardError(f"{json_path}.experiment: {experiment!r:.80} is not a valid experiment name.")
-    if not isinstance(stamp, str) or not common.is_stamp(stamp):
-        raise DashboardError(f"{json_path}.stamp: {stamp!r:.80} is not a night stamp (expected e.g. 20261121T031500Z).")
-    if beside is not None and (not isinstance(beside, str) or not common.is_stamp(beside)):
-        raise DashboardError(
-            f"{json_path}.beside: {beside!r:.80} is not a night stamp (expected e.g. 20261121T031500Z)."
-        )
-    if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
-        raise DashboardError(f"{json_path}.points: expected a list of objects.")
-    if not isinstance(metrics, list) or not all(isinstance(name, str) and name.isidentifier() for name in metrics):
-        raise DashboardError(f"{json_path}.metrics: {metrics!r:.80} is not a list of metrics' names.")
-    if not isinstance(layout, int) or not 0 <= layout <= MOST_LAYOUTS:
-        raise DashboardError(f"{json_path}.layout: {layout!r:.80} is not a whole number from 0 to {MOST_LAYOUTS}.")
-    other = TvmOfNight(beside) if beside else None
-    return Round(experiment, (TvmOfNight(stamp),), tuple(points), beside=other, layout=layout, metrics=tuple(metrics))
+def _parse_round(value: common.Json, path: Path, at: str) -> Round:
+    asked = structured.from_json(RoundAsked, value, path, at=at)
+    if unknown := set(value if isinstance(value, dict) else ()) - {field.name for field in fields(RoundAsked)}:
+        raise DashboardError(f"{path}: {at}.{unknown.pop()}: not a field of a round.")
+    if not 0 <= asked.layout <= MOST_LAYOUTS:
+        raise DashboardError(f"{path}: {at}.layout: {asked.layout} is not a whole number from 0 to {MOST_LAYOUTS}.")
+    other = TvmOfNight(asked.beside) if asked.beside else None
+    own = (TvmOfNight(asked.stamp),)
+    return Round(asked.experiment, own, asked.points, beside=other, layout=asked.layout, metrics=asked.metrics)
 
 
 def stamp_of(outcome: RoundOutcome) -> str:
@@ -72,18 +70,13 @@ def values_of(outcome: RoundOutcome) -> dict[str, float]:
     return {value.key.id: value.value for run in outcome.runs for value in run.values}
 
 
-def ratios_of(outcome: RoundOutcome) -> dict[str, dict[str, float]]:
-    """What the round gave in turn with another TVM, by the ID of the series of times that it is about.
-
-    log: the mean logarithm of the ratio; std: of one pair of processes; pairs: how many; layout: in which the code was
-    linked anew, where it was.
-    """
+def ratios_of(outcome: RoundOutcome) -> dict[str, RatioRun]:
+    """What the round gave in turn with another TVM, by the ID of the series of times that it is about."""
     ratios = {}
     for value in (value for run in outcome.runs for value in run.values):
         if value.key.metric in RATIOS and value.value > 0 and value.samples:
-            told = {"log": math.log(value.value), "std": value.std or 0.0, "pairs": value.samples}
-            linked = {"layout": value.layout} if value.layout else {}
-            ratios[replace(value.key, metric=RATIOS[value.key.metric]).id] = told | linked
+            run = RatioRun(math.log(value.value), value.std or 0.0, value.samples, value.layout)
+            ratios[replace(value.key, metric=RATIOS[value.key.metric]).id] = run
     return ratios
 
 
@@ -101,7 +94,7 @@ def _to_json(number: int, outcome: RoundOutcome) -> dict[str, Any]:
         "state": outcome.state,
         "artifact": outcome.artifact,
         "values": values_of(outcome),
-        "ratios": ratios_of(outcome),
+        "ratios": {series: structured.to_json(ratio) for series, ratio in ratios_of(outcome).items()},
         "seconds": round(outcome.elapsed_s, 3),
         "error": outcome.error,
     }

@@ -239,7 +239,7 @@ def test_a_stage_that_only_says_it_is_in_a_night_waits_for_nobodys_lock(lab: Lab
     ("request_", "words"),
     [
         ({}, "$: not a list of rounds"),
-        ([{"experiment": "../x", "stamp": "20200101T000000Z"}], "$[0].experiment"),
+        ([{"experiment": 3, "stamp": "20200101T000000Z"}], "$[0].experiment"),
         ([{"experiment": "x", "stamp": "yesterday"}], "$[0].stamp"),
         ([{"experiment": "x", "stamp": "20200101T000000Z", "points": [3]}], "$[0].points"),
         ([{"experiment": "x", "stamp": "20200101T000000Z", "metrics": "compile_time"}], "$[0].metrics"),
@@ -255,6 +255,7 @@ def test_a_request_that_is_none_is_refused_with_its_place(tmp_path: Path, reques
 
 
 def test_an_experiment_that_is_not_there_is_inactive(lab: Lab) -> None:
-    _, rounds = lab.remeasure([{"experiment": "nobody", "stamp": lab.home.stamps()[0], "points": []}])
-    assert rounds[0]["state"] == "inactive"
+    stamp = lab.home.stamps()[0]
+    _, rounds = lab.remeasure([{"experiment": name, "stamp": stamp, "points": []} for name in ("nobody", f"../{NAME}")])
+    assert [each["state"] for each in rounds] == ["inactive"] * 2
     assert json.dumps(rounds)
