@@ -67,8 +67,8 @@ class _Judging:
     def _settle(self, made: SignoffSeries, change: SeriesChange) -> SignoffSeries:
         found = change.difference
         made = replace(
-            made, evidence=change.evidence, effect=found.effect, low=found.low, high=found.high, odds=found.odds or None,
-            pairs=change.pairs, nights=change.nights,
+            made, evidence=change.evidence, effect=found.effect, low=found.low, high=found.high,
+            odds=found.odds or None, pairs=change.pairs, nights=change.nights,
         )  # fmt: skip
         if found.is_told:
             return replace(made, state=_name_change(is_worse(found.effect, made.direction)))
