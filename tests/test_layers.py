@@ -61,7 +61,7 @@ FLOORS: dict[str, str] = {
     " incidents last_config records secret_file series stages structured text verdict",
     "slack_util": "notify",
     "store": "common dashboard_info errors files incidents notify records series structured traces trials verdict",
-    "signoff": "common dashboard_info devices errors files incidents judge machine records series store"
+    "signoff": "common dashboard_info devices errors files incidents judge records series store"
     " structured text trials verdict",
     "experiment": "analysis_util common config_util dashboard_info devices errors files machine measure plot_util"
     " records series stages structured summary_util text trial_util",
