@@ -301,7 +301,7 @@ _OWN_CODE = ("subsystem/website/files/static.py", "subsystem/website/files/incre
 
 
 def test_one_module_handles_trees_that_others_left() -> None:
-    """What stands in the library of Python recurses, follows, hangs or raises: decision 148."""
+    """What stands in the library of Python recurses, follows, hangs or raises."""
     faults = [
         f"{path.relative_to(REPO)}:{node.lineno}: {node.attr}"
         for folder in ("dashboard", "experiments", "shared", "subsystem")
