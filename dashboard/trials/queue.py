@@ -6,7 +6,6 @@ Whoever removes the file of a try in results/tries/running ends it.
 from __future__ import annotations
 
 import contextlib
-import enum
 import logging
 import signal
 import time
@@ -119,24 +118,9 @@ _NAME_COLUMNS = 40
 _HEAD = ("id", "state", "candidate", "base", "asked by", "result")
 
 
-class Standing(enum.StrEnum):
-    """Where a try stands."""
-
-    QUEUED = "queued"
-    RUNNING = "running"
-    DONE = "done"
-    OVER = "out of time"
-    INTERRUPTED = "interrupted"
-    FAILED = "failed"
-    BROKEN = "broken"
-
-
-_ENDS = {
-    TrialState.RUNNING: Standing.INTERRUPTED,  # nobody is at it any more
-    TrialState.DONE: Standing.DONE,
-    TrialState.OVER: Standing.OVER,
-    TrialState.INTERRUPTED: Standing.INTERRUPTED,
-}
+QUEUED, RUNNING, FAILED, BROKEN = "queued", "running", "failed", "broken"
+_ENDS = {TrialState.RUNNING: TrialState.INTERRUPTED.value, TrialState.OVER: "out of time"}
+"""How a try ended where its state says it otherwise: at one that runs nobody is any more."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +128,7 @@ class Row:
     """A try. request: of one that has not ended. result: what was measured so far, None where nothing was."""
 
     id: str
-    standing: Standing
+    standing: str
     request: TrialRequest | None = None
     measured: TrialFile | None = None
     fault: str = ""
@@ -184,20 +168,20 @@ def _list_asked(home: Home) -> Iterator[Row]:
     for item in (*queued, *alone):
         request = item.request
         if request is None:
-            yield Row(item.id, Standing.BROKEN, fault=item.fault)
+            yield Row(item.id, BROKEN, fault=item.fault)
             continue
         is_running = running is not None and running.id == item.id
-        standing = Standing.RUNNING if is_running else Standing.FAILED if request.failed else Standing.QUEUED
+        standing = RUNNING if is_running else FAILED if request.failed else QUEUED
         path = files.find_file(home, request.goes_on or item.id)
         yield Row(item.id, standing, request, files.read(path) if path else None, request.failed)
 
 
 def _describe_end(item: TrialFile) -> Row:
     if item.result is None:
-        return Row(item.path.stem, Standing.BROKEN, measured=item, fault=item.fault)
-    standing = _ENDS[item.result.state]
-    is_failed = standing is Standing.DONE and bool(item.result.errors)
-    return Row(item.path.stem, Standing.FAILED if is_failed else standing, measured=item)
+        return Row(item.path.stem, BROKEN, measured=item, fault=item.fault)
+    state = item.result.state
+    is_failed = state is TrialState.DONE and bool(item.result.errors)
+    return Row(item.path.stem, FAILED if is_failed else _ENDS.get(state, state.value), measured=item)
 
 
 def find(home: Home, name: str) -> Row:
@@ -280,15 +264,15 @@ def put_into_queue(home: Home, request: TrialRequest, code: CodeFolders) -> str:
 
 def ask_again(home: Home, row: Row, *, until: float | None = None, budget_s: float | None = None) -> str:
     """Have it in the queue, to go on where it stopped; its ID there. DashboardError where it cannot go on."""
-    if row.standing is Standing.RUNNING:
+    if row.standing == RUNNING:
         raise DashboardError(f"{row.id} is already being measured.")
-    if row.standing is Standing.BROKEN:
+    if row.standing == BROKEN:
         raise DashboardError(row.fault)
     if row.result is not None and row.result.kind not in {TrialKind.TRY, TrialKind.COMPARE}:
         raise DashboardError(f"{row.id} is a {row.result.kind}. Run the same command again to continue it.")
     request = row.request or _ask_for_the_same(row.result)
     wanted = replace(request, failed="", until=until or request.until, budget_s=budget_s or request.budget_s)
-    return files.put_back(home, row.id, wanted) if row.request else files.add(home, wanted)
+    return files.add(home, wanted, row.id if row.request else "")
 
 
 def _ask_for_the_same(done: Trial | None) -> TrialRequest:

@@ -37,8 +37,10 @@ def try_tvm(home: Home, request: TrialRequest, *, code: CodeFolders, isolates: b
 
     isolates: see `MeasuringRequest`. DashboardError where a TVM cannot be had or no experiment runs on one.
     """
-    with take_turn(home), claim(home, request, files.begin_now(home, request)) as made:
-        return measure(home, made, code=code, isolates=isolates)
+    with take_turn(home):
+        name, _ = files.begin(home, request=request)
+        with claim(home, request, name) as made:
+            return measure(home, made, code=code, isolates=isolates)
 
 
 def measure(home: Home, made: Claim, *, code: CodeFolders, isolates: bool = True) -> tuple[Trial, Path]:
@@ -58,7 +60,7 @@ def measure(home: Home, made: Claim, *, code: CodeFolders, isolates: bool = True
             candidate, base = _find_tvms(session, made, leases)
             session.receive(candidate.artifact, base.artifact)
             trial, path = _begin(session, made, candidate, base, alone=alone, left_out=left_out)
-            files.note_try(home, made.id, trial.stamp)
+            files.note(home, made.id, goes_on=trial.stamp)
         used_s = trial.measured_s - trial.requests[made.id].measured_s
         request = replace(request, budget_s=max(0.0, asked.budget_s - used_s))
         in_turn = frozenset(name for name, why in alone.items() if why is None)
@@ -241,14 +243,14 @@ def _choose_next(home: Home, worked: Worked) -> str | None:
 def perform(home: Home, name: str, worked: Worked, *, code: CodeFolders) -> None:
     """Measure one request of the queue, if it is still there. Only in one's turn."""
     try:
-        request = files.begin(home, name)
+        _, request = files.begin(home, name)
         if request is not None:  # it was cancelled otherwise, or measured by another process
             _perform(home, name, request, worked, code)
     except (DashboardError, OSError) as error:
         worked.faults[name] = str(error)
         _log.info("%s: %s", name, error)
         if isinstance(error, DashboardError):
-            files.keep_failure(home, name, str(error))
+            files.note(home, name, failed=str(error))
 
 
 def _perform(home: Home, name: str, request: TrialRequest, worked: Worked, code: CodeFolders) -> None:

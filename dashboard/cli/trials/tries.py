@@ -87,7 +87,7 @@ def _cancel(arguments: argparse.Namespace) -> int:
     row = queue.find(home, arguments.id)
     if row.has_ended or not files.take_away(home, row.id):
         raise DashboardError(f"{row.id} has already finished; only a queued or running try can be cancelled.")
-    is_running = row.standing is queue.Standing.RUNNING
+    is_running = row.standing == queue.RUNNING
     print(
         f"{row.id} " + ("is being stopped; its measurements are kept." if is_running else "was removed from the queue.")
     )

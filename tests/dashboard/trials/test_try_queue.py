@@ -168,7 +168,7 @@ def test_the_budget_counts_what_was_measured_before_and_who_wants_more_resumes_i
     assert work(lab).code == OK_CODE
     path = home.tries / f"{name}.json"
     homes.write(path, {**homes.read(path), "state": "running", "measured_s": 7200.5})
-    files.put_back(home, name, replace(REQUEST, until=0.0001))
+    files.add(home, replace(REQUEST, until=0.0001), name)
     runs = len(lab.runs())
     assert work(lab).code == OK_CODE
     assert (read_tries(home)[name].state, len(lab.runs())) == (TrialState.OVER, runs)
@@ -203,8 +203,8 @@ def test_who_waits_at_a_terminal_comes_before_the_rest_of_the_queue(home: Home) 
 
 def test_no_id_is_given_twice_also_within_one_second_and_after_its_request_has_gone(home: Home) -> None:
     given = []
-    for give in (files.begin_now, files.add, files.begin_now):
-        given.append(give(home, REQUEST))
+    for is_begun in (True, False, True):
+        given.append(files.begin(home, request=REQUEST)[0] if is_begun else files.add(home, REQUEST))
         files.take_away(home, given[-1])
     assert len(set(given)) == 3
     assert given == sorted(given)

@@ -18,11 +18,10 @@ from tvmdash.judge.search import Search
 from tvmdash.judge.two import Difference, Standing
 from tvmdash.series.store import Outline
 from tvmdash.signoff.judging import compare_rounds
-from tvmdash.signoff.measured import MeasuredSeries, RatioOfTwo
+from tvmdash.signoff.measured import MeasuredSeries, TwoTvms
 from tvmdash.signoff.ratios import compare_ratios
 from tvmdash.trials.trial import RunOfPairs, TrialChange, TrialSeries
 
-STAMP = "20261121T031500Z"
 DIRECTIONS = ("lower", "higher", "none")
 
 
@@ -97,22 +96,20 @@ def test_a_signoff_says_it_too_by_pairs_and_by_rounds(seed: int) -> None:
     for name, logs in home.items():
         pairs = two.make_pairs(logs)
         paired, compared = make_measured(name), make_measured(name)
-        paired.ratios.append(RatioOfTwo(STAMP, "b", "a", pairs.log, pairs.std, pairs.count))
-        compared.rounds["a", "b"] = [(1.0, math.exp(log)) for log in logs]
+        paired.pairs.append(Pairs(0, "b", "a", pairs.log, pairs.std, pairs.count))
+        compared.rounds += [(1.0, math.exp(log)) for log in logs]
         by_pairs.append(paired)
         by_rounds.append(compared)
     for said, found in (
-        (compare_ratios(by_pairs, "a", "b"), compare_two(home)),
-        (compare_rounds(by_rounds, "a", "b"), compare_rounds_of_two(home)),
+        (compare_ratios(by_pairs, TwoTvms("a", "b")), compare_two(home)),
+        (compare_rounds(by_rounds), compare_rounds_of_two(home)),
     ):
         for name, difference in found.items():
-            change = said[name]
+            change = said[name].difference
             assert change.effect == pytest.approx(difference.effect, rel=1e-6)
-            assert change.is_real is difference.standing.is_told
-            assert change.is_open is difference.standing.is_open
+            assert change.standing is difference.standing
             for end, expected in ((change.low, difference.low), (change.high, difference.high)):
-                known = None if end is None else math.expm1(end)
-                assert known == (expected if expected is None else pytest.approx(expected, rel=1e-6, abs=1e-9))
+                assert end == (expected if expected is None else pytest.approx(expected, rel=1e-6, abs=1e-9))
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -145,46 +145,26 @@ def _parse(path: Path) -> TrialRequest:
     return request
 
 
-def add(home: Home, request: TrialRequest) -> str:
-    """Put a request into the queue; its ID."""
+def add(home: Home, request: TrialRequest, name: str = "") -> str:
+    """Put a request into the queue, under the ID that it has or a new one; the ID."""
     with _hold_queue(home):
-        name = _make_id(home)
+        name = name or _make_id(home)
         write(queue_of(home) / f"{name}.json", request)
     return name
 
 
-def begin(home: Home, name: str) -> TrialRequest | None:
-    """Say that the request of that ID is measured now; None where it was cancelled. DashboardError where it is broken.
+def begin(home: Home, name: str = "", request: TrialRequest | None = None) -> tuple[str, TrialRequest | None]:
+    """Say that a request is measured now: that one, which never waited, or what waits under that ID.
 
-    From now on whoever takes it away ends it.
+    The ID, and the request, None where it was cancelled. From now on whoever takes it away ends it. DashboardError
+    where it is broken.
     """
     with _hold_queue(home):
-        request = read_request(home, name)
+        name, request = name or _make_id(home), request or read_request(home, name)
         if request is not None:
-            _say_running(home, name, request)
-    return request
-
-
-def begin_now(home: Home, request: TrialRequest) -> str:
-    """Say that a request that never waited is being measured; its ID."""
-    with _hold_queue(home):
-        name = _make_id(home)
-        _say_running(home, name, request)
-    return name
-
-
-def _say_running(home: Home, name: str, request: TrialRequest) -> None:
-    """From now on whoever takes it away ends it."""
-    folder = running_of(home)
-    folder.mkdir(parents=True, exist_ok=True)
-    write(folder / f"{name}.json", replace(request, failed=""))
-
-
-def put_back(home: Home, name: str, request: TrialRequest) -> str:
-    """Put a request that has its ID into the queue; the ID."""
-    with _hold_queue(home):
-        write(queue_of(home) / f"{name}.json", request)
-    return name
+            running_of(home).mkdir(parents=True, exist_ok=True)
+            write(running_of(home) / f"{name}.json", replace(request, failed=""))
+    return name, request
 
 
 def make_id(home: Home) -> str:
@@ -209,23 +189,13 @@ def write(path: Path, request: TrialRequest) -> None:
     common.write_json(path, {"schema_version": REQUEST_VERSION, **structured.to_json(request)})
 
 
-def note_try(home: Home, name: str, stamp: str) -> None:
-    """Note at a request the try that it is measured in: there it goes on after a kill."""
-    _change(home, name, lambda request: replace(request, goes_on=stamp))
-
-
-def keep_failure(home: Home, name: str, why: str) -> None:
-    """Note at a request why it could not be measured, if nobody cancelled it meanwhile."""
-    _change(home, name, lambda request: replace(request, failed=why))
-
-
-def _change(home: Home, name: str, change: Callable[[TrialRequest], TrialRequest]) -> None:
-    """Change what is there of a request and can be read."""
+def note(home: Home, name: str, **said: str) -> None:
+    """Note at a request what `goes_on` or `failed` is now, if nobody cancelled it meanwhile."""
     with _hold_queue(home):
         for folder in (queue_of(home), running_of(home)):
             found = _read_waiting(folder / f"{name}.json")
             if found is not None and found.request is not None:
-                write(folder / f"{name}.json", change(found.request))
+                write(folder / f"{name}.json", replace(found.request, **said))  # type: ignore[arg-type]
 
 
 @contextlib.contextmanager
