@@ -18,10 +18,11 @@ from judging.table import Table
 from tvmdash import common, structured
 from tvmdash.errors import DashboardError
 from tvmdash.judge import RULES
+from tvmdash.judge.chance import NO_NULLS, Nulls, chance_of, chance_of_step, find_nulls
 from tvmdash.judge.home import Decision, decide
 from tvmdash.judge.model import FoundStep, SeriesModel
 from tvmdash.structured import Stamp
-from tvmdash.verdict import PlantedStep, Sensitivity
+from tvmdash.verdict import ByChance, PlantedStep, Sensitivity
 
 SENSITIVITY_FILE = "sensitivity.json"
 VERSION = 1
@@ -31,11 +32,13 @@ KEPT_NIGHTS = 90
 
 @dataclass(frozen=True)
 class _Night:
-    """What one night's copies gave."""
+    """What one night's copies gave. same, other: nulls of series whose TVM was measured before, and was not."""
 
     steps: tuple[PlantedStep, ...]
     unchanged: int
     false: int
+    same: Nulls = NO_NULLS
+    other: Nulls = NO_NULLS
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,14 @@ class _Kept:
 
     version: int
     nights: Mapping[Stamp, _Night]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What this and earlier nights say of the judge itself."""
+
+    sensitivity: Sensitivity | None
+    by_chance: ByChance | None
 
 
 @dataclass(frozen=True)
@@ -67,22 +78,48 @@ class _Stepped(enum.Enum):
     UNSEEN = enum.auto()
 
 
-def measured(output: Path, table: Table, judged: Judged) -> Sensitivity | None:
-    """What tonight's copies and those of the last nights give; None where no series has two ratios yet."""
+def measured(output: Path, table: Table, judged: Judged) -> Seen:
+    """What tonight's copies and those of the last nights give: nothing where no series has two ratios yet."""
     path = output / SENSITIVITY_FILE
     stamp = table.stamps[judged.night]
     nights = {night: kept for night, kept in sorted(_read(path).items()) if night < stamp}
-    tonight = _count(list(_copies(judged)))
-    if any(step.series for step in tonight.steps) or tonight.unchanged:
+    still = [said.model for said in judged.beside.values() if said.said in {None, Decision.SUSPECTED}]
+    same, other = find_nulls(still, judged.night)
+    tonight = replace(_count(list(_copies(judged))), same=same, other=other)
+    if any(step.series for step in tonight.steps) or tonight.unchanged or same.count or other.count:
         nights[stamp] = tonight
     nights = dict(list(nights.items())[-KEPT_NIGHTS:])
-    if not nights:
-        return None
-    common.write_json(path, structured.to_json(_Kept(VERSION, nights)))
     every = list(nights.values())
+    if nights:
+        common.write_json(path, structured.to_json(_Kept(VERSION, nights)))
+    return Seen(_find_sensitivity(tonight, every) if nights else None, _find_chance(judged, every))
+
+
+def _find_sensitivity(tonight: _Night, every: Sequence[_Night]) -> Sensitivity:
     false = Rate(sum(night.unchanged for night in every), sum(night.false for night in every))
     lately = tuple(_add([night.steps[at] for night in every]) for at in range(len(STEPS)))
-    return Sensitivity(tonight.steps, lately, len(nights), false.nights, false.alerts, false.at_most)
+    return Sensitivity(tonight.steps, lately, len(every), false.nights, false.alerts, false.at_most)
+
+
+def _find_chance(judged: Judged, every: Sequence[_Night]) -> ByChance | None:
+    """For the series that are judged by their ratios tonight: by the nulls, or by the rules where these are few."""
+    ratios = [said for said in judged.beside.values() if not said.is_young]
+    if not ratios:
+        return None
+    both = [sum((getattr(night, kind) for night in every), NO_NULLS) for kind in ("same", "other")]
+    count, widths = sum(nulls.count for nulls in both), [nulls.width for nulls in both if nulls.width is not None]
+    if not widths:
+        rule = RULES.chance_of_point(len(ratios)), RULES.chance_of_points + RULES.chance_of_groups
+        return ByChance(len(ratios), *rule, count)
+    width = max(widths)
+    chances = [chance_of(said.model, said.prior, width) for said in ratios]
+    told = [
+        chance_of_step(said.model, said.found, width)
+        for said in ratios
+        if said.is_told and said.found is not None and not said.is_shared
+    ]
+    of_any = -math.expm1(sum(math.log1p(-each) for each in chances)) + RULES.chance_of_groups
+    return ByChance(len(ratios), sum(chances) / len(ratios), of_any, count, width, max(told, default=None))
 
 
 def _read(path: Path) -> Mapping[str, _Night]:

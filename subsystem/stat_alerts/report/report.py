@@ -27,8 +27,8 @@ from tvmdash.incidents.reason_text import format_reason
 from tvmdash.incidents.text import describe
 from tvmdash.subsys_templates import Report
 from tvmdash.text import elide, elide_begin, format_list, format_percent
+from tvmdash.verdict import ByChance, NightVerdict, PlantedStep, Sensitivity, SeriesOf
 from tvmdash.verdict import Evidence as SeriesEvidence
-from tvmdash.verdict import NightVerdict, PlantedStep, Sensitivity, SeriesOf
 from tvmdash.verdict.page import (
     SCHEMA_VERSION,
     AlertsPage,
@@ -98,6 +98,7 @@ def report_lines(
         *map(Line, _differences(verdict)),
         *lines,
         *map(Line, _format_sensitivity(verdict.sensitivity)),
+        *map(Line, _format_chance(verdict.by_chance)),
         *map(Line, _format_false_positive_rate(rates)),
     ]
 
@@ -246,6 +247,15 @@ def _format_sensitivity(seen: Sensitivity | None) -> Iterable[str]:
         )
         more = [f"of {100 * step.step:g} % in {_format_told(step)}" for step in others]
         yield ", ".join([f"{text} tonight in {_format_told(first)}", *more]) + "."
+
+
+def _format_chance(chance: ByChance | None) -> Iterable[str]:
+    """How often such a night reports something by chance."""
+    if chance is not None:
+        often = f"on at most {100 * chance.of_any:.2g} % of such nights"
+        yield f"By chance something is reported {often}: {chance.source}."
+        if chance.sure:
+            yield f"How sure the least sure point of tonight is: {chance.sure}."
 
 
 def _format_told(step: PlantedStep) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from judging.exact import Exact
 from judging.judge import Judged, Options
+from judging.sensitivity import Seen
 from judging.table import Table
 
 from report import findings, verdict_text
@@ -19,21 +20,18 @@ from tvmdash.dashboard_info import Home, Night
 from tvmdash.detect.series import Decision
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import Incident, Ledger
-from tvmdash.judge import RULES
 from tvmdash.records import PointValue
 from tvmdash.records.metrics import is_worse, judge_exact_change
 from tvmdash.series import naming
 from tvmdash.text import format_list
 from tvmdash.verdict import (
     BesideReference,
-    ByChance,
     Difference,
     Evidence,
     ExactDifference,
     JudgedSeries,
     Level,
     NightVerdict,
-    Sensitivity,
     Standing,
 )
 
@@ -45,7 +43,7 @@ def conclude(
     judged: Judged,
     ledger: Ledger,
     options: Options,
-    sensitivity: Sensitivity | None = None,
+    seen: Seen,
 ) -> tuple[NightVerdict, dict[int, SeriesStanding]]:
     """The verdict on the night, and by row how each series stands."""
     expected = find_expected(home, tonight, table, judged.night, options.annotations)
@@ -72,9 +70,9 @@ def conclude(
         suspects=tuple(findings_of_night.suspects),
         missing=tuple(findings_of_night.missing),
         beside=findings_of_night.beside,
-        sensitivity=sensitivity,
+        sensitivity=seen.sensitivity,
         unchanged=findings_of_night.counts[Standing.UNCHANGED],
-        by_chance=_by_chance(judged),
+        by_chance=seen.by_chance,
         appeared=expected.appeared,
         vanished=expected.vanished,
         series=tuple(judged_series(table, judged, ledger, stands)),
@@ -92,12 +90,6 @@ def nothing_measured(tonight: Night) -> NightVerdict:
     """The verdict on a night that left no data."""
     nothing = verdict_text.NOTHING_MEASURED
     return NightVerdict(tonight.stamp, Level.NO_DATA, nothing, title=nothing)
-
-
-def _by_chance(judged: Judged) -> ByChance | None:
-    """For the series that are judged by their ratios tonight."""
-    count = sum(not said.is_young for said in judged.beside.values())
-    return ByChance(count, RULES.chance_of_point(count), RULES.chance_of_home) if count else None
 
 
 def _ids(incidents: Sequence[Incident]) -> tuple[str, ...]:

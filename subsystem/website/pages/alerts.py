@@ -63,7 +63,9 @@ def _planted(verdict: NightVerdict | None) -> list[tuple[str, str]]:
     rows = []
     if chance is not None:
         words = f"reported by chance on at most {100 * chance.of_any:.2g} % of nights, over {chance.series} series"
-        rows.append(("nothing changed", words))
+        rows.append(("nothing changed", f"{words}; {chance.source}"))
+    if chance is not None and chance.sure:
+        rows.append(("the least sure point reported tonight", chance.sure))
     if seen is None:
         return rows
     for tonight, lately in zip(seen.tonight, seen.lately, strict=True):

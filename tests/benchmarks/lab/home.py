@@ -116,8 +116,9 @@ class LabHome:
         if done.judged is None or done.table.stamps[-1] != stamp:
             verdict = subsystem.concluding.nothing_measured(tonight)
         else:
+            seen = subsystem.sensitivity.measured(self.output, done.table, done.judged)
             verdict, _ = subsystem.concluding.conclude(
-                self.home, tonight, done.table, done.judged, done.ledger, options
+                self.home, tonight, done.table, done.judged, done.ledger, options, seen
             )
         subsystem.write_verdict(self.home, verdict)
         self.verdicts.append(common.read_json(self.output / "verdict.json"))

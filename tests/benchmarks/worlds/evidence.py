@@ -86,11 +86,12 @@ class Told:
 @dataclass(frozen=True)
 class Verdict:
     """A night. open: the incidents that are open after it, with their series; undecided: series of which too little is
-    known tonight to call them unchanged."""
+    known tonight to call them unchanged. by_chance: how many tellings it expects tonight though nothing changed."""
 
     told: tuple[Told, ...] = ()
     open: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     undecided: tuple[str, ...] = ()
+    by_chance: float | None = None
 
 
 class Measure(Protocol):

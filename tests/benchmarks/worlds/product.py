@@ -15,6 +15,7 @@ import numpy as np
 from tests.benchmarks.worlds.evidence import Measure, SeriesEvidence, Told, Verdict
 from tests.benchmarks.worlds.evidence import Pairs as Measured
 from tvmdash.judge import Evidence, KnownStep, Pairs
+from tvmdash.judge.chance import Nulls, chance_of, find_nulls
 from tvmdash.judge.home import Change, Decision, Judgement, judge
 from tvmdash.judge.model import FoundStep
 
@@ -46,20 +47,35 @@ class Product:
         self.own: set[str] = set()
         self.nights: dict[str, int] = {}
         self.exact = _Exact()
+        self.nulls = Nulls(), Nulls()
+        self.kept: dict[int, tuple[Measured, Pairs]] = {}
 
     def night(self, night: str, evidence: Sequence[SeriesEvidence], measure: Measure) -> Verdict:
         self.nights.setdefault(night, len(self.nights))
         told = [said for each in evidence if each.kind in {"exact", "accuracy"} for said in self.exact.of(night, each)]
         timed = {each.series: each for each in evidence if each.pairs and each.pairs[-1].night == night}
         undecided: tuple[str, ...] = ()
+        by_chance: float | None = None
         if timed:
             self._learn_places(timed.values())
             given = {name: self._evidence(each) for name, each in timed.items()}
             judgement = judge(given, _Ask(self, timed, measure))
             told += self._tell(judgement)
             undecided = tuple(sorted(judgement.undecided))
+            by_chance = self._expect(judgement, self.nights[night])
         still = {name: tuple(sorted(incident.series)) for name, incident in self.open.items()}
-        return Verdict(tuple(told), still | self.exact.open, undecided)
+        return Verdict(tuple(told), still | self.exact.open, undecided, by_chance)
+
+    def _expect(self, judgement: Judgement, night: int) -> float | None:
+        """How many series are told tonight by chance, as far as earlier nights say; tonight's nulls are kept."""
+        widths = [nulls.width for nulls in self.nulls if nulls.width is not None]
+        models = [model for model in judgement.models.values() if not model.evidence.is_control]
+        told = {name for change in judgement.changes for name in change.series if change.decision != "suspected"}
+        tonight = find_nulls([model for model in models if model.name not in told], night)
+        self.nulls = self.nulls[0] + tonight[0], self.nulls[1] + tonight[1]
+        if not widths:
+            return None
+        return sum(chance_of(model, judgement.prior, max(widths)) for model in models)
 
     def _learn_places(self, timed: Iterable[SeriesEvidence]) -> None:
         every = list(timed)
@@ -83,6 +99,11 @@ class Product:
 
     def pairs(self, measured: Measured) -> Pairs:
         """As the product keeps them."""
+        if id(measured) not in self.kept:
+            self.kept[id(measured)] = measured, self._keep_pairs(measured)
+        return self.kept[id(measured)][1]
+
+    def _keep_pairs(self, measured: Measured) -> Pairs:
         logs = np.array(measured.logs)
         std = float(logs.std(ddof=1)) if len(logs) > 1 else 0.0
         return Pairs(

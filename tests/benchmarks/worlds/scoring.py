@@ -44,7 +44,10 @@ class Match:
 
 @dataclass
 class Figures:
-    """Counts, and the effects told as (size planted, error, whether the interval holds it)."""
+    """Counts, and the effects told as (size planted, error, whether the interval holds it).
+
+    expected: how many tellings the judge expected by chance, on the nights that say so; happened: the false on these.
+    """
 
     series_nights: int = 0
     nights: int = 0
@@ -66,6 +69,8 @@ class Figures:
     recoveries: int = 0
     recovered: int = 0
     not_fixed: int = 0
+    expected: float = 0.0
+    happened: int = 0
     effects: list[tuple[float, float, bool]] = field(default_factory=list)
     delays: list[tuple[float, int | None]] = field(default_factory=list)
 
@@ -93,8 +98,12 @@ class Score:
         for night in self.nights:
             figures.nights += 1
             figures.series_nights += len(night.seen)
+            false = figures.false
             for told in night.verdict.told:
                 self._take(night, told, open_before)
+            if night.verdict.by_chance is not None:
+                figures.expected += night.verdict.by_chance
+                figures.happened += figures.false - false
             self._headline(night)
             open_before = set(night.verdict.open)
         for step in self.world.steps:

@@ -25,6 +25,7 @@ COLUMNS: dict[str, Callable[[Figures], str]] = {
     "series-nights": lambda at: str(at.series_nights),
     "told": lambda at: str(at.told),
     "false / 1,000": lambda at: _share(at.false, at.series_nights, 1000, 2),
+    "by chance: expected, happened": lambda at: f"{at.expected:.1f}, {at.happened}",
     "wrong among told %": lambda at: _share(at.false, at.told),
     "twice": lambda at: str(at.twice),
     "amber % of quiet nights": lambda at: _share(at.ambers, at.quiet),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.subsystem.stat_alerts.alert_homes import AlertHome
 from tests.subsystem.stat_alerts.test_night_verdict import SUBSYSTEM, judged
 from tests.subsystem.stat_alerts.test_paired_nights import NEW, Nights
 from tests.subsystem.website.sites import Site
+from tvmdash.judge import RULES
 from tvmdash.verdict import ByChance, PlantedStep, Sensitivity
 
 NOISY = {"scatter": 0.016, "seed": 7}
@@ -112,11 +114,47 @@ def test_the_detector_of_times_is_not_tested_on_series_that_it_does_not_judge(
     assert home.page()["honesty"]["shuffled"]["nights"] == 0
 
 
-def test_the_verdict_states_how_often_such_a_night_tells_something_by_chance(tmp_path: Path) -> None:
+def test_a_young_home_states_the_rules_chance_and_that_its_nights_are_too_few(tmp_path: Path) -> None:
     home = Nights(2).fill(tmp_path)
     assert judged(home, 0).by_chance is None, "of one build nothing can be told"
     stated = judged(home, 1).by_chance
-    assert stated == ByChance(8, pytest.approx(0.1 / 15 / 19), pytest.approx(0.19 / 19))
+    assert stated == ByChance(8, pytest.approx(0.1 / 15 / 19), pytest.approx(0.19 / 19), nulls=8)
     site = Site(home.home)
     site.publish_here(judged(home, 1).night)
     assert "1 % of nights" in site.page("alerts.html").words
+    assert "8 series-nights without a change are too few" in site.page("alerts.html").words
+
+
+def test_a_homes_own_nights_say_how_often_something_is_reported_by_chance(tmp_path: Path) -> None:
+    """Its nights differ by half and by twice what is expected of nights beyond their pairs."""
+    stated = []
+    for factor in (0.5, 2.0):
+        nights, rng = Nights(27, artifacts=[NEW] * 26 + ["next"], scatter=0.0003), np.random.default_rng(3)
+        for workload, level in POINTS:
+            nights.speed[workload, level] = np.exp(factor * RULES.night_sd * rng.standard_normal(27))
+        home = nights.fill(tmp_path / str(factor))
+        chance = [judged(home, night) for night in range(27)][-1].by_chance
+        assert chance is not None
+        assert chance.width is not None
+        assert chance.nulls >= RULES.least_nulls
+        stated.append(chance)
+        assert f"is reported on at most {100 * chance.of_any:.2g} % of such nights" in home.run(26)["value"]
+    half, twice = stated
+    assert half.width == pytest.approx(0.5, rel=0.25)
+    assert twice.width == pytest.approx(2.0, rel=0.25)
+    assert half.of_one < twice.of_one
+    assert half.of_any < twice.of_any
+
+
+def test_how_sure_a_report_is_says_what_chance_brings_in_this_home(tmp_path: Path) -> None:
+    nights = Nights(27, artifacts=[NEW] * 26 + ["next"]).slower("mlp", 0, 1.1, 26)
+    home = nights.fill(tmp_path)
+    verdict = [judged(home, night) for night in range(27)][-1]
+    assert verdict.new
+    assert verdict.by_chance is not None
+    assert verdict.by_chance.least_sure is not None
+    assert verdict.by_chance.least_sure < verdict.by_chance.of_one
+    site = Site(home.home)
+    site.publish_here(verdict.night)
+    assert verdict.by_chance.sure in site.page("alerts.html").words
+    assert verdict.by_chance.sure in home.run(26)["value"]

@@ -270,16 +270,22 @@ class SeriesModel:
 
     def visible(self, prior: float) -> float:
         """The step at tonight's build that would be suspected or told in nine of ten cases, a fraction, or infinite."""
+        least = self.reach(prior, RULES.log("suspected"))
+        return math.inf if least is None else math.expm1(least.log + RULES.nine_of_ten * least.error)
+
+    def reach(self, prior: float, odds: float) -> Shift | None:
+        """The least step at tonight's build that comes to these log odds; None where nothing joins it."""
         cuts = self.cuts()
         measured = self.shift(cuts[-1]) if cuts else None
         if measured is None:
-            return math.inf
-        low, high, share = 0.0, 4.0, self._log_share(cuts[-1])
+            return None
+        low, high = math.log1p(RULES.least), 4.0
+        odds -= prior + self._log_share(cuts[-1])
         while high - low > 1e-4:
             middle = (low + high) / 2
-            odds = log_factor(middle, measured.error, RULES.slabs, 0.0, measured.freedom) + prior + share
-            low, high = (middle, high) if odds < RULES.log("suspected") else (low, middle)
-        return math.expm1(max(high, math.log1p(RULES.least)) + RULES.nine_of_ten * measured.error)
+            is_short = log_factor(middle, measured.error, RULES.slabs, 0.0, measured.freedom) < odds
+            low, high = (middle, high) if is_short else (low, middle)
+        return measured._replace(log=high)
 
 
 def locate(pairs: Sequence[Pairs], anchor: str) -> dict[str, float]:

@@ -147,6 +147,13 @@ class Rules:
     most_odds: float = _rule(700.0, "Logarithms of odds are kept up to this: it is certain.")
     joined: float = _rule(0.25, "Two levels known less well than this are not joined: nothing is said of them.")
 
+    null_marks: tuple[float, ...] = _rule(
+        (1.0, 2.0), "Nulls are counted beyond so many standard errors: 31.7 and 4.6 % are expected there."
+    )
+    least_nulls: int = _rule(
+        200, "Of fewer, a home's own past says nothing of chance: the width of errors would be known to no 10 %."
+    )
+
     def log(self, name: str) -> float:
         """The logarithm of the rule of that name."""
         return math.log(getattr(self, name))
@@ -160,9 +167,14 @@ class Rules:
         return self.steps_a_night / max(points, self.fewest_points) / self.told
 
     @property
-    def chance_of_home(self) -> float:
-        """At most how often anything is told of a home on such a night."""
-        return (self.steps_a_night + self.step_of_home + self.step_of_experiments + self.step_of_code) / self.told
+    def chance_of_points(self) -> float:
+        """At most how often any point is."""
+        return self.steps_a_night / self.told
+
+    @property
+    def chance_of_groups(self) -> float:
+        """At most how often many points at once are."""
+        return (self.step_of_home + self.step_of_experiments + self.step_of_code) / self.told
 
 
 RULES = Rules()

@@ -244,12 +244,31 @@ class Sensitivity:
 class ByChance:
     """At most how often something is told though nothing changed: of one of the `series` judged by ratios, of any.
 
-    By the scatter of measuring, and of builds that differ by luck as much as is expected of them.
+    nulls: so many of this home's series-nights on which nothing changed say how much wider errors are than expected, by
+    the factor `width`; where it is None they are too few, and the judge's rules are all that is known. least_sure: how
+    often chance alone brings as much as the least sure of the points that are told tonight.
     """
 
     series: int
     of_one: float
     of_any: float
+    nulls: int = 0
+    width: float | None = None
+    least_sure: float | None = None
+
+    @property
+    def source(self) -> str:
+        """What says so."""
+        if self.width is None:
+            return f"by rule, as {self.nulls} series-nights without a change are too few to measure it here"
+        return f"{self.nulls} series-nights without a change vary {self.width:.2g} times as much as expected"
+
+    @property
+    def sure(self) -> str:
+        """How often chance brings the least sure point; empty where none is told."""
+        if self.least_sure is None:
+            return ""
+        return f"chance brings as much in at most 1 of {1 / max(self.least_sure, 1e-9):,.0f} series-nights"
 
 
 @dataclass(frozen=True)
