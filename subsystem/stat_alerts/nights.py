@@ -145,7 +145,8 @@ def _begin(home: Home, output: Path, stamp: str, options: Options) -> tuple[Tabl
             return table, memory
         raise DashboardError(f"{len(table.stamps) - memory.count} nights have not been judged.")
     except DashboardError as error:
-        _log.info("%s Recomputing everything from the store.", error)
+        if len(table.stamps) > 1:  # on the first night there is nothing to go on from
+            _log.info("%s Recomputing everything from the store.", error)
     table = read_table(home, stamp, None, again)
     first = max(0, len(table.stamps) - MOST_REPLAYED)
     return table, scanned(table, first, options.settings) if first else Memory()

@@ -12,18 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from data import site as site_data
-from files.files import write_data, write_new
+from files.files import write_new
 from files.from_disk import write_scripts
-from files.incremental import IncrementalSite, code_version
+from files.incremental import IncrementalSite
 from files.static import copy_static
 from pages import site as site_pages
 from render import page as pages
 from views.commits import Links
 from views.context import SiteContext
 
-from tvmdash import common, config_util
+from tvmdash import common
 from tvmdash.dashboard_info import Home, Night
-from tvmdash.errors import DashboardError
 from tvmdash.files import trees
 from tvmdash.home_secrets import find_secrets_of_home
 from tvmdash.pages import LIVE_FILE, LiveState, as_script
@@ -72,7 +71,7 @@ def publish(
         written = site_pages.write(site, new, carrier, first)
         write_scripts(carrier)
         carrier.close()
-        hide_secrets(home, target, new)
+        hide_secrets(home, target if carrier.is_same_code else None, new)
     return Published((output / "index.html").as_uri(), written.nights, len(written.rendered))
 
 
@@ -84,18 +83,15 @@ def _keep_live_file(old: Path, new: Path) -> None:
     write_new(f"{new}/{LIVE_FILE}", content)
 
 
-_MARK_FILE = "hidden.json"
-"""In a site whose secrets are hidden: by which code."""
-
 _COUNTED_BYTES = frozenset((".pftrace", ".png", ".gz", ".zip"))
 """Endings of files whose parts must keep their lengths."""
 
 
-def hide_secrets(home: Home, old: Path, new: Path) -> int:
+def hide_secrets(home: Home, old: Path | None, new: Path) -> int:
     """Hide what looks like a secret, and those that the home's configs name, in all files of a new site; how many.
 
-    Files that were carried over from the `old` site are clean where that was made by this code and no config has
-    changed since. A changed file is written anew: one that was carried over is the old site's as well.
+    Files that were carried over from the site `old`, where it is of the same code and configs, are clean. A changed
+    file is written anew: one that was carried over is the old site's as well.
     """
     forms = tuple(
         sorted(
@@ -103,11 +99,10 @@ def hide_secrets(home: Home, old: Path, new: Path) -> int:
             key=lambda form: (-len(form), form),
         )
     )
-    is_clean = _is_clean(old, home)
     changed = 0
     static = {entry.path for entry in trees.walk(pages.STATIC).files}
     for entry in trees.walk(new).files:
-        if entry.path in static or (is_clean and _is_carried(entry, f"{old}/{entry.path}")):
+        if entry.path in static or (old and _is_carried(entry, f"{old}/{entry.path}")):
             continue
         path = new / entry.path
         content = path.read_bytes()
@@ -116,19 +111,7 @@ def hide_secrets(home: Home, old: Path, new: Path) -> int:
         if clean != text:
             write_new(str(path), clean.encode("utf-8", errors="surrogateescape"))
             changed += 1
-    write_data(f"{new}/{_MARK_FILE}", {"schema_version": 1, "version": code_version()})
     return changed
-
-
-def _is_clean(old: Path, home: Home) -> bool:
-    """Whether this code hid in the old site all that the configs name today."""
-    mark = old / _MARK_FILE
-    with contextlib.suppress(DashboardError, OSError, AttributeError):
-        entries = trees.walk(home.config_file.parent).files
-        configs = [entry for entry in entries if entry.name == config_util.CONFIG_FILE]
-        newest = max((entry.status.st_mtime_ns for entry in configs), default=0)
-        return common.read_json(mark).get("version") == code_version() and newest < mark.stat().st_mtime_ns
-    return False
 
 
 def _is_carried(entry: trees.TreeEntry, source: str) -> bool:

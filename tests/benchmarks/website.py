@@ -90,9 +90,9 @@ def add_night(home: Home, truth: Truth) -> Truth:
 
 def sizes(home: Home) -> None:
     site = home.output("website").resolve()
-    first = json.loads((site / "index.json").read_text(encoding="utf-8"))["series"]["id"][0]
-    shard, catalogue = sent(site / "series" / f"{first}.json"), sent(site / "index.json")
-    print(f"  index.json {catalogue / 1000:.1f} kB, one series {shard / 1000:.1f} kB, gzipped")
+    pack = json.loads((site / "index.json").read_text(encoding="utf-8"))["series"]["pack"][0]
+    shard, catalogue = sent(site / "series" / f"{pack}.js"), sent(site / "index.json")
+    print(f"  index.json {catalogue / 1000:.1f} kB, a file of eight series {shard / 1000:.1f} kB, gzipped")
     for page in ("index", "explore", "compare", "receipt"):
         own = sum(map(sent, with_imports(site, page)))
         both = (own + shard + catalogue) / 1000

@@ -239,8 +239,10 @@ def _format_failure(job: JobResult) -> str:
         points = "point" if job.failed_points == 1 else "points"
         return f"{job.kind} {job.name}: {job.failed_points} {points} FAILED; see its summary for which and why"
     last = step.log_tail.strip().rpartition("\n")[2]
-    log = "" if step.in_log or not last else f" Last line of output: {_place(step.log_tail)}{elide(last, 200)}"
-    return f"{job.kind} {job.name} {STATE_WORDS[job.state]}: {step.stage}: {elide(step.message, 400)}{log}"
+    is_told = step.in_log or last in step.message
+    log = "" if is_told else f". Last line of output: {_place(step.log_tail)}{elide(last, 200)}"
+    said = elide(step.message, 400)
+    return f"{job.kind} {job.name} {STATE_WORDS[job.state]}: {step.stage}: {said.rstrip('.') if log else said}{log}"
 
 
 def _place(log: str) -> str:

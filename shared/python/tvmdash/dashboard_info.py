@@ -93,7 +93,7 @@ class StepResult:
     def log_adds(self) -> bool:
         """Whether the end of its output is more than its message once more."""
         tail = self.log_tail.strip()
-        return bool(tail) and not (self.in_log and "\n" not in tail)
+        return bool(tail) and ("\n" in tail or not (self.in_log or tail in self.message))
 
     @property
     def cause(self) -> tuple[str, str]:

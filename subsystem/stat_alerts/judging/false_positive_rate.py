@@ -2,7 +2,7 @@
 
 The history alone is judged, with the settings, the threshold and the corrected values with which nights are judged; of
 re-runs only what they corrected counts. Each night of a series is counted once of each kind. Series that are judged by
-their ratios are tested by `sensitivity`.
+their ratios are tested by `sensitivity`; controls are not, as what moves them is the machine.
 """
 
 from __future__ import annotations
@@ -115,7 +115,13 @@ def measured(output: Path, table: Table, judged: Judged, options: Options, count
     """The rates that the last nights' tests give, tonight's share of series included."""
     path = output / HONESTY_FILE
     tonight = table.stamps[judged.night]
-    tests = dict(sorted((stamp, test) for stamp, test in _read(path).items() if stamp < tonight)[1 - KEPT_NIGHTS :])
+    controls = {row.key for row in table.rows if options.is_control(row)}
+    tests = {
+        stamp: [count for count in test if count.series not in controls]
+        for stamp, test in sorted(_read(path).items())
+        if stamp < tonight
+    }
+    tests = dict([*tests.items()][1 - KEPT_NIGHTS :])
     counted = {(count.kind, count.series): count.until for test in tests.values() for count in test}
     tests[tonight] = list(_tonight(table, judged, options, count, counted))
     written = {stamp: [astuple(count) for count in test] for stamp, test in tests.items()}
@@ -145,11 +151,11 @@ def _tonight(
 ) -> Iterator[_Count]:
     """The tests of tonight's share of series, each from where the last one of its series ended."""
     by_times = [(row, key, fleet) for fleet in judged.fleets for key, row in fleet.rows.items()]
-    rows = [item for item in by_times if item[0] not in table.paired]
+    rows = [item for item in by_times if item[0] not in table.paired and not options.is_control(table.rows[item[0]])]
     for at in range(min(count, len(rows))):
         row, key, fleet = rows[(judged.night * count + at) % len(rows)]
         used = replace(options.settings, threshold=night_threshold(options.settings, len(fleet.rows)))
-        for stretch in _stretches(table, row, fleet, judged, options):
+        for stretch in _stretches(table, row, fleet, judged):
             until = counted.get((stretch.kind, key), "")
             first = table.index_of(until) + 1 if until else 0
             nights, alerts = _ordered(stretch, first, (judged.night, row)).from_night(first, used)
@@ -169,8 +175,8 @@ def _ordered(stretch: _Stretch, first: int, seed: tuple[int, int]) -> _Stretch:
     return replace(stretch, history=History(whole.values[order], std, repeats))
 
 
-def _stretches(table: Table, row: int, fleet: FleetNight, judged: Judged, options: Options) -> Iterator[_Stretch]:
-    """The nights of the row's present level, and those on tonight's artifact (of a control, on any).
+def _stretches(table: Table, row: int, fleet: FleetNight, judged: Judged) -> Iterator[_Stretch]:
+    """The nights of the row's present level, and those on tonight's artifact.
 
     The second from the night on since which the machine has not moved as a whole, and no break is known.
     """
@@ -180,8 +186,7 @@ def _stretches(table: Table, row: int, fleet: FleetNight, judged: Judged, option
     offset = judged.night + 1 - reach
     part = (row, slice(offset - table.offset, judged.night + 1 - table.offset))
     nights = range(offset, judged.night + 1)
-    control = options.is_control(table.rows[row])
-    same = offset if control else _same_since(table, table.rows[row].experiment, nights)
+    same = _same_since(table, table.rows[row].experiment, nights)
     steps = judged.memory.steps.get(key, ())
     moved = max((table.index_of(step.stamp) for step in steps if step.kind in (WHOLE, BREAK)), default=0)
     since = max(moved, same)

@@ -16,6 +16,7 @@ from tvmdash.detect.fleet.fleet import FleetState
 from tvmdash.detect.series import SeriesState
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.events import Moved, Recovered
+from tvmdash.incidents.headline import shorten
 from tvmdash.incidents.ledger import CHANGE, DETECTOR, Event, Incident, Ledger, iso_of
 from tvmdash.judge.home import Decision, interval
 from tvmdash.judge.model import FoundStep
@@ -157,11 +158,11 @@ def recovered(
     measured = incident.cause is not None and incident.cause.evidence in {MEASURED_AGAIN, PAIRED}
     same = None if measured else table.same(table.rows[row].experiment, [max(0, since - 1), since])
     what = "artifact" if same is not None and same.recorded else "TVM"
-    day, version = iso_of(table.stamps[since])[:10], table.version(row, since)
+    day, version = iso_of(table.stamps[since])[:10], shorten(table.version(row, since) or "unknown")
     reason = (
         f"went back in the night {day} on the same {what}, {version}: it was not TVM's"
         if same
-        else f"back where it was since the night {day}, TVM {version or 'unknown'}"
+        else f"back where it was since the night {day}, TVM {version}"
     )
     if exactly:
         reason += f"; {exactly} of {len(back)} series run exactly the code of before"

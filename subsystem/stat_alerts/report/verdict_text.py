@@ -120,7 +120,7 @@ def _lower(text: str) -> str:
     return text[:1].lower() + text[1:] if text.startswith(_WORDS) else text
 
 
-_WORDS = ("Back ", "Changed: ", "Withdrawn: ", "Nothing ", "Too ", "Possibly ", "No ", "Beside ")
+_WORDS = ("Fixed: ", "Changed: ", "Withdrawn: ", "Nothing ", "Too ", "Possibly ", "No ", "Beside ")
 
 
 def describe_beside(beside: BesideReference) -> str:
@@ -303,7 +303,7 @@ def _improvement(findings: Findings) -> str:
     """What got better; where nothing did, what went back to where it was."""
     if findings.better:
         return f"TVM got better: {_worst(findings.better, findings)}"
-    return f"Back to its earlier level: {_worst(findings.fixed, findings)}"
+    return f"Fixed: {_worst(findings.fixed, findings)}"
 
 
 def _absences(findings: Findings) -> str:
@@ -398,7 +398,7 @@ def _shorten_absences(findings: Findings) -> _Short:
 def _shorten_improvement(findings: Findings) -> _Short:
     if findings.better:
         return _shorten_incidents("TVM got better", findings.better, findings)
-    return _shorten_incidents("Back to its earlier level", findings.fixed, findings)
+    return _shorten_incidents("Fixed", findings.fixed, findings)
 
 
 def _shorten_to(begin: str, whole: str) -> _Short:

@@ -33,7 +33,7 @@ _NAME_CHARS = 300
 _FASTER = 4
 """So many times as fast as one by one are all series of an experiment at once: worth it for a quarter of them."""
 _MOST_AT_ONCE = 2_000_000
-"""More points are read one by one: at once they take 180 bytes each, in each of the processes."""
+"""More points are read one by one: at once they take 180 bytes each."""
 
 
 @dataclass(frozen=True)
@@ -133,12 +133,6 @@ class Stores:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
-
-    def for_fork(self) -> Stores:
-        """The same for another process: a database file that this one has open must not be used there."""
-        other = Stores(self._home)
-        other._open = {name: opened for name, opened in self._open.items() if opened.in_memory}
-        return other
 
     def of(self, experiment: str) -> Store:
         """The index that holds an experiment's points."""

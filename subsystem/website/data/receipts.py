@@ -6,12 +6,11 @@ import json
 import logging
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from files import forked
 from files.incremental import NONE, IncrementalSite, fingerprint, mark
 from files.reading import WRONG, reason_of
 from views.context import SiteContext
@@ -28,8 +27,6 @@ from tvmdash.trials.receipt import FOLDER, SCHEMA_VERSION, Pins, Receipt, Receip
 
 Ids = Mapping[tuple[str, str], str]
 """The name of a series' files, by its ID and unit."""
-_LEAST_IN_PROCESS = 30
-"""Fewer receipts are made sooner than a process is forked."""
 _MOST_TRACED = 5
 """Open incidents whose nights keep their traces."""
 _NO_TRACE = "The site has the traces of the last night, and of the nights around the newest open incidents."
@@ -107,7 +104,6 @@ def write_receipts(site: SiteContext, catalogue: SiteCatalogue, carrier: Increme
     carrier.folder(FOLDER)
     raw = raw_folder(site.home)
     names = _Names({(entry.outline.id, entry.outline.unit): entry.id for entry in catalogue.entries})
-    changed = []
     stamps = site.stamps[-nights:] if nights else []
     traced = {site.tonight.stamp}
     for incident in site.alerts.open[:_MOST_TRACED]:
@@ -117,9 +113,11 @@ def write_receipts(site: SiteContext, catalogue: SiteCatalogue, carrier: Increme
             source = ReceiptPlace(name, stamp, site.home.data_file(name, stamp), raw / name / f"raw_{stamp}")
             if source.data.is_file():
                 wanted = _wanted_of(source, stamp in traced, carrier)
-                changed += [] if _carried(wanted, carrier) else [wanted]
-    for part in forked.in_parts(lambda part: _write(part, names, carrier), changed, least=_LEAST_IN_PROCESS):
-        carrier.take_in(part)
+                if not _carried(wanted, carrier):
+                    try:
+                        _make(wanted, names, carrier)
+                    except DashboardError as error:
+                        _log.warning("%s, %s: no receipt. %s", name, stamp, error)
 
 
 def raw_folder(home: Home) -> Path:
@@ -150,17 +148,6 @@ def _carried(wanted: _Wanted, carrier: IncrementalSite) -> bool:
         return False
     carrier.carry(wanted.trace, wanted.made_from)
     return True
-
-
-def _write(changed: Sequence[_Wanted], names: _Names, carrier: IncrementalSite) -> IncrementalSite:
-    """Make them; in a process of its own if need be."""
-    written = carrier.part()
-    for wanted in changed:
-        try:
-            _make(wanted, names, written)
-        except DashboardError as error:
-            _log.warning("%s, %s: no receipt. %s", wanted.place.experiment, wanted.place.stamp, error)
-    return written
 
 
 def _make(wanted: _Wanted, names: _Names, carrier: IncrementalSite) -> None:

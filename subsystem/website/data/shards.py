@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import functools
 import itertools
 import json
 import math
@@ -11,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from files import forked
 from files.incremental import IncrementalSite, fingerprint
 
 from data.catalogue import CatalogueEntry, MeasuredNights, SiteCatalogue, Stores
@@ -25,8 +23,6 @@ SCHEMA_VERSION = 2
 FOLDER = "series"
 _FINE = 100_000
 """Distances from a value are told in such parts of it: nobody measures an interval more exactly."""
-_LEAST_IN_PROCESS = 12
-"""Fewer files are written sooner than a process is forked."""
 _MANY_POINTS = 100_000
 """Fewer are read one by one sooner than numpy is loaded."""
 
@@ -54,9 +50,22 @@ def write_shards(catalogue: SiteCatalogue, stores: Stores, carrier: IncrementalS
     carrier.folder(FOLDER)
     packs = [pack for pack in _packs(catalogue) if not carrier.carry(pack.file, pack.made_from)]
     many = sum(pack.points for pack in packs) >= _MANY_POINTS
-    work = functools.partial(_write, stores=stores, carrier=carrier, many=many)
-    for part in forked.in_parts(work, packs, least=_LEAST_IN_PROCESS):
-        carrier.take_in(part)
+    frames: dict[tuple[str, tuple[str, ...]], str] = {}
+    groups: dict[tuple[str, str, str], list[_Pack]] = {}
+    for pack in packs:
+        groups.setdefault((pack.entries[0].outline.experiment, pack.since, pack.until), []).append(pack)
+    for (experiment, since, until), group in groups.items():
+        outlines = [entry.outline for pack in group for entry in pack.entries]
+        points = stores.points(experiment, outlines, since, until, many=many)
+        for pack in group:
+            series = list(itertools.islice(points, len(pack.entries)))
+            stamps = tuple(sorted(set().union(*(one.stamps for one in series))))
+            if (experiment, stamps) not in frames:
+                frames[experiment, stamps] = _format_frame(stamps, pack.nights)
+            each = [_format_series(one, stamps, told) for one, told in zip(series, pack.told, strict=True)]
+            head = f'"schema_version":{SCHEMA_VERSION},{frames[experiment, stamps]}'
+            text = as_script(f"{FOLDER}/{pack.name}.json", f'{{{head},"series":[{",".join(each)}]}}'.encode("ascii"))
+            carrier.write(pack.file, text, pack.made_from)
 
 
 def _packs(catalogue: SiteCatalogue) -> Iterator[_Pack]:
@@ -77,31 +86,6 @@ def _packs(catalogue: SiteCatalogue) -> Iterator[_Pack]:
             counts = [entry.count.past for entry in past]
             made_from = fingerprint(nights.upto.get(nights.last(boundary), ""), boundary, *map(str, counts), *told)
             yield _Pack(f"{name}-past", past, nights, "", boundary, sum(counts), told, made_from)
-
-
-def _write(packs: Sequence[_Pack], *, stores: Stores, carrier: IncrementalSite, many: bool) -> IncrementalSite:
-    """Write them; in a process of its own if need be."""
-    written = carrier.part()
-    frames: dict[tuple[str, tuple[str, ...]], str] = {}
-    groups: dict[tuple[str, str, str], list[_Pack]] = {}
-    for pack in packs:
-        groups.setdefault((pack.entries[0].outline.experiment, pack.since, pack.until), []).append(pack)
-    with stores.for_fork() as opened:
-        for (experiment, since, until), group in groups.items():
-            outlines = [entry.outline for pack in group for entry in pack.entries]
-            points = opened.points(experiment, outlines, since, until, many=many)
-            for pack in group:
-                series = list(itertools.islice(points, len(pack.entries)))
-                stamps = tuple(sorted(set().union(*(one.stamps for one in series))))
-                if (experiment, stamps) not in frames:
-                    frames[experiment, stamps] = _format_frame(stamps, pack.nights)
-                each = [_format_series(one, stamps, told) for one, told in zip(series, pack.told, strict=True)]
-                head = f'"schema_version":{SCHEMA_VERSION},{frames[experiment, stamps]}'
-                text = as_script(
-                    f"{FOLDER}/{pack.name}.json", f'{{{head},"series":[{",".join(each)}]}}'.encode("ascii")
-                )
-                written.write(pack.file, text, pack.made_from)
-    return written
 
 
 def _facts(entry: CatalogueEntry) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from files import forked
 from files.incremental import IncrementalSite, fingerprint
 from views import night as night_views
 from views.context import SiteContext
@@ -130,8 +128,6 @@ def _add(parent: ElementTree.Element, tag: str, text: str = "", **attributes: st
 FOLDER = "columns"
 _TEN_NIGHTS = 7
 """Nights whose stamps begin with the same so many digits share a file: at most ten, where each has its own day."""
-_LEAST_IN_PROCESS = 12
-"""Fewer files are written sooner than a process is forked."""
 _CODE_BITS = 2**32
 """So much of a module's hash tells it apart, and a script reads it as a number."""
 
@@ -163,9 +159,38 @@ def write_night_columns(catalogue: SiteCatalogue, stores: Stores, carrier: Incre
     ids: dict[str, dict[int, CatalogueEntry]] = {}
     for entry in catalogue.entries:
         ids.setdefault(entry.outline.experiment, {})[entry.outline.number] = entry
-    work = functools.partial(_write, stores=stores, entries=ids, carrier=carrier)
-    for part in forked.in_parts(work, missing, least=_LEAST_IN_PROCESS):
-        carrier.take_in(part)
+    references: dict[str, Mapping[str, str]] = {}
+    for block in missing:
+        places: dict[str, int] = {}
+        codes: dict[int, int] = {}
+        before: dict[int, int | None] = {}
+        nights = []
+        for stamp, experiments in block.nights.items():
+            measured = {}
+            points: dict[int, _PointOfNight] = {}
+            for experiment in experiments:
+                name, store = experiment.name, stores.of(experiment.name)
+                if name not in references:
+                    references[name] = _references(store, name)
+                measured[name] = {
+                    "tvm": experiment.nights.versions[stamp],
+                    "machine": experiment.nights.machines.get(stamp, ""),
+                    "reference": references[name].get(stamp, ""),
+                }
+                own, found = ids.get(name, {}), store.points_of_night(name, stamp)
+                for at, number in enumerate(found.numbers):
+                    if number in own:
+                        place = places.setdefault(own[number].id, len(places))
+                        code = found.code[at]
+                        coded = None if code is None else codes.setdefault(code % _CODE_BITS, len(codes) + 1)
+                        is_same = coded is not None and before.get(place) == coded
+                        before[place] = coded
+                        points[place] = (found.values[at], found.low[at], found.high[at], 0 if is_same else coded)
+            nights.append(_format_night(stamp, measured, points))
+        head = f'"schema_version":{shards.SCHEMA_VERSION},{shards.format_inside({"id": [*places], "code": [*codes]})}'
+        text = f'{{{head},"nights":{{{",".join(nights)}}}}}'
+        content = as_script(f"{FOLDER}/{block.name}.json", text.encode("ascii"))
+        carrier.write(block.file, content, block.made_from)
 
 
 def _blocks(catalogue: SiteCatalogue) -> list[_NightColumns]:
@@ -174,52 +199,6 @@ def _blocks(catalogue: SiteCatalogue) -> list[_NightColumns]:
         for stamp in experiment.nights.stamps:
             blocks.setdefault(stamp[:_TEN_NIGHTS], {}).setdefault(stamp, []).append(experiment)
     return [_NightColumns(name, dict(sorted(nights.items()))) for name, nights in sorted(blocks.items())]
-
-
-def _write(
-    blocks: Sequence[_NightColumns],
-    *,
-    stores: Stores,
-    entries: Mapping[str, Mapping[int, CatalogueEntry]],
-    carrier: IncrementalSite,
-) -> IncrementalSite:
-    written = carrier.part()
-    with stores.for_fork() as opened:
-        references: dict[str, Mapping[str, str]] = {}
-        for block in blocks:
-            places: dict[str, int] = {}
-            codes: dict[int, int] = {}
-            before: dict[int, int | None] = {}
-            nights = []
-            for stamp, experiments in block.nights.items():
-                measured = {}
-                points: dict[int, _PointOfNight] = {}
-                for experiment in experiments:
-                    name, store = experiment.name, opened.of(experiment.name)
-                    if name not in references:
-                        references[name] = _references(store, name)
-                    measured[name] = {
-                        "tvm": experiment.nights.versions[stamp],
-                        "machine": experiment.nights.machines.get(stamp, ""),
-                        "reference": references[name].get(stamp, ""),
-                    }
-                    own, found = entries.get(name, {}), store.points_of_night(name, stamp)
-                    for at, number in enumerate(found.numbers):
-                        if number in own:
-                            place = places.setdefault(own[number].id, len(places))
-                            code = found.code[at]
-                            coded = None if code is None else codes.setdefault(code % _CODE_BITS, len(codes) + 1)
-                            is_same = coded is not None and before.get(place) == coded
-                            before[place] = coded
-                            points[place] = (found.values[at], found.low[at], found.high[at], 0 if is_same else coded)
-                nights.append(_format_night(stamp, measured, points))
-            head = (
-                f'"schema_version":{shards.SCHEMA_VERSION},{shards.format_inside({"id": [*places], "code": [*codes]})}'
-            )
-            text = f'{{{head},"nights":{{{",".join(nights)}}}}}'
-            name = f"{FOLDER}/{block.name}.json"
-            written.write(block.file, as_script(name, text.encode("ascii")), block.made_from)
-    return written
 
 
 def _references(store: Store, experiment: str) -> Mapping[str, str]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from files.incremental import IncrementalSite, fingerprint
 from tvmdash.pages import as_script
 
-_FOLDERS = ("receipts/",)
+_FOLDERS = ("nights/", "receipts/")
 
 
 def write_scripts(carrier: IncrementalSite) -> None:
     """Beside each data file that pages read, a script of the same content."""
     sources = {name: made_from for name, (made_from, _) in carrier.files.items() if name.startswith(_FOLDERS)}
-    years = [f"nights/{path.name}" for path in carrier.new.glob("nights/*.json")]
-    sources |= {name: fingerprint((carrier.new / name).read_text("ascii")) for name in ("index.json", *years)}
+    sources["index.json"] = fingerprint((carrier.new / "index.json").read_text("ascii"))
     for name, made_from in sources.items():
         if name.endswith(".json") and not carrier.carry(_script_of(name), made_from):
             content = as_script(name, (carrier.new / name).read_bytes().rstrip(b"\n"))

@@ -12,7 +12,7 @@ import functools
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from files.files import carry_over, write_data, write_new
@@ -66,8 +66,6 @@ class IncrementalSite:
     version: str
     is_same_code: bool = False
     known: Mapping[str, tuple[str, int]] = field(default_factory=dict)
-    carried: int = 0
-    written: int = 0
     files: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     @classmethod
@@ -93,29 +91,16 @@ class IncrementalSite:
             return False
         carry_over(source, f"{self.new}/{name}")
         self.files[name] = known
-        self.carried += 1
         return True
 
     def write(self, name: str, content: bytes, made_from: str) -> None:
         """Write the file anew."""
         write_new(f"{self.new}/{name}", content)
         self.files[name] = (made_from, len(content))
-        self.written += 1
-
-    def part(self) -> IncrementalSite:
-        """One to write some of the files with, in a process of its own."""
-        return replace(self, carried=0, written=0, files={})
-
-    def take_in(self, part: IncrementalSite) -> None:
-        """Know of the files that a part has put into the new site."""
-        self.files.update(part.files)
-        self.carried += part.carried
-        self.written += part.written
 
     def adopt(self, name: str, made_from: str) -> None:
         """Take in a file that somebody else has written into the new site."""
         self.files[name] = (made_from, (self.new / name).stat().st_size)
-        self.written += 1
 
     def close(self) -> None:
         """Leave in the site what the next publish needs to know."""

@@ -19,7 +19,7 @@ from markupsafe import Markup, escape
 from render import page as pages
 from render.formats import anchor
 from views import incidents as incident_views
-from views.code_links import find_code_pages, id_of_point
+from views.code_links import experiment_of, find_code_pages, id_of_point
 from views.context import SiteContext
 from views.levels import match_ratios, read_levels
 
@@ -352,15 +352,6 @@ def read_courses(context: SiteContext, incident: Incident) -> Courses:
     return Courses(
         stamps, tuple(versions.get(stamp, "") for stamp in stamps), begin, curves, len(incident.moved) - len(curves)
     )
-
-
-def experiment_of(item: Moved, context: SiteContext) -> str:
-    """The experiment of a series that moved; empty where the home has none of that name any more."""
-    view = context.series_by_id.get(item.series)
-    if view is not None:
-        return view.experiment
-    names = context.home.experiments_with_data()
-    return next((name for name in sorted(names, key=len, reverse=True) if item.name.startswith(f"{name} ")), "")
 
 
 def _read(

@@ -32,14 +32,14 @@ def write_alerts(context: SiteContext, new: Path) -> None:
         incident_views.view(incident, context, silent=incident.id in alerts.silent) for incident in alerts.incidents
     ]
     still = [incident.id for incident in alerts.open]
-    by_id = {view.id: view for view in views}
+    by_id = {view.incident.id: view for view in views}
     text = pages.render(
         "alerts.html",
         context.frame("alerts"),
         night=alerts.night,
         tonight=context.tonight.stamp,
         open=[by_id[name] for name in still],
-        settled=[view for view in views if view.id not in still],
+        settled=[view for view in views if view.incident.id not in still],
         rates=[
             _rate(words, rate, target)
             for words, rate in (

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from views import incidents as incident_views
 from views import night as night_views
 from views import night_facts
-from views import tally as verdict
 from views.alerts import Alerts, PutAside
 from views.context import SiteContext
-from views.forest import NightForest, is_control, make_forest, way_of
+from views.forest import NightForest, count_told, is_control, make_forest
 from views.incidents import IncidentView
 from views.night import NightFailure
 from views.night_calendar import CalendarDay, machine_changes, make_calendar
@@ -20,13 +18,11 @@ from views.night_facts import NextRun
 from views.night_results import KeptResults
 from views.overview import Overall, read_overall
 from views.series import EXACT_KIND, GONE, MISSING, YOUNG, SeriesView, counts, some_of_each
-from views.tally import Tally
 from views.tonight import ExperimentView, ReportView, report_views
 
-from tvmdash.account import Account, describe_disturbed
-from tvmdash.dashboard_info import RUNNING, Night
+from tvmdash.account import describe_disturbed
+from tvmdash.dashboard_info import RUNNING
 from tvmdash.incidents.text import format_level
-from tvmdash.pages import DeadlineAhead, ScoreTonight
 from tvmdash.records.metrics import WAYS
 from tvmdash.text import format_exact
 from tvmdash.verdict import Absence
@@ -64,15 +60,14 @@ class FirstScreen:
     put_aside: what is retired or muted, each with the page of its experiment. why_retired: by what it was said of.
     """
 
-    night: Night
-    account: Account
     judged: bool
     completeness: str
     took: str
     versions: tuple[str, ...]
     measured: int
     expected: int
-    tallies: list[Tally]
+    tallies: Mapping[str, int]
+    is_first: bool
     against: str
     disturbed: str
     incidents: list[IncidentView]
@@ -93,16 +88,12 @@ class FirstScreen:
     against_itself: bool
     young: int
     too_young: str
-    all_series: int
-    deadlines: Sequence[DeadlineAhead]
     next_run: NextRun
     to_come: tuple[str, ...]
     failures: list[NightFailure]
     with_failed_points: list[ExperimentView]
     experiments: list[ExperimentView]
     inactive: list[ExperimentView]
-    scores: tuple[ScoreTonight, ...]
-    scores_stamp: str
     reports: list[ReportView]
 
 
@@ -115,21 +106,17 @@ def make_index_page(
     """The view; `own` is the subsystem that writes this. nights: how the jobs of each went, and what was kept of it."""
     night, series = context.tonight, context.series
     states = counts(series)
-    failed_points = sum(view.points.failed for view in experiments if view.points)
     earlier = context.last_nights[1] if len(context.last_nights) > 1 else None
     judged = night_views.judge(night, is_tonight=True)
     incidents = _incidents(context)
     told = context.verdict.value
     beside = told.beside.reference if told and told.beside and told.beside.is_first else ""
-    told_states = Counter((way_of(each, first=True) if beside else None) or each.state for each in series)
     young = [each for each in series if each.state == YOUNG]
     controls = [each for each in series if is_control(context, each)]
     wall = {key: ratio for view in experiments if view.points for key, ratio in view.points.wall.items()}
     forest = make_forest(context, wall)
     shown = [each for each in series if each.state not in (MISSING, GONE)]
     return FirstScreen(
-        night=night,
-        account=context.account,
         judged=context.alerts.night == night.stamp,
         completeness=judged.completeness,
         took=judged.elapsed + (" up to this page" if night.state == RUNNING else ""),
@@ -140,7 +127,8 @@ def make_index_page(
         muted=told.muted if told else 0,
         put_aside=[(each, _page_of(each, experiments)) for each in (*context.retired, *context.muted)],
         why_retired={each.scope: each.words for each in context.retired},
-        tallies=verdict.tallies(told_states, failed_points, is_first=len(context.stamps) == 1),
+        tallies=count_told(context),
+        is_first=len(context.stamps) == 1,
         against=_describe_basis(context, beside),
         disturbed=describe_disturbed(context.telemetry if context.telemetry.stamp == night.stamp else None),
         incidents=incidents[:MOST_INCIDENTS],
@@ -157,16 +145,12 @@ def make_index_page(
         against_itself=bool(told and told.beside and told.beside.is_itself),
         young=len(young),
         too_young=_too_young(context.alerts, young[0], len(context.stamps)) if young else "",
-        all_series=len(series),
-        deadlines=context.deadlines,
         next_run=night_facts.next_run(context.stamps),
         to_come=night_facts.still_to_come(night, own),
         failures=night_views.failures(night.jobs),
         with_failed_points=[view for view in experiments if view.points and view.points.failed],
         experiments=[view for view in experiments if view.job],
         inactive=[view for view in experiments if not view.job],
-        scores=context.scores.scores,
-        scores_stamp=context.scores.stamp,
         reports=report_views(context.home, night, context.old),
     )
 

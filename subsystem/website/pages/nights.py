@@ -1,6 +1,6 @@
 """One page for each night, kept for ever, and one list for each year; only what changed is rendered.
 
-Beside each year's list lies YEAR.json: for each night, what its page was rendered from and what the list says of it.
+Beside each year's list lies YEAR.json: for each night, what the list says of it.
 What only the night itself could tell is in the home's ledger.
 """
 
@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from files import forked
-from files.files import carry_over, write_data, write_new
-from files.incremental import mark
+from files.incremental import IncrementalSite, fingerprint, mark
 from render import page as pages
 from views import night as night_views
 from views.commits import list_new
@@ -29,18 +28,16 @@ from tvmdash.records.metrics import Way
 from tvmdash.store import read_pages
 from tvmdash.verdict import ledger
 
+FOLDER = "nights"
 UNREADABLE = "unreadable"
 SCHEMA_VERSION = 3
 MOST_IN_INDEX = 60
-_LEAST_IN_PROCESS = 50
-"""Fewer pages are written sooner than a process is forked."""
 
 
 @dataclass(frozen=True)
 class NightRow:
-    """A night in its year's list; `source` tells whether what its page shows has changed since."""
+    """A night in its year's list."""
 
-    source: str
     state: str
     headline: str
     counts: Mapping[str, int]
@@ -62,62 +59,44 @@ class WrittenNight:
     rows: dict[str, NightRow] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class _KnownNight:
-    """A year as the old site has it: rows that are still good, and what was kept of any night."""
-
-    rows: Mapping[str, NightRow]
-    kept: Mapping[str, KeptResults]
-
-
-@dataclass(frozen=True)
-class _Page:
-    """The page of a night: what it is made from, and what the night brought."""
-
-    stamp: str
-    source: str
-    brought: Results
-
-
-def write_nights(context: SiteContext, results: ResultsView, new: Path) -> WrittenNight:
-    """Fill `new`/nights, carrying over from the old site what has not changed."""
-    (new / "nights").mkdir()
+def write_nights(context: SiteContext, results: ResultsView, carrier: IncrementalSite) -> WrittenNight:
+    """Fill nights/ of the new site, carrying over from the old one what has not changed."""
+    carrier.folder(FOLDER)
     stamps = context.home.night_stamps()
     names = sorted({stamp[:4] for stamp in stamps}, reverse=True)
     frame = context.lasting_frame("nights", "../")
     pages_kept = _read_kept(context)
-    years = {year: _read_catalogue(context.old / "nights" / f"{year}.json", context.made_by) for year in names}
+    years = {year: _read_catalogue(context.old / FOLDER / f"{year}.json") for year in names}
     rows: dict[str, NightRow] = {}
-    changed = []
+    rendered = []
     for stamp in stamps:
-        known = years[stamp[:4]]
-        brought = results.of(stamp, pages_kept.get(stamp) or known.kept.get(stamp, KeptResults()))
+        known, kept = years[stamp[:4]].get(stamp, (None, KeptResults()))
+        brought = results.of(stamp, pages_kept.get(stamp) or kept)
         if stamp not in pages_kept and brought.kept != KeptResults():
             ledger.append(context.home, stamp, ledger.PAGE, structured.to_json(brought.kept))
-        page = _Page(stamp, f"{mark(context.home.night_file(stamp))}-{brought.fingerprint}", brought)
-        row = known.rows.get(stamp)
-        if row is not None and row.source == page.source and _carried(f"{stamp}.html", context.old, new):
-            rows[stamp] = row
+        name, made_from = f"{FOLDER}/{stamp}.html", f"{mark(context.home.night_file(stamp))}-{brought.fingerprint}"
+        if known is not None and carrier.carry(name, made_from):
+            rows[stamp] = known
         else:
-            changed.append(page)
-    for written in forked.in_parts(lambda part: _write(context, part, new), changed, least=_LEAST_IN_PROCESS):
-        rows.update(written)
-    done = WrittenNight(len(rows), [page.stamp for page in changed], list(years), rows)
+            text, rows[stamp] = _render_night(context, stamp, brought)
+            carrier.write(name, text.encode(), made_from)
+            rendered.append(stamp)
+    done = WrittenNight(len(rows), rendered, names, rows)
     gone = _find_gone(rows)
-    for year, known in years.items():
-        own = {stamp: row for stamp, row in rows.items() if stamp[:4] == year}
-        if (
-            own == known.rows
-            and _carried(f"{year}.html", context.old, new)
-            and _carried(f"{year}.json", context.old, new)
-        ):
+    for year in names:
+        own = {stamp: row for stamp, row in sorted(rows.items()) if stamp[:4] == year}
+        made_from = fingerprint(*(f"{stamp} {carrier.files[f'{FOLDER}/{stamp}.html'][0]}" for stamp in own))
+        page, data = f"{FOLDER}/{year}.html", f"{FOLDER}/{year}.json"
+        if own.keys().isdisjoint(rendered) and carrier.carry(page, made_from) and carrier.carry(data, made_from):
             continue
-        text = pages.render("year.html", frame, year=year, rows=sorted(own.items(), reverse=True), gone=gone)
-        write_new(f"{new}/nights/{year}.html", text.encode())
-        nights = {stamp: structured.to_json(row) for stamp, row in sorted(own.items())}
-        value = {"schema_version": SCHEMA_VERSION, "renderer": context.made_by, "nights": nights}
-        write_data(f"{new}/nights/{year}.json", value)
-    _write_index(context, done, new, gone)
+        text = pages.render("year.html", frame, year=year, rows=list(own.items())[::-1], gone=gone)
+        carrier.write(page, text.encode(), made_from)
+        value = {
+            "schema_version": SCHEMA_VERSION,
+            "nights": {stamp: structured.to_json(row) for stamp, row in own.items()},
+        }
+        carrier.write(data, f"{json.dumps(value, separators=(',', ':'), allow_nan=False)}\n".encode("ascii"), made_from)
+    _write_index(context, done, carrier.new, gone)
     return done
 
 
@@ -148,21 +127,7 @@ def _write_index(context: SiteContext, done: WrittenNight, new: Path, gone: Mapp
     (new / "nights" / "index.html").write_text(text, encoding="utf-8")
 
 
-def _carried(name: str, old: Path, new: Path) -> bool:
-    """Whether the page is in the old site, and now in the new one too."""
-    try:
-        carry_over(f"{old}/nights/{name}", f"{new}/nights/{name}")
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def _write(context: SiteContext, changed: Sequence[_Page], new: Path) -> dict[str, NightRow]:
-    return {page.stamp: _write_night(context, page, new) for page in changed}
-
-
-def _write_night(context: SiteContext, page: _Page, new: Path) -> NightRow:
-    stamp, results = page.stamp, page.brought
+def _render_night(context: SiteContext, stamp: str, results: Results) -> tuple[str, NightRow]:
     try:
         night, fault = context.home.read_night(stamp), ""
     except DashboardError as error:
@@ -173,6 +138,7 @@ def _write_night(context: SiteContext, page: _Page, new: Path) -> NightRow:
         context.lasting_frame("nights", "../"),
         night=night,
         stamp=stamp,
+        is_first=stamp == context.stamps[0],
         verdict=verdict,
         fault=fault,
         results=results,
@@ -180,11 +146,9 @@ def _write_night(context: SiteContext, page: _Page, new: Path) -> NightRow:
         new=list_new(night, context.links),
         jobs=[*sort_experiments(night), *night_views.subsystems(night)],
     )
-    write_new(f"{new}/nights/{stamp}.html", text.encode())
     headline = "Its record could not be read" if fault else verdict.headline
     begun = tuple((incident.id, incident.headline, incident.way) for incident in results.begun)
-    return NightRow(
-        page.source,
+    return text, NightRow(
         verdict.state,
         headline,
         verdict.counts,
@@ -197,14 +161,13 @@ def _write_night(context: SiteContext, page: _Page, new: Path) -> NightRow:
     )
 
 
-def _read_catalogue(path: Path, made_by: str) -> _KnownNight:
-    """A list that this code wrote; of one that other code wrote, what was kept; nothing of any other file."""
-    rows: dict[str, NightRow] = {}
-    kept: dict[str, KeptResults] = {}
+def _read_catalogue(path: Path) -> dict[str, tuple[NightRow | None, KeptResults]]:
+    """By night, its row in a list that this code wrote, and what any code kept of it; nothing of any other file."""
+    found: dict[str, tuple[NightRow | None, KeptResults]] = {}
     with contextlib.suppress(DashboardError, KeyError, TypeError, AttributeError):
-        value = common.read_json(path)
-        nights = value["nights"].items()
-        kept = {stamp: KeptResults.from_json(row.get("kept", {}), row.get("headline", "")) for stamp, row in nights}
-        if value["renderer"] == made_by:
-            rows = {stamp: structured.from_json(NightRow, row, path) for stamp, row in nights}
-    return _KnownNight(rows, kept)
+        for stamp, value in common.read_json(path)["nights"].items():
+            row = None
+            with contextlib.suppress(DashboardError):
+                row = structured.from_json(NightRow, value, path)
+            found[stamp] = row, KeptResults.from_json(value.get("kept", {}), value.get("headline", ""))
+    return found

@@ -33,10 +33,11 @@ def write(site: SiteContext, new: Path, carrier: IncrementalSite, first_series: 
     explorer shows unasked.
     """
     views = experiment_views(site, new)
-    written = write_nights(site, ResultsView(site, views), new)
+    written = write_nights(site, ResultsView(site, views), carrier)
     html = pages.render(
         "index.html",
         site.frame("index"),
+        site=site,
         view=make_index_page(site, views, {stamp: (row.state, row.kept) for stamp, row in written.rows.items()}),
         stamp=site.tonight.stamp,
         written=site.written,
@@ -64,7 +65,6 @@ def write(site: SiteContext, new: Path, carrier: IncrementalSite, first_series: 
     write_tries(site, carrier)
     write_hosts(site, carrier)
     for page, template in pages.WITH_SCRIPTS.items():
-        if page in pages.pages_with_scripts():
-            html = pages.render(template, site.frame(page), first_series=first_series)
-            (new / f"{page}.html").write_text(html, encoding="utf-8")
+        html = pages.render(template, site.frame(page), first_series=first_series)
+        (new / f"{page}.html").write_text(html, encoding="utf-8")
     return written

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +11,6 @@ from render import page as pages
 from views.context import SiteContext
 
 from tvmdash import common
-from tvmdash.errors import DashboardError
 from tvmdash.records.metrics import is_worse, way
 from tvmdash.text import format_duration, format_percent, format_percent_range
 from tvmdash.trials import files
@@ -24,8 +21,6 @@ from tvmdash.trials.trial import Asked, Trial, TrialSeries, TrialState, TrialTvm
 
 PAGE = "tries.html"
 FOLDER = "tries"
-ROWS = "tries/rows.json"
-"""What the list says of each, so that the next publish reads only what is new."""
 _STATES = {
     TrialState.RUNNING: ("unfinished", "has not ended"),
     TrialState.DONE: ("ok", "done"),
@@ -82,28 +77,10 @@ def write_tries(context: SiteContext, carrier: IncrementalSite) -> None:
     carrier.folder(FOLDER)
     for path in context.tries:
         _write_one(context, carrier, path, mark(path))
-    whole = fingerprint(*map(_mark_of, context.tries))
-    if carrier.carry(PAGE, whole) and carrier.carry(ROWS, whole):
-        return
-    known = _read_rows(context.old / ROWS) if carrier.is_same_code else {}
-    rows = {
-        _mark_of(path): known.get(_mark_of(path)) or _describe(files.read(path)) for path in reversed(context.tries)
-    }
-    text = pages.render(PAGE, context.lasting_frame(FOLDER), rows=rows.values())
-    carrier.write(PAGE, text.encode(), whole)
-    carrier.write(ROWS, json.dumps({name: vars(row) for name, row in rows.items()}).encode(), whole)
-
-
-def _mark_of(path: Path) -> str:
-    """Changes with the file of a try."""
-    return f"{path.name} {mark(path)}"
-
-
-def _read_rows(path: Path) -> dict[str, TryRow]:
-    """The rows of the site before."""
-    with contextlib.suppress(DashboardError, TypeError, AttributeError):
-        return {name: TryRow(**row) for name, row in common.read_json(path).items()}
-    return {}
+    whole = fingerprint(*(f"{path.name} {mark(path)}" for path in context.tries))
+    if not carrier.carry(PAGE, whole):
+        rows = [_describe(files.read(path)) for path in reversed(context.tries)]
+        carrier.write(PAGE, pages.render(PAGE, context.lasting_frame(FOLDER), rows=rows).encode(), whole)
 
 
 def _write_one(context: SiteContext, carrier: IncrementalSite, path: Path, made_from: str) -> None:

@@ -10,6 +10,7 @@ from views.night_results import amount
 from views.series import BLIND, GONE, MISSING, STEADY, SUSPECT, UNJUDGED, YOUNG
 
 from tvmdash import common
+from tvmdash.account import NightSeverity
 from tvmdash.incidents.ledger import ACKNOWLEDGED, CONFIRMED, EXPECTED, FALSE_ALARM, FIXED, NEW
 from tvmdash.records.metrics import BETTER, CHANGED, WORSE
 from tvmdash.text import MINUS, elide, format_bytes, format_duration, format_percent, format_quantity, three_digits
@@ -27,6 +28,7 @@ SERIES_ICONS = {
     UNJUDGED: "?",
     GONE: "\u2013",
 }
+SEVERITY_ICONS = {NightSeverity.GOOD: "✓", NightSeverity.WARN: "!", NightSeverity.BAD: "✖", NightSeverity.UNKNOWN: "?"}
 INCIDENT_ICONS = {NEW: "●", CONFIRMED: "●", ACKNOWLEDGED: "◐", EXPECTED: "○", FIXED: "✓", FALSE_ALARM: "○"}
 
 

@@ -30,7 +30,7 @@ def find_code_pages(incident: Incident, context: SiteContext) -> tuple[CodeLink,
 
 
 def _links(incident: Incident, context: SiteContext) -> Iterator[CodeLink]:
-    names = [_experiment_of(moved, context) for moved in incident.moved]
+    names = [experiment_of(moved, context) for moved in incident.moved]
     for name in dict.fromkeys(names):
         if (name, incident.begin) in context.code_nights:
             moved = [each for each, own in zip(incident.moved, names, strict=True) if own == name]
@@ -39,9 +39,13 @@ def _links(incident: Incident, context: SiteContext) -> Iterator[CodeLink]:
             yield CodeLink(file_of(name, incident.begin, ".html") + part, name)
 
 
-def _experiment_of(moved: Moved, context: SiteContext) -> str:
-    series = context.series_by_id.get(moved.series)
-    return moved.experiment or (series.experiment if series else "")
+def experiment_of(item: Moved, context: SiteContext) -> str:
+    """The experiment of a series that moved; empty where the home has none of that name any more."""
+    view = context.series_by_id.get(item.series)
+    if view is not None:
+        return view.experiment
+    names = context.home.experiments_with_data()
+    return next((name for name in sorted(names, key=len, reverse=True) if item.name.startswith(f"{name} ")), "")
 
 
 def id_of_point(series: SeriesView | None) -> str:

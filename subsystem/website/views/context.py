@@ -15,8 +15,10 @@ from files.reading import Read, read
 
 from tvmdash import common
 from tvmdash.account import Account, make_account
+from tvmdash.config_util import CONFIG_FILE
 from tvmdash.dashboard_info import Home, Night, host_of
 from tvmdash.errors import DashboardError
+from tvmdash.files import trees
 from tvmdash.machine.identity import MachineIdentity
 from tvmdash.pages import (
     DEADLINE,
@@ -252,11 +254,13 @@ class SiteContext:
 
     @functools.cached_property
     def made_by(self) -> str:
-        """Changes with all that makes any page but its own sources: the code, the config, the header's links.
+        """Changes with all that makes any page but its own sources: the code, the configs, the header's links.
 
-        What the old site has by another is not carried over.
+        What the old site has by another is not carried over: a config may call something a secret that is in it.
         """
-        return fingerprint(code_version(), repr(self.links), *sorted(self._also))
+        entries = trees.walk(self.home.config_file.parent).files
+        changed = max((entry.status.st_mtime_ns for entry in entries if entry.name == CONFIG_FILE), default=0)
+        return fingerprint(code_version(), str(changed), repr(self.links), *sorted(self._also))
 
     def telemetry_file(self, name: str) -> Path:
         """A file that the telemetry subsystem names; outside of its output folder there is none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ from tvmdash.series import naming
 from tvmdash.text import format_percent, format_percent_range
 from tvmdash.verdict import Evidence
 from views.context import SiteContext
-from views.series import BLIND, GONE, MISSING, SUSPECT, UNJUDGED, YOUNG, SeriesView
+from views.series import BLIND, GONE, MISSING, STATES, SUSPECT, UNJUDGED, YOUNG, SeriesView
 
 MOST_TOLD, MOST_CALM, MOST_FOLDED = 12, 8, 100
 _HEIGHT, _MIDDLE = 28, 14
@@ -250,6 +251,14 @@ def _say(context: SiteContext, view: SeriesView, *, first: bool) -> tuple[float,
 def _is_paired(context: SiteContext, view: SeriesView) -> bool:
     said = context.judged.get(view.id)
     return said is not None and said.evidence is Evidence.PAIRED
+
+
+def count_told(context: SiteContext) -> dict[str, int]:
+    """How many series are in which state, those that need attention first; on the first night, beside the reference."""
+    told = context.verdict.value
+    first = told is not None and told.beside is not None and told.beside.is_first
+    counted = Counter((way_of(view, first=True) if first else None) or view.state for view in context.series)
+    return {state: counted[state] for state in STATES if counted[state]}
 
 
 def way_of(view: SeriesView, *, first: bool) -> Way | None:

@@ -13,7 +13,7 @@ from tvmdash.dashboard_info import Home
 from tvmdash.incidents.cause_text import format_cause_in_short
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.headline import format_headline, format_size, shorten
-from tvmdash.incidents.ledger import CHANGE, CREEP, DETECTOR, MACHINE, Change, Incident
+from tvmdash.incidents.ledger import CHANGE, CREEP, DETECTOR, MACHINE, Incident
 from tvmdash.incidents.next_step import PROGRAM, name_tvms
 from tvmdash.incidents.text import format_errors, format_incident, format_level, format_nights
 from tvmdash.records.metrics import BETTER, CHANGED, WORSE, Way
@@ -47,36 +47,26 @@ class IncidentView:
     generated code that changed with it.
     """
 
-    id: str
+    incident: Incident
     what: str
-    way: Way
-    open: bool
     silent: bool
-    state: str
     headline: str
-    begin: str
-    end: str | None
-    found: str
-    versions: tuple[str, str]
     size: str
     moves: tuple[MoveView, ...]
     brief: str
     sure: str
     spark: Markup
     who: str
-    history: tuple[Change, ...]
     new: tuple[NewCommits, ...]
     steps: tuple[IncidentStep, ...]
     code: tuple[CodeLink, ...]
-    into: str
     parts: tuple[str, ...]
     experiments: tuple[str, ...]
-    magnitude: float
 
     @property
     def month(self) -> str:
         """That in which it began, as in 2026-06."""
-        return common.format_day(self.begin)[:7]
+        return common.format_day(self.incident.begin)[:7]
 
 
 def view(incident: Incident, context: SiteContext, *, silent: bool) -> IncidentView:
@@ -87,31 +77,21 @@ def view(incident: Incident, context: SiteContext, *, silent: bool) -> IncidentV
     shown = next((series[item.series] for item in moved if item.series in series), None)
     people = [change.who for change in incident.changes if change.who != DETECTOR]
     return IncidentView(
-        id=incident.id,
+        incident=incident,
         what=_what(incident),
-        way=incident.way,
-        open=incident.is_open,
         silent=silent,
-        state=incident.state,
         headline=format_headline(incident),
-        begin=incident.begin,
-        end=incident.end,
-        found=incident.found,
-        versions=incident.versions,
         size=format_size(moved[0]) if moved else format_percent(incident.size or 0.0),
         moves=tuple(map(_move, moved)),
         brief=_brief(incident) or sure,
         sure=sure,
         spark=shown.spark if shown else Markup(""),
         who=incident.owner or (people[-1] if people else ""),
-        history=tuple(incident.history),
         new=context.new_between(incident.after, incident.begin, incident.versions[1]) if _is_of_tvm(incident) else (),
         steps=tuple(list_steps(incident, shown, context.home)) if incident.is_open else (),
         code=find_code_pages(incident, context),
-        into=incident.into,
         parts=tuple(each.id for each in context.alerts.incidents if each.into == incident.id),
         experiments=tuple(dict.fromkeys(filter(None, (item.experiment for item in moved)))),
-        magnitude=incident.magnitude,
     )
 
 

@@ -39,7 +39,7 @@ def read_levels(opened: Store, ratio: Outline, builds: Mapping[str, Build], sinc
             pairs[stamp] = Pairs(at, *names, math.log(value), 0.0, count or 1)
     if not pairs:
         return {}
-    from tvmdash.judge.model import locate  # NumPy, whose threads keep the site from being written by many processes
+    from tvmdash.judge.model import locate  # NumPy, which a publish without ratios does without
 
     levels = locate(list(pairs.values()), pairs[max(pairs)].build)
     return {stamp: levels[each.build] for stamp, each in pairs.items() if each.build in levels}

@@ -47,8 +47,6 @@ class NightVerdictView:
     counts: Mapping[str, int]
     elapsed: str
     versions: tuple[str, ...]
-    pairs_a_minute: float = 0.0
-    most_pairs_a_minute: float = 0.0
 
 
 def job_state(job: JobResult) -> str:
@@ -76,8 +74,6 @@ def judge(night: Night, *, is_tonight: bool = False) -> NightVerdictView:
         counts={state: counts[state] for state in ICONS if counts[state]},
         elapsed=format_duration(elapsed_s) if elapsed_s > 0 else "unknown",
         versions=tuple(format_measured(item, night) for item in night.artifacts),
-        pairs_a_minute=night.pairs_a_minute,
-        most_pairs_a_minute=night.most_pairs_a_minute,
     )
 
 

@@ -54,7 +54,7 @@ def _make_day(
     state, kept = nights[stamp]
     severity, words = kept.sentence or (_SEVERITIES.get(state, NightSeverity.WARN), state)
     other = stamp in machine_changed
-    words = f"{common.format_day(stamp)}: {words}{', on another machine' if other else ''}"
+    words = f"{common.format_day(stamp)}: {words}{'; the machine changed' if other else ''}"
     return CalendarDay(day.day, stamp, severity, words, other)
 
 

@@ -14,7 +14,7 @@ from tvmdash.incidents.headline import format_headline
 from tvmdash.records.metrics import Way
 from tvmdash.text import format_quantity, three_digits
 from views.context import SiteContext
-from views.series import counts
+from views.forest import count_told
 from views.tonight import ExperimentView
 
 _MOST_WORDS = 600
@@ -120,9 +120,8 @@ def _tonight(context: SiteContext, experiments: Sequence[ExperimentView]) -> Kep
         for view in experiments
         if view.summary is not None and view.summary.stamp is None
     )
-    series = {state: count for state, count in counts(context.series).items() if count}
     account = context.account
-    return KeptResults(series, summaries, (account.severity, account.headline), reasons=account.reasons)
+    return KeptResults(count_told(context), summaries, (account.severity, account.headline), reasons=account.reasons)
 
 
 def amount(value: float, unit: str) -> str:

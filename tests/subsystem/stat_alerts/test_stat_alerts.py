@@ -197,8 +197,7 @@ def test_a_told_machine_step_is_no_false_alarm_of_the_detectors_own_test(tmp_pat
     home.run(123)
     report = home.run(124)
     unchanged = home.page()["honesty"]["unchanged"]
-    assert unchanged["nights"] > 40
-    assert unchanged["alerts"] == 0
+    assert unchanged["nights"] == 0, "every night has another TVM here, and what moves controls is the machine"
     assert "Trust" not in report["value"]
 
 

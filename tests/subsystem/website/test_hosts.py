@@ -343,7 +343,7 @@ def test_another_machine_of_the_home_is_marked_though_its_hosts_stayed(site: Sit
         site.data("cnn~box", [of_host("box")], at=stamp(night), host="box")
         site.night(job("cnn", stamp(night)), at=stamp(night), state=COMPLETE)
     site.publish_here()
-    assert "◆ another machine" in site.page().words
+    assert "◆ the machine changed" in site.page().words
 
 
 def test_an_experiment_that_is_away_tonight_keeps_its_title_and_one_that_only_hosts_measure_is_told_once(

@@ -237,7 +237,7 @@ def test_a_change_of_machine_is_told_and_stays_told(site: Site) -> None:
         flags = ["sse", "avx"] if ago > 1 else ["sse", "avx512"]
         site.data("cnn", [record("mlp", 1.0)], at=stamp(ago), system=f"Linux {6 if ago > 1 else 7}", cpu_flags=flags)
     page = site.publish_here()
-    days = [str(item["title"]) for item in page.all("a") if "on another machine" in str(item.get("title"))]
+    days = [str(item["title"]) for item in page.all("a") if "the machine changed" in str(item.get("title"))]
     assert [day.partition(":")[0] for day in days] == ["2026-11-20"]
     site.home.data_file("cnn", stamp(2)).unlink()
     site.publish_here()
@@ -259,7 +259,7 @@ def test_a_container_is_the_machine_that_its_home_names_and_an_exchange_is_told(
         (path,) = (site.folder / "receipts" / STAMP).glob("cnn*.json")
         (receipt,) = common.read_json(path)["records"]
         ids.append(receipt["series"]["run_time"])
-        is_other = any("on another machine" in str(item.get("title")) for item in page.all("a"))
+        is_other = any("the machine changed" in str(item.get("title")) for item in page.all("a"))
         assert is_other is (kept is None), "without a name kept, a machine is known by its host's"
     words = site.page("machines.html").words
     assert "This home\u2019s machine is called lab7 since 2026-11-20: AMD EPYC x 2." in words

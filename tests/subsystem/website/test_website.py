@@ -322,7 +322,7 @@ def test_a_night_of_which_only_the_jobs_can_be_told_says_so_once(site: Site, of_
         del kept["says_jobs"]
     else:
         kept["sentence"][1] = "#an identifier#"
-    common.write_json(path, {**catalogue, "renderer": "another"})
+    common.write_json(path, catalogue)
     site.night(job("bad", stamp(1), run=failure("run.sh was killed by SIGKILL.")), at=stamp(1), state=COMPLETE)
     site.night(job("good"))
     site.published()
@@ -331,7 +331,7 @@ def test_a_night_of_which_only_the_jobs_can_be_told_says_so_once(site: Site, of_
     assert "an identifier" not in page.words
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"renderer": "x", "nights": {}}', '{"nights": 3'])
+@pytest.mark.parametrize("content", ["", "[]", '{"nights": {}}', '{"nights": 3'])
 def test_a_damaged_catalogue_is_made_anew(site: Site, content: str) -> None:
     for ago in (2, 1):
         site.night(job("cnn"), at=stamp(ago), state=COMPLETE)

@@ -451,5 +451,5 @@ def test_a_night_s_message_says_why_what_failed_did(home: RouteHome, state: Stat
     home.tell(10)
     (body,) = state.bodies
     failed = [item for item in body["items"] if item["title"] == "Failed"]
-    line = "experiment cnn_comp FAILED: run: exited with code 1 Last line of output: OSError: no libtvm.so in /opt/tvm"
+    line = "experiment cnn_comp FAILED: run: exited with code 1. Last line of output: OSError: no libtvm.so in /opt/tvm"
     assert [item["lines"] for item in failed] == [[line]]

@@ -19,7 +19,7 @@ from tvmdash.series import naming
 from tvmdash.text import format_list
 from tvmdash.trials.receipt import Receipt, ReceiptRecord, place_of
 
-if TYPE_CHECKING:  # it brings numpy, whose threads keep a site from being written by several processes
+if TYPE_CHECKING:  # it brings numpy, which most publishes do without
     from tvmdash.judge.operators import OperatorChange, OperatorSide
 
 _MOST_PARTS, _DIGITS_MS = 12, 6

@@ -262,10 +262,11 @@ class Ledger:
         """The incident of that ID, or of the only ID that begins so; DashboardError otherwise."""
         matches = [self.incidents[name]] if name in self.incidents else []
         matches = matches or [incident for key, incident in self.incidents.items() if key.startswith(name)]
-        if len(matches) != 1:
+        if len(matches) > 1:
+            raise DashboardError(f"{name!r} may be {', '.join(incident.id for incident in matches)}.")
+        if not matches:
             known = ", ".join(list(self.incidents)[-5:]) or "none yet"
-            what = "is not an incident" if not matches else f"may be {', '.join(incident.id for incident in matches)}"
-            raise DashboardError(f"{name!r} {what}. The last ones: {known}.")
+            raise DashboardError(f"{name!r} is not an incident. The last ones: {known}.")
         return matches[0]
 
     def open(self) -> list[Incident]:
