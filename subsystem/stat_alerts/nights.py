@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from rerun.confirm import Confirming
 from tvmdash import common
 from tvmdash.dashboard_info import Home
 from tvmdash.detect.fleet.common import find_deviations
-from tvmdash.detect.fleet.fleet import GAIN, night_threshold
+from tvmdash.detect.fleet.fleet import night_threshold, remove_common
 from tvmdash.detect.series import SeriesState
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import file as incident_file
@@ -210,8 +209,4 @@ def _as_judged(fleet: FleetNight, key: str, night: int) -> SeriesState:
     if common_shift is None or common_shift.blame == "compiler":
         return state
     row = find_deviations({key: fleet.histories[key]}, {key: state}).get(key)
-    if row is None or not row.positive:
-        return state
-    rest = row.away - common_shift.shift
-    rest = math.copysign(max(0.0, abs(rest) - GAIN * abs(common_shift.shift)), rest)
-    return replace(state, fixed={**state.fixed, night: row.median + rest})
+    return remove_common(state, row, common_shift.shift, night)

@@ -23,7 +23,6 @@ from tvmdash.detect.cause import (
     of_many,
     of_tvm,
 )
-from tvmdash.detect.change_points import GLUED_NIGHTS
 from tvmdash.detect.fleet import controls as change_controls
 from tvmdash.detect.fleet.common import BASELINE
 from tvmdash.detect.series import Decision
@@ -38,7 +37,7 @@ def cause_of(table: Table, row: int, decision: Decision, controls: Sequence[int]
     if row in controls:
         return _same_artifact(table, row, decision.cut, night) or Cause(MACHINE, CONTROL)
     again = _with_re_runs(Cause(), table, row, decision)
-    if again.old_artifacts and is_reproduced(decision, night):
+    if again.old_artifacts and decision.is_reproduced:
         cause: Cause | None = replace(again, whose=BUILD, evidence=MEASURED_AGAIN)
     elif table.rows[row].kind == "exact":
         cause = _same_artifact(table, row, decision.cut, night) or Cause(BUILD, EXACT)
@@ -50,11 +49,6 @@ def cause_of(table: Table, row: int, decision: Decision, controls: Sequence[int]
         return cause
     cause = _with_code(cause, [_same_code(table, row, decision.cut, night)])
     return of_tvm(cause) if cause.is_tvms else cause
-
-
-def is_reproduced(decision: Decision, night: int) -> bool:
-    """Whether re-runs, both sides measured tonight, found the shift; an alert of builds with modes rests on history."""
-    return decision.kind == "alert" and bool(decision.reruns) and decision.state.glued_until != night + GLUED_NIGHTS
 
 
 def of_fleet(table: Table, rows: Iterable[int], cause: Cause, cut: int, night: int) -> Cause:

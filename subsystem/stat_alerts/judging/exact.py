@@ -19,8 +19,8 @@ import numpy as np
 
 from judging.memory import ALERT, Memory, Step
 from judging.table import REACH, Measured, Table
-from tvmdash.detect.change_points import rebase
 from tvmdash.detect.fleet.fleet import FleetState
+from tvmdash.detect.levels import rebase
 from tvmdash.detect.series import SeriesState, scale_series
 
 RECENT, MOST_CHANGES = 15, 5

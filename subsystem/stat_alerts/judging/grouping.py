@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from judging.causes import is_reproduced
 from judging.judge import FleetNight, Judged, Options
 from judging.recovery import BACK
 from judging.table import Table, finite
@@ -155,7 +154,7 @@ def _opened(table: Table, at: str, members: Sequence[_Hit], moved: tuple[Moved, 
 
 def _confirmed_tonight(opened: Event, members: Sequence[_Hit], night: int) -> Iterator[Event]:
     """The confirmation of an incident whose shift re-runs found the same night."""
-    again = [hit.decision for hit in members if is_reproduced(hit.decision, night)]
+    again = [hit.decision for hit in members if hit.decision.is_reproduced]
     if opened.data["kind"] == CHANGE and again:
         reason = f"{len(again)} of {len(members)} series measured again the same night: the difference is there"
         yield ledgers.changed(opened.incident, ledgers.CONFIRMED, at=opened.at, who=DETECTOR, words=reason)

@@ -15,10 +15,11 @@ from judging.paired import AskPairs, Beside
 from judging.screening import Screen
 from judging.table import Row, Table
 from tvmdash.detect.cause import MACHINE
-from tvmdash.detect.change_points import change_points, rebase
+from tvmdash.detect.change_points import change_points
 from tvmdash.detect.fleet import fleet as change_fleet
 from tvmdash.detect.fleet.common import FleetRerun
 from tvmdash.detect.fleet.fleet import FleetState, NightDecision
+from tvmdash.detect.levels import rebase
 from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.detect.series import Decision, History, Kind, SeriesState, Settings, scale_series
 from tvmdash.incidents.annotations import Annotation

@@ -365,6 +365,7 @@ def decision_of(beside: Beside, state: SeriesState, night: int) -> Decision:
         nights=beside.builds,
         scale=found.error,
         reruns=tuple(Measured(at, ratio) for at, ratio in sides for _ in range(pairs)),
+        is_reproduced=beside.is_told and pairs > 0,
         cause=_cause(beside) if beside.is_told else None,
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from judging.table import REACH, Table
 from tvmdash.detect.fleet.ahead import Ahead, look_ahead
-from tvmdash.detect.fleet.common import RerunBudget, find_common_shift, find_deviations
+from tvmdash.detect.fleet.common import find_common_shift, find_deviations
 from tvmdash.detect.fleet.fleet import FleetState, night_threshold
 from tvmdash.detect.series import SeriesState, Settings
 
@@ -57,7 +57,7 @@ class Screen:
                 chosen.add(key)
             if night in ahead.deviations:
                 moved[key] = ahead.deviations[night]
-        if find_common_shift(moved, controls, night, {}, {}, RerunBudget(None, 0)) is not None:
+        if find_common_shift(moved, controls, night) is not None:
             return None
         return frozenset(chosen)
 

@@ -1,9 +1,7 @@
 """Suspects measured again the same night, until each is clear or the time is over.
 
 Each pass of the detector tells what it lacks, some steps ahead; that is measured in runs that many series share, and
-the detector passes again. Suspects that Benjamini and Hochberg's procedure admits go first, the others after them.
-
-Source: Benjamini & Hochberg 1995.
+the detector passes again. The clearest suspects go first, so that a night that ends early has them.
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any
 
 from judging import evidence as remeasured
@@ -27,6 +24,7 @@ from rerun import outcomes
 from rerun.questions import Asking, Wanted
 from tvmdash import common
 from tvmdash.dashboard_info import Home
+from tvmdash.detect.series import Settings
 from tvmdash.errors import DashboardError
 from tvmdash.judge import RULES
 from tvmdash.measure import within_night
@@ -54,9 +52,6 @@ def measured(home: Home, request: Sequence[dict[str, Any]], budget_s: float) -> 
     return rounds
 
 
-RATE = 0.2
-SCAN_TESTS = 10
-"""A scan over cuts tests about this many independent hypotheses."""
 DEPTHS = (1, 3, 4, 6)
 """Steps ahead in the first passes, and in all later ones: one run settles most, eight are the least for the others."""
 MOST_PASSES = 80
@@ -88,7 +83,7 @@ class Confirming:
             first, asking = self._pass(judge, DEPTHS[0], None)
             if not asking.asked:
                 return replace(first, confirmation=Confirmation(self.evidence))
-            self._measure_all(judge, admitted(strengths(first)))
+            self._measure_all(judge, _find_clear(first))
         return self._decided(judge)
 
     def _pass(
@@ -182,23 +177,10 @@ class Confirming:
         return replace(judged, confirmation=Confirmation(self.evidence, tuple(outcomes_found)))
 
 
-def strengths(judged: Judged) -> dict[str, float]:
-    """Each judged series' statistic."""
-    return {
-        key: abs(decision.z)
-        for fleet in judged.fleets
-        for key, decision in fleet.decided.decisions.items()
-        if decision.z is not None
-    }
-
-
-def admitted(strength: Mapping[str, float]) -> set[str]:
-    """The series that Benjamini and Hochberg's procedure at RATE admits, over the whole night."""
-    tail = NormalDist()
-    order = sorted(strength, key=lambda key: -strength[key])
-    likely = [min(1.0, SCAN_TESTS * tail.cdf(-strength[key])) for key in order]
-    passed = [rank for rank, p in enumerate(likely, start=1) if p <= RATE * rank / len(order)]
-    return set(order[: max(passed, default=0)])
+def _find_clear(judged: Judged) -> set[str]:
+    """The series that would be suspected however noisy they were."""
+    every = [item for fleet in judged.fleets for item in fleet.decided.decisions.items()]
+    return {key for key, decision in every if decision.z is not None and abs(decision.z) >= Settings().suspect}
 
 
 def opened(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from judging.causes import is_reproduced
 from judging.evidence import BROKEN, BUDGET, Confirmation, Evidence
 from judging.judge import Judged
 from judging.table import Table
@@ -60,7 +59,7 @@ def _outcome(decision: Decision, night: int) -> OutcomeKind:
     if not decision.reruns or decision.reason.kind == ReasonKind.UNMEASURED:
         return OutcomeKind.UNMEASURED
     if decision.kind == "alert":
-        return OutcomeKind.REPRODUCED if is_reproduced(decision, night) else OutcomeKind.MODES
+        return OutcomeKind.REPRODUCED if decision.is_reproduced else OutcomeKind.YOUNG
     if decision.kind == "environment" or night in decision.state.moved:
         return OutcomeKind.MACHINE
     return _OF_REASON.get(decision.reason.kind, OutcomeKind.UNCLEAR)

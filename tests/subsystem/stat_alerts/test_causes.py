@@ -206,7 +206,10 @@ def alert(cut: int, effect: float, *reruns: tuple[int, float]) -> Decision:
     """An alert of the last night, with what was measured again."""
     measured = tuple(Measured(night, value) for night, value in reruns)
     shifted, state = Reason(ReasonKind.SHIFTED), SeriesState()
-    return Decision("alert", shifted, NIGHTS - 1, state, cut=cut, after=cut - 1, effect=effect, reruns=measured)
+    at = NIGHTS - 1
+    return Decision(
+        "alert", shifted, at, state, cut=cut, after=cut - 1, effect=effect, reruns=measured, is_reproduced=True
+    )
 
 
 AGAIN = [*((night, 1.08) for night in range(STEP, STEP + 4)), *((night, 1.0) for night in range(30, 34))]

@@ -232,17 +232,6 @@ def test_strong_suspects_go_first_when_many_are_weak(tmp_path: Path) -> None:
     assert wanted == [(lab.stamps[89], ("s01", "s02")), (lab.stamps[0], ("s01", "s02"))]
 
 
-def test_benjamini_and_hochberg_admit_by_the_whole_night() -> None:
-    admitted: Callable[[dict[str, float]], set[str]] = CONFIRMING.admitted
-    assert admitted({}) == set()
-    assert admitted({f"s{at}": 0.5 for at in range(50)}) == set()
-    one = {"a": 3.6, **{f"s{at}": 0.5 for at in range(9)}}
-    assert admitted(one) == {"a"}, "10 Q(3.6) = 0.0016 <= 0.2 / 10"
-    assert admitted({**one, **{f"t{at}": 0.5 for at in range(200)}}) == set(), "not among 210"
-    many = {**{f"a{at}": 3.0 for at in range(10)}, **{f"s{at}": 0.5 for at in range(10)}}
-    assert admitted(many) == {f"a{at}" for at in range(10)}, "many together need less each"
-
-
 def test_a_shift_with_the_same_artifact_is_never_tvms(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     lab.level[3, -8:] += np.log(1.08)

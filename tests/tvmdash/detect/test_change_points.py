@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from tvmdash.detect import change_points, grade, locate
+from tvmdash.detect import again, change_points, grade
 from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.detect.series import Decision, History, SeriesState, Settings
 from tvmdash.errors import DashboardError
@@ -280,12 +280,12 @@ def test_a_decision_with_reruns_can_be_replayed_exactly() -> None:
     history = History((truth * noise(22) / 3.0)[:81])
     told = change_points.observe(history, SeriesState(), rerun=lab(truth, 0.005, 22))
     assert told.kind == "alert"
-    again = change_points.observe(history, SeriesState(), rerun=locate.replay(told.reruns))
-    assert again == told
+    replayed = change_points.observe(history, SeriesState(), rerun=again.replay(told.reruns))
+    assert replayed == told
 
 
 def test_the_state_reads_back_exactly_and_a_damaged_one_is_refused() -> None:
-    state = SeriesState(3, (0.1, -0.25), {7: 0.5}, 2.5, 9, 0.02, (4, 5))
+    state = SeriesState(3, (0.1, -0.25), {7: 0.5}, 2.5, (4, 5))
     assert SeriesState.from_json(json.loads(json.dumps(state.to_json()))) == state
     with pytest.raises(DashboardError, match=r"\$\.version: 99 is not 1"):
         SeriesState.from_json({**state.to_json(), "version": 99})

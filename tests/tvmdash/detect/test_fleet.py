@@ -1,4 +1,4 @@
-"""What is said of a whole machine: slow nights, machine steps, compiler-wide steps, budgets."""
+"""What is said of a whole machine: slow nights, machine steps, compiler-wide steps."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ class Lab:
             self.builds[name][night:] += np.log1p(size)
         return self
 
-    def play(
-        self, *, controls: bool = True, reruns: bool = False, first: int = 50, **options: int
-    ) -> list[NightDecision]:
+    def play(self, *, controls: bool = True, reruns: bool = False, first: int = 50) -> list[NightDecision]:
         noise = {name: SIGMA * self.rng.standard_normal(NIGHTS) for name in self.builds}
         values = {name: 2.0 * np.exp(level + self.machine + noise[name]) for name, level in self.builds.items()}
         state, told = FleetState(), []
@@ -45,7 +43,6 @@ class Lab:
                 state,
                 controls=self.controls if controls else frozenset(),
                 rerun=self._rerun(night) if reruns else None,
-                **options,
             )
             state = FleetState.from_json(json.loads(json.dumps(decided.state.to_json())))
             told.append(decided)
@@ -136,11 +133,11 @@ def test_a_control_never_blames_the_compiler() -> None:
     assert any(night.decisions["s15"].kind == "environment" for night in told)
 
 
-def test_no_control_is_measured_again_and_the_budget_holds() -> None:
+def test_no_control_is_measured_again() -> None:
     lab = Lab(8).compiler(70, 0.04)
-    lab.play(reruns=True, first=68, budget=10)
+    lab.play(reruns=True, first=68)
     assert not lab.controls & set(lab.asked)
-    assert 10 < len(lab.asked) <= 10 * (NIGHTS - 68)
+    assert lab.asked
 
 
 def test_one_broken_series_does_not_silence_the_others() -> None:

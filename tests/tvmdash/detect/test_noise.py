@@ -100,15 +100,6 @@ def test_the_smallest_visible_change_is_seen_in_four_cases_of_five_and_half_of_i
     assert found(0.5) <= 0.2
 
 
-def test_reruns_see_smaller_changes() -> None:
-    history = History(series(0.02, 5))
-    alone = change_grade.smallest_visible_change(history)
-    again = change_grade.smallest_visible_change(history, reruns=True)
-    assert alone is not None
-    assert again is not None
-    assert 0.005 <= again < alone
-
-
 def test_the_ancestors_rule_alerts_beyond_one_standard_deviation() -> None:
     window = [1.0, 3.0, 1.0, 3.0]
     assert not change_rules.stddev(np.array([*window, 3.1])).alert

@@ -1,10 +1,9 @@
 """Where the level of a series shifts: one decision a night, or all change points of a history.
 
-`observe` judges tonight, `change_points` a whole history, both with the same test: each possible cut of
-the last nights, against the noise of the 60 nights before it (change_noise), then what could explain it
-otherwise: too small to matter, a run that this series shows without change, a slow drift. Where
-artifacts can be measured again, much weaker suspicions are measured (change_rerun), and the re-runs
-decide. docs/explanation/alerts.md has the measured figures.
+`observe` judges tonight, `change_points` a whole history, both with the same test: each possible cut of the last
+nights, against the noise of the 60 nights before it (noise), then what could explain it otherwise: too small to
+matter, a run that this series shows without change, a slow drift. Where artifacts can be measured again, much weaker
+suspicions are (again), and the re-runs decide. docs/explanation/alerts.md has the measured figures.
 
 Sources: Page 1954, Siegmund & Venkatraman 1995 (scan); Huber 1964 (bounded score); Matteson & James 2014,
 Fleming et al. 2023 (change points of nightly performance); Kalibera & Jones 2013, Wald 1945 (re-runs).
@@ -19,14 +18,12 @@ from typing import Literal
 
 import numpy as np
 
-from tvmdash.detect.confirm import confirm
+from tvmdash.detect.again import Bench, Verdict, confirm
 from tvmdash.detect.early import find_early_candidates
 from tvmdash.detect.levels import rebase
-from tvmdash.detect.locate import locate
 from tvmdash.detect.noise import WIDTH, vif
 from tvmdash.detect.place import divide, place_cut
 from tvmdash.detect.reason import Reason, ReasonKind
-from tvmdash.detect.rerun import Bench, Verdict
 from tvmdash.detect.scan import Candidate, find_suspicious, tonight
 from tvmdash.detect.search import find_first_strong, find_strongest, is_clear
 from tvmdash.detect.series import (
@@ -42,26 +39,12 @@ from tvmdash.detect.series import (
 )
 from tvmdash.detect.strong import run_odds
 
-__all__ = [
-    "Decision",
-    "History",
-    "Measured",
-    "Rerun",
-    "SeriesState",
-    "Settings",
-    "change_points",
-    "find_first_strong",
-    "forget",
-    "observe",
-    "rebase",
-]
-
-GLUED_NIGHTS = 30
 MODE_ODDS = 2e-5
 """Where builds are known to have modes, so unlikely must a run of one mode be to count as a step."""
 MODE_STAYS, MODE_WEIGHT = 0.67, 6.0
 MOVED_NIGHTS = 3
-MOST_ASIDE = 36
+MOST_ASIDE = 60
+"""So many runs beside those in turn: for luck, and for the culprit."""
 FIRST_BLOCK, SCAN_BLOCK = 128, 1024
 
 
@@ -96,7 +79,7 @@ def observe(
     )  # fmt: skip
     if rerun is None:
         return _make_alert(divide(candidate, series, settings), series, history, state, settings) if strong else still
-    chosen = candidate if strong else find_suspicious([*candidates[0], *candidates[1]], series, state, night, settings)
+    chosen = candidate if strong else find_suspicious([*candidates[0], *candidates[1]], series, settings)
     if chosen is None:
         return still
     return _measure_again(chosen, series, history, state, settings, rerun, strong=strong)
@@ -156,26 +139,16 @@ def _measure_again(
 
     strong: the history alone would alert.
     """
-    bench = Bench(rerun, series.unit, settings.most_reruns + MOST_ASIDE + settings.most_locating)
-    suspect = candidate.suspect(series, state)
-    verdict = confirm(bench, suspect, settings)
-    if verdict.luck is not None:
-        state = replace(state, luck=(verdict.luck.again, verdict.luck.odd))
+    bench = Bench(rerun, series.unit, settings.most_reruns + MOST_ASIDE)
+    verdict, cut = confirm(bench, candidate, series, state, settings)
+    measured = tuple(bench.measured)
     if verdict.answer == "reproduced":
-        cut = locate(bench, suspect, settings, verdict)
         candidate = replace(candidate, cut=cut, effect=verdict.shift)
-        return _make_alert(candidate, series, history, state, settings, verdict, tuple(bench.measured))
-    if strong and verdict.answer == "young":
-        candidate = replace(candidate, effect=verdict.shift)
-        return _make_alert(candidate, series, history, state, settings, verdict, tuple(bench.measured))
-    if strong and verdict.answer == "unmeasured":
-        return _make_alert(divide(candidate, series, settings), series, history, state, settings)
-    if verdict.answer == "modes":
-        odds = run_odds(replace(candidate, effect=verdict.shift), series.x, stays=MODE_STAYS, weight=MODE_WEIGHT)
-        if strong and odds < MODE_ODDS:
-            alert = _make_alert(candidate, series, history, state, settings, verdict, tuple(bench.measured))
-            return replace(alert, state=_known_mode(alert.state, history.tonight, -verdict.shift))
-        state = _known_mode(state, history.tonight, verdict.shift)
+        return _make_alert(candidate, series, history, state, settings, verdict, measured)
+    is_left_to_history = verdict.answer in {"modes", "young", "unmeasured"}
+    if strong and is_left_to_history and (verdict.answer != "modes" or _is_beyond_modes(candidate, series)):
+        alert = _make_alert(divide(candidate, series, settings), series, history, state, settings)
+        return alert if verdict.answer == "unmeasured" else replace(alert, reruns=measured)
     kind: Literal["quiet", "environment"] = "quiet"
     reason = Reason(ReasonKind(verdict.answer))
     if verdict.answer in ("refuted", "open"):
@@ -190,13 +163,13 @@ def _measure_again(
         kind, reason, history.tonight, state, effect=relative(verdict.shift),
         effect_low=relative(verdict.shift - 1.96 * verdict.error),
         effect_high=relative(verdict.shift + 1.96 * verdict.error), z=candidate.z, nights=candidate.nights,
-        threshold=settings.reproduced, scale=candidate.scale, reruns=tuple(bench.measured),
+        threshold=settings.reproduced, scale=candidate.scale, reruns=measured,
     )  # fmt: skip
 
 
-def _known_mode(state: SeriesState, night: int, shift: float) -> SeriesState:
-    """The state that knows of builds in a mode so far away: one more of them is no news for a while."""
-    return replace(state, glued_until=night + GLUED_NIGHTS, glued=shift)
+def _is_beyond_modes(candidate: Candidate, series: Scaled) -> bool:
+    """Whether so many nights in a row are hardly those of builds in one mode, where modes are known to stick."""
+    return run_odds(candidate, series.x, stays=MODE_STAYS, weight=MODE_WEIGHT) < MODE_ODDS
 
 
 def _machine_stays_moved(series: Scaled, state: SeriesState, night: int, verdict: Verdict) -> bool:
@@ -244,7 +217,7 @@ def _make_alert(
         _add_level(rebase(series, state, cut_night), candidate, series, verdict), cut=cut_night, after=after,
         effect=relative(candidate.effect), effect_low=relative(low), effect_high=relative(high), z=candidate.z,
         nights=nights, threshold=settings.reproduced if verdict else settings.threshold,
-        scale=candidate.scale, reruns=reruns,
+        scale=candidate.scale, reruns=reruns, is_reproduced=verdict is not None,
     )  # fmt: skip
 
 

@@ -10,7 +10,6 @@ from typing import Literal
 import numpy as np
 
 from tvmdash.detect.noise import vif
-from tvmdash.detect.rerun import NIGHT_SHARE
 from tvmdash.detect.scan import LEAST_POOL, find_noise
 from tvmdash.detect.series import History, SeriesState, Settings, scale_series
 
@@ -46,22 +45,16 @@ def smallest_visible_change(
     *,
     nights: int = 7,
     settings: Settings | None = None,
-    reruns: bool = False,
 ) -> float | None:
-    """The relative step that is told within so many nights in four cases of five; None when unknown.
+    """The relative step that the history alone tells within so many nights in four cases of five; None when unknown.
 
-    reruns: with re-runs of suspects, once the step is suspected; without, from the history alone. It is
-    never below the least effect that is told at all.
+    It is never below the least effect that is told at all.
     """
     settings = settings or Settings()
     model = _model(history, state or SeriesState())
     if model is None:
         return None
     margin = NormalDist().inv_cdf(POWER)
-    if reruns:
-        each = settings.most_reruns / 2
-        error = model.scale * math.sqrt(1 / each + (1 + NIGHT_SHARE**2) / each)
-        return max(settings.least_effect, math.expm1((settings.reproduced + margin) * error))
     spread = vif(np.asarray(model.phi), nights) + 1.3 * vif(np.asarray(model.phi), model.nights) * nights / model.nights
     error = model.scale * math.sqrt(float(spread) * model.variance / nights) * (1 + 4 / model.size)
     return max(settings.least_effect, math.expm1((settings.threshold + margin) * error))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tvmdash.detect.luck import Build
 from tvmdash.detect.noise import WIDTH, FloatArray
 from tvmdash.detect.series import Scaled, SeriesState
 
@@ -17,6 +16,15 @@ EPISODE_NIGHTS = 12
 """A level that lasted longer was a level: a gain that is lost after months must not pass for noise ever after."""
 LEVEL_DIGITS = 9
 """Levels that agree to so many decimals are the same."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """The build of one night: how far it was off the level of then, scaled."""
+
+    night: int
+    away: float
+    level: float
 
 
 def rebase(series: Scaled, state: SeriesState, night: int) -> SeriesState:

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvmdash.detect.levels import list_earlier_builds
-from tvmdash.detect.luck import PRIOR_SD, Luck
 from tvmdash.detect.noise import (
     CLIP,
     LAGS,
@@ -24,7 +22,6 @@ from tvmdash.detect.noise import (
     scan,
     vif,
 )
-from tvmdash.detect.rerun import Suspect
 from tvmdash.detect.series import Scaled, SeriesState, Settings
 
 LEAST_BEFORE = 6
@@ -32,8 +29,6 @@ LEAST_BEFORE = 6
 LEAST_FIRST = 2
 """Where the scan does not reach (change_early), so many nights at the least are a level of their own."""
 LEAST_POOL = 12
-LEAST_SPREAD = 0.6
-"""Luck is judged by the nights on the side of the shift: modes are on one side. At least this share of the scale."""
 USUAL = 0.12
 """One night alone is no suspicion where this share of the baseline's nights was as far off."""
 
@@ -77,18 +72,6 @@ class Candidate:
         tails = math.sqrt(max(1.0, min(self.variance, 2.0)))
         return self.scale * max(tails, self.recent) * (1 + 3 / self.size)
 
-    def suspect(self, series: Scaled, state: SeriesState) -> Suspect:
-        """What re-runs are asked about."""
-        stop = self.seen + 1
-        toward = np.maximum(0.0, self.score[-self.size :] * math.copysign(1, self.effect))
-        spread = self.scale * max(LEAST_SPREAD, math.sqrt(2 * float(np.mean(toward**2))))
-        prior = PRIOR_SD if series.unit is None else spread
-        luck = Luck(spread, min(self.cut, WIDTH) - 1, *state.luck, prior, self.phi, state.reserve)
-        return Suspect(
-            series.x[:stop], series.nights[:stop], self.start, self.cut, self.median, self.recent_scale, self.effect,
-            luck, tuple(list_earlier_builds(series, state)),
-        )  # fmt: skip
-
 
 def select_left_rows(x: FloatArray, cuts: IntArray, start: int) -> FloatArray:
     """The last WIDTH nights of the segment before each cut, one row a cut, NaN in front."""
@@ -120,19 +103,10 @@ def tonight(series: Scaled, state: SeriesState) -> list[Candidate]:
     right = select_right_rows(series.x, cuts)
     z, sloped = scan(noise, right)
     effect = row_medians(right) - noise.median
-    known = (row for row in range(len(cuts)) if noise.size[row] >= LEAST_POOL)
+    known = ((row, int(cut)) for row, cut in enumerate(cuts) if noise.size[row] >= LEAST_POOL)
     return [
-        make_candidate(
-            noise,
-            row,
-            int(cuts[row]),
-            last,
-            start,
-            z[row, last - cuts[row]],
-            sloped[row, last - cuts[row]],
-            effect[row],
-        )
-        for row in known
+        make_candidate(noise, row, cut, last, start, z[row, last - cut], sloped[row, last - cut], effect[row])
+        for row, cut in known
     ]
 
 
@@ -147,9 +121,7 @@ def make_candidate(
     )  # fmt: skip
 
 
-def find_suspicious(
-    candidates: list[Candidate], series: Scaled, state: SeriesState, night: int, settings: Settings
-) -> Candidate | None:
+def find_suspicious(candidates: list[Candidate], series: Scaled, settings: Settings) -> Candidate | None:
     """The candidate that deserves to be measured again, if any.
 
     The noisier the series, the weaker the suspicion that is enough, so that a step of `wanted` is looked
@@ -172,9 +144,6 @@ def find_suspicious(
         needed = min(settings.suspect, max(settings.least_suspect, 0.6 * expected))
         if needed < settings.suspect and abs(candidate.effect) < settings.wanted / 2:
             needed = settings.suspect
-        alike = 0 < candidate.effect / state.glued < 1.3 if state.glued else False
-        if alike and night <= state.glued_until:
-            needed = max(needed, settings.suspect)
         if abs(z) / needed >= max(1.0, margin):
             best, margin = candidate, abs(z) / needed
     return best

@@ -55,7 +55,6 @@ class Settings:
     reproduced: float = 4.2
     wanted: float = 0.03
     most_reruns: int = 32
-    most_locating: int = 24
     least_history: int = 18
 
 
@@ -84,19 +83,14 @@ class SeriesState:
     start: first night of the current level. reserve: residuals of closed segments, reserve_nights: the nights
     of the last of them. fixed: corrected scaled values of nights that were measured again or that the whole
     machine shifted. unit: None for logarithms, otherwise the value that counts as 1 for a series that is not
-    positive. glued_until: until then shifts like `glued` (scaled, signed) are known to belong to modes of
-    single builds. moved: nights on which re-runs found that the machine, not TVM, had moved. luck: what
-    re-runs of odd builds said of how builds differ without any change (change_luck.Luck.again and odd).
+    positive. moved: nights on which re-runs found that the machine, not TVM, had moved.
     """
 
     start: int = 0
     reserve: tuple[float, ...] = ()
     fixed: Mapping[int, float] = field(default_factory=dict)
     unit: float | None = None
-    glued_until: int = -1
-    glued: float = 0.0
     moved: tuple[int, ...] = ()
-    luck: tuple[float, float] = (0.0, 0.0)
     reserve_nights: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -108,7 +102,6 @@ class SeriesState:
             **fields,
             "reserve": list(self.reserve),
             "moved": list(self.moved),
-            "luck": list(self.luck),
             "reserve_nights": list(self.reserve_nights),
         }
 
@@ -126,21 +119,13 @@ class SeriesState:
                 reserve=tuple(float(value) for value in json["reserve"]),
                 fixed={int(night): float(value) for night, value in json["fixed"].items()},
                 unit=None if json["unit"] is None else float(json["unit"]),
-                glued_until=int(json["glued_until"]),
-                glued=float(json["glued"]),
                 moved=tuple(int(night) for night in json["moved"]),
-                luck=_pair(json.get("luck", (0.0, 0.0))),
                 reserve_nights=tuple(int(night) for night in json.get("reserve_nights", ())),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DashboardError(
                 f"state of a series: {error!r}. Delete the state; it is rebuilt from the history."
             ) from error
-
-
-def _pair(values: Sequence[Any]) -> tuple[float, float]:
-    again, odd = values
-    return float(again), float(odd)
 
 
 Kind = Literal["quiet", "alert", "environment"]
@@ -163,8 +148,8 @@ class Decision:
     it, so the culprit is in (after, cut]. effect: relative change of the value (0.03 = 3 % more; in
     units of `state.unit` for a series that is not positive), effect_low and effect_high its 95 %
     interval. z, nights, threshold: the statistic, how many nights it rests on, what it had to reach.
-    scale: the noise of one night, as effect. reruns: what was measured again. cause: whose a shift is,
-    once that is decided.
+    scale: the noise of one night, as effect. reruns: what was measured again; is_reproduced: and shows the shift.
+    cause: whose a shift is, once that is decided.
     """
 
     kind: Kind
@@ -181,6 +166,7 @@ class Decision:
     threshold: float | None = None
     scale: float | None = None
     reruns: tuple[Measured, ...] = ()
+    is_reproduced: bool = False
     cause: Cause | None = None
 
 

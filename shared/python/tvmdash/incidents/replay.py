@@ -5,16 +5,16 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tvmdash import common, structured
+from tvmdash.detect.again import replay
 from tvmdash.detect.change_points import observe
-from tvmdash.detect.fleet.common import Deviation, RerunBudget, find_common_shift
-from tvmdash.detect.locate import replay
+from tvmdash.detect.fleet.common import Deviation, find_common_shift
 from tvmdash.detect.series import Decision, History, Measured, SeriesState, Settings
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import Incident
@@ -62,7 +62,8 @@ def replay_decision(value: Mapping[str, Any]) -> Decision:
 
     history = History(column("values"), column("std"), column("repeats"), value["offset"])
     reruns = [Measured(int(night), float(again)) for night, again in value.get("reruns", ())]
-    state, settings = SeriesState.from_json(value["state"]), Settings(**value["settings"])
+    state, known = SeriesState.from_json(value["state"]), {each.name for each in fields(Settings)}
+    settings = Settings(**{name: given for name, given in value["settings"].items() if name in known})
     return observe(history, state, settings=settings, rerun=replay(reruns) if reruns else None)
 
 
@@ -245,11 +246,7 @@ def _median(values: Sequence[float]) -> str:
 
 def _explain_fleet(value: Mapping[str, Any]) -> Iterator[str]:
     table = {name: Deviation(**row) for name, row in value["deviations"].items()}
-    nothing = {name: History(np.array([math.nan])) for name in table}
-    states = {name: SeriesState() for name in table}
-    again = find_common_shift(
-        table, frozenset(value["controls"]), value["night"], nothing, states, RerunBudget(None, 0)
-    )
+    again = find_common_shift(table, frozenset(value["controls"]), value["night"])
     if again is None:
         yield "Replayed: no common shift. NOT the same decision."
         return

@@ -42,7 +42,7 @@ class Shift(NamedTuple):
     freedom: float
 
 
-def _freedom(kurtosis: float) -> float:
+def find_freedom(kurtosis: float) -> float:
     """The degrees of freedom of Student's t with this excess kurtosis, as far as the rules let tails go."""
     return min(RULES.most_freedom, max(RULES.least_freedom, 4 + 6 / kurtosis if kurtosis else math.inf))
 
@@ -137,7 +137,7 @@ class SeriesModel:
             return None
         parts = np.concatenate([weights @ loads for loads in self._lucks]) / precision
         kurtosis = RULES.kurtosis_of_luck * float((parts**4).sum()) * precision**2
-        freedom = _freedom(kurtosis)
+        freedom = find_freedom(kurtosis)
         return Shift(float(column @ self._precise) / precision, 1 / math.sqrt(precision), freedom)
 
     def error_of_pairs(self, begin: int) -> float:
@@ -255,7 +255,7 @@ class SeriesModel:
         luck = 2 * (own.library + (0.0 if codes[0] and codes[0] == codes[1] else own.code))
         error = math.sqrt(1 / precision + luck)
         kurtosis = RULES.kurtosis_of_luck * (luck / error**2) ** 2 / 2
-        freedom = _freedom(kurtosis)
+        freedom = find_freedom(kurtosis)
         return Shift(float(column @ inverse @ self._y) / precision, error, freedom)
 
     def tell(self, step: float, prior: float) -> FoundStep | None:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tvmdash.detect.change_points import find_first_strong
 from tvmdash.detect.fleet.common import Deviation, find_deviations_from
 from tvmdash.detect.noise import LAGS, WIDTH
+from tvmdash.detect.search import find_first_strong
 from tvmdash.detect.series import (
     FLOOR_EVERY,
     FLOOR_NIGHTS,

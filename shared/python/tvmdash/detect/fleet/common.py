@@ -10,7 +10,7 @@ Source: Kalibera & Jones 2013 (controls).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -20,7 +20,7 @@ import numpy as np
 from tvmdash.detect.cause import BUILD, CONTROLS, MACHINE, OLDER_ARTIFACTS, UNKNOWN, Cause
 from tvmdash.detect.fleet.controls import ControlShift, find_weighted_median, weigh
 from tvmdash.detect.noise import LEAST_FLOOR, MAD_TO_SD, FloatArray, row_medians
-from tvmdash.detect.series import History, Rerun, Scaled, SeriesState, scale_series
+from tvmdash.detect.series import History, Scaled, SeriesState, scale_series
 
 BASELINE = 40
 LEAST_BASELINE = 3
@@ -56,25 +56,6 @@ class Common:
     def blame(self) -> str:
         """The machine, the compiler or unknown."""
         return self.cause.blame
-
-
-@dataclass
-class RerunBudget:
-    """The night's re-runs: counts them, and is empty when the budget is spent."""
-
-    rerun: FleetRerun | None
-    left: int
-
-    def of(self, series: str) -> Rerun | None:
-        if self.rerun is None:
-            return None
-
-        def measure(night: int, count: int) -> Sequence[float]:
-            count = min(count, self.left)
-            self.left -= count
-            return self.rerun(series, night, count) if count and self.rerun else []
-
-        return measure
 
 
 @dataclass(frozen=True)
@@ -126,13 +107,12 @@ def find_common_shift(
     table: Mapping[str, Deviation],
     controls: AbstractSet[str],
     tonight: int,
-    histories: Mapping[str, History],
-    states: Mapping[str, SeriesState],
-    purse: RerunBudget,
+    probe: Callable[[Sequence[str]], Sequence[float]] | None = None,
 ) -> Common | None:
     """The shift that most series share tonight, where there is one.
 
-    Few series alone cannot show one; with controls that moved as well they can.
+    Few series alone cannot show one; with controls that moved as well they can. probe: measures older artifacts of
+    these series tonight, and says by how much they moved.
     """
     rows = {name: row for name, row in table.items() if row.positive}
     moving = {name: row for name, row in rows.items() if name not in controls}
@@ -148,7 +128,8 @@ def find_common_shift(
         with_them = cause.whose == MACHINE and own / shift > 0.5
         return Common(tonight, shift, error, share, len(moving), cause) if with_them else None
     if cause.whose == UNKNOWN:
-        cause = _probe_shift(cause, moving, histories, states, purse, shift)
+        quietest = sorted(moving, key=lambda name: moving[name].scale)[:PROBES]
+        cause = _weigh_older(cause, probe(quietest) if probe else (), shift)
     return Common(tonight, shift, error, share, len(moving), cause)
 
 
@@ -168,16 +149,8 @@ def _find_shift_together(rows: Sequence[Deviation]) -> tuple[float, float] | Non
     return None if abs(shift) <= max(4 * error, LEAST_SHIFT) or share < SAME_WAY else (shift, error)
 
 
-def _probe_shift(
-    cause: Cause,
-    moving: Mapping[str, Deviation],
-    histories: Mapping[str, History],
-    states: Mapping[str, SeriesState],
-    purse: RerunBudget,
-    shift: float,
-) -> Cause:
-    """The cause by older artifacts measured tonight; without them the one to which controls, if not few, are nearer."""
-    moved = _probe(moving, histories, states, purse)
+def _weigh_older(cause: Cause, moved: Sequence[float], shift: float) -> Cause:
+    """The cause by what older artifacts did tonight; without them the one to which controls, if not few, are nearer."""
     if len(moved) >= LEAST_CONTROLS:
         older = float(np.median(moved))
         whose = MACHINE if older / shift > 0.5 else BUILD
@@ -188,21 +161,17 @@ def _probe_shift(
     return replace(cause, older=len(moved))
 
 
-def _probe(
-    moving: Mapping[str, Deviation],
+def probe_older(
+    names: Sequence[str],
+    table: Mapping[str, Deviation],
     histories: Mapping[str, History],
     states: Mapping[str, SeriesState],
-    purse: RerunBudget,
-) -> list[float]:
-    """By how much older artifacts of the quietest series moved, measured tonight; empty without re-runs."""
-    if purse.rerun is None:
-        return []
-    moved = []
-    for name in sorted(moving, key=lambda name: moving[name].scale)[:PROBES]:
-        measure = purse.of(name)
+    rerun: FleetRerun,
+) -> Iterator[float]:
+    """By how much older artifacts of these series moved, measured tonight."""
+    for name in names:
         series = scale_series(histories[name], states[name])
         old = [int(night) for night in series.nights[:-1] if night >= states[name].start][-5:-2]
-        values = list(measure(old[-1], 1)) if measure and old else []
+        values = list(rerun(name, old[-1], 1)) if old else []
         if values and math.isfinite(values[0]) and values[0] > 0:
-            moved.append(math.log(values[0]) - moving[name].median)
-    return moved
+            yield math.log(values[0]) - table[name].median

@@ -10,6 +10,7 @@ Sources: Benjamini & Hochberg 1995 (control over the night), Kalibera & Jones 20
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
@@ -20,8 +21,16 @@ from typing import Any
 import numpy as np
 
 from tvmdash.detect.cause import CONTROL, MACHINE, Cause
-from tvmdash.detect.change_points import forget, observe, rebase
-from tvmdash.detect.fleet.common import Common, Deviation, FleetRerun, RerunBudget, find_common_shift, find_deviations
+from tvmdash.detect.change_points import forget, observe
+from tvmdash.detect.fleet.common import (
+    Common,
+    Deviation,
+    FleetRerun,
+    find_common_shift,
+    find_deviations,
+    probe_older,
+)
+from tvmdash.detect.levels import rebase
 from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.detect.series import Decision, History, SeriesState, Settings, scale_series
 from tvmdash.errors import DashboardError
@@ -91,28 +100,27 @@ def night(
     controls: AbstractSet[str] = frozenset(),
     settings: Settings | None = None,
     rerun: FleetRerun | None = None,
-    budget: int = 1_000_000,
 ) -> NightDecision:
     """Judge tonight for all series of one machine.
 
     The histories' nights are counted alike, and end with the same night. `controls`: names of series
-    whose program never changes. `budget`: at most so many re-runs tonight, the strongest suspects first.
+    whose program never changes.
     """
     settings = settings or Settings()
     settings = replace(settings, threshold=night_threshold(settings, len(histories)))
     states = {name: state.series.get(name, SeriesState()) for name in histories}
-    purse = RerunBudget(rerun, budget)
     tonight = max((history.tonight for history in histories.values()), default=0)
     table = find_deviations(histories, states)
-    common = find_common_shift(table, controls, tonight, histories, states, purse)
+    probe = (lambda names: list(probe_older(names, table, histories, states, rerun))) if rerun else None
+    common = find_common_shift(table, controls, tonight, probe)
     shifts = _find_recent(state, tonight)
     if common and common.blame != "compiler":
         shifts += ((tonight, common.shift),)
         cut = _find_lasting(shifts)
         if cut is not None:
             return _make_machine_alert(histories, states, common, cut, shifts)
-        states = {name: _remove_common(states[name], table.get(name), common.shift, tonight) for name in states}
-    decisions = _judge_each(histories, states, controls, settings, purse)
+        states = {name: remove_common(states[name], table.get(name), common.shift, tonight) for name in states}
+    decisions = _judge_each(histories, states, controls, settings, rerun)
     kept = {**state.series, **{name: decision.state for name, decision in decisions.items()}}
     return NightDecision(decisions, FleetState(kept, shifts), common)
 
@@ -130,9 +138,7 @@ def judge_few(
     states = {name: forget(state.series.get(name, SeriesState()), tonight) for name in names}
     settings = settings or Settings()
     settings = replace(settings, threshold=night_threshold(settings, len(states)))
-    decisions = _judge_each(
-        histories, {name: states[name] for name in histories}, controls, settings, RerunBudget(None, 0)
-    )
+    decisions = _judge_each(histories, {name: states[name] for name in histories}, controls, settings)
     kept = {**state.series, **states, **{name: decision.state for name, decision in decisions.items()}}
     return NightDecision(decisions, FleetState(kept, _find_recent(state, tonight)))
 
@@ -141,7 +147,7 @@ def _find_recent(state: FleetState, tonight: int) -> tuple[tuple[int, float], ..
     return tuple(pair for pair in state.shifts if pair[0] > tonight - LASTING_NIGHTS - 1)
 
 
-def _remove_common(state: SeriesState, row: Deviation | None, shift: float, tonight: int) -> SeriesState:
+def remove_common(state: SeriesState, row: Deviation | None, shift: float, tonight: int) -> SeriesState:
     """The state with tonight's value freed of the machine's shift."""
     if row is None or not row.positive:
         return state
@@ -188,18 +194,20 @@ def _judge_each(
     states: Mapping[str, SeriesState],
     controls: AbstractSet[str],
     settings: Settings,
-    purse: RerunBudget,
+    rerun: FleetRerun | None = None,
 ) -> dict[str, Decision]:
     """Every series' own decision; with re-runs, the strongest suspects are measured first."""
     first = {name: observe(history, states[name], settings=settings) for name, history in histories.items()}
     decisions = {
         name: _make_control_decision(decision) if name in controls else decision for name, decision in first.items()
     }
-    if purse.rerun is None:
+    if rerun is None:
         return decisions
     for name in sorted((name for name in histories if name not in controls), key=lambda name: -abs(first[name].z or 0)):
         if first[name].z is not None:
-            decisions[name] = observe(histories[name], states[name], settings=settings, rerun=purse.of(name))
+            decisions[name] = observe(
+                histories[name], states[name], settings=settings, rerun=functools.partial(rerun, name)
+            )
     return decisions
 
 
