@@ -146,8 +146,12 @@ def format_distances(values: Sequence[float | None], others: Sequence[float | No
 
     way: 0 of what is a distance itself.
     """
-    if not any(other is not None for other in others):
+    if all(other is None for other in others):
         return ["null"] * len(others)
+    if way and all(values) and None not in others and all(map(math.isfinite, (*values, *others))):  # type: ignore[arg-type]
+        pairs = zip(values, others, strict=True)
+        parts = tuple([(other - value) * way / abs(value) * _FINE for value, other in pairs])  # type: ignore[operator, arg-type]
+        return (",".join(["%.0f"] * len(parts)) % parts).split(",")
     return [_format_distance(value, other, way) for value, other in zip(values, others, strict=True)]
 
 

@@ -60,18 +60,11 @@ def pack(points: Iterable[PackedPoint]) -> bytes:
 
 
 def unpack(points: bytes) -> Columns:
-    """Numbers, values, low, high, std, samples, code, alike and content of one night's points, without numpy."""
-    columns = zip(*_POINT.iter_unpack(points), strict=True) if points else ((),) * len(_FIELDS)
-    kinds = zip(columns, _FIELDS, strict=True)
-    return tuple(tuple(map(_float_or_none if kind == "<f8" else _count_or_none, column)) for column, (_, kind) in kinds)
-
-
-def _float_or_none(value: float) -> float | None:
-    return None if value != value else value  # noqa: PLR0124 - NaN, and much faster than math.isnan
-
-
-def _count_or_none(value: int) -> int | None:
-    return None if value < 0 else value
+    """Numbers, values, low, high and code of one night's points, without numpy."""
+    number, value, low, high, _, _, code, *_ = [*zip(*_POINT.iter_unpack(points), strict=True)] or [()] * len(_FIELDS)
+    # NaN is unequal to itself, which is much faster than math.isnan
+    floats = ([None if each != each else each for each in column] for column in (value, low, high))  # noqa: PLR0124
+    return number, *floats, [None if each < 0 else each for each in code]
 
 
 def _known(value: float | None) -> float:

@@ -300,8 +300,7 @@ class Store:
         """All points of the experiment in that night."""
         query = "SELECT points FROM _packed WHERE experiment = ? AND stamp = ?"
         row = self.connection.execute(query, (experiment, stamp)).fetchone()
-        numbers, values, low, high, _, _, code, *_ = packed.unpack(row[0] if row else b"")
-        return NightPoints(numbers, values, low, high, code)
+        return NightPoints(*packed.unpack(row[0] if row else b""))
 
     def stamps(self, experiment: str) -> list[str]:
         """The nights on which the experiment has readable data, oldest first."""
