@@ -23,6 +23,7 @@ from dashboard.trials.queue import take_turn
 from dashboard.trials.rounds import Candidate, MeasuringRequest, Round, RoundOutcome, RoundState
 from dashboard.trials.trial import Measuring, name_machine, open_turn
 from dashboard.trials.tvms import Choice, choose, list_range, order_by_gaps
+from dashboard.trials.workspace import select_experiments
 from tvmdash import common, records
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
@@ -46,7 +47,7 @@ def backfill(
     (tvms,), choice, opening = request.tvms, choice or Choice(), partial(open_turn, home, code)
     with take_turn(home):
         with opening(request) as session:
-            names = session.workspace.select_experiments(request.experiments)
+            names = select_experiments(session.workspace.plan, request.experiments)
             wanted = choose(list_range(tvms, session.finder), choice)
             fingerprints = {name: session.runner.fingerprint(name) for name in names}
         have = {name: count_measured(home, name, fingerprints[name]) for name in names}
@@ -122,7 +123,7 @@ class _Filling:
         self._at += 1
         if outcome.state is RoundState.UNBUILT:
             self._away.add(candidate.id)
-            _log.info("could not obtain %s: %s", candidate.text, outcome.error)
+            _log.info("could not obtain %s: %s", candidate.suspect.text, outcome.error)
             why = {candidate.id: outcome.error}
             part = (
                 replace(part, unbuilt={**part.unbuilt, **why})
@@ -137,13 +138,13 @@ class _Filling:
 
     def _keep(self, part: Backfill, candidate: Candidate, name: str, outcome: RoundOutcome) -> Backfill:
         if not outcome.is_measured:
-            _log.info("%s on %s: %s", name, candidate.text, outcome.error)
+            _log.info("%s on %s: %s", name, candidate.suspect.text, outcome.error)
             return replace(part, failed={**part.failed, f"{name} on {candidate.id}": outcome.error})
         (run,) = outcome.runs
-        date = candidate.date or run.artifact.facts.get("committed", "")
+        date = candidate.suspect.date or run.artifact.facts.get("committed", "")
         facts: dict[str, Any] = {"committed": date or None, "repository": repository.describe(REPOSITORY)}
         path = put(self.home, name, dict(run.data), facts)
-        _log.info("%s on %s: %s", name, candidate.text, path.name)
+        _log.info("%s on %s: %s", name, candidate.suspect.text, path.name)
         return replace(part, done=(*part.done, f"{name}/{path.name}"))
 
     def conclude(self, trial: Trial) -> Trial:

@@ -137,14 +137,17 @@ class _Searching:
         if outcome.state is RoundState.UNBUILT:
             return self._fail(trial, outcome.error)
         try:
-            measured = self._read_pairs(outcome)
+            measured = self._read(outcome)
         except MeasuringError as error:
             return self._doubt(trial, outcome, error)
         self._failures.pop(self._asked.id, None)
         trial = replace(trial, runs={self.series.experiment: sum(trial.runs.values()) + 1})
-        trial = self._add_to_ends(trial, measured) if self._is_end else self._add_to_step(trial, measured)
+        if self._is_end:
+            trial = results.collect(trial, [measured])
+        else:
+            trial = self._change_step(trial, logs=(*_values_of(trial, self._asked), *measured.logs))
         values = _values_of(trial, self._asked)
-        _log.info("%s: pair %d, %+.2f %%", self._asked.text, len(values), 100 * math.expm1(values[-1]))
+        _log.info("%s: pair %d, %+.2f %%", self._asked.suspect.text, len(values), 100 * math.expm1(values[-1]))
         return trial
 
     def _doubt(self, trial: Trial, outcome: RoundOutcome, error: MeasuringError) -> Trial:
@@ -161,7 +164,7 @@ class _Searching:
 
     def _fail(self, trial: Trial, why: str) -> Trial:
         assert self._asked is not None
-        _log.info("could not measure %s: %s", self._asked.text, why)
+        _log.info("could not measure %s: %s", self._asked.suspect.text, why)
         return self._change_step(trial, failed=why[:2000])
 
     def _change_step(self, trial: Trial, **changes: object) -> Trial:
@@ -170,25 +173,15 @@ class _Searching:
         step = replace(bisection.steps.get(self._asked.id, BisectionStep()), **changes)  # type: ignore[arg-type]
         return replace(trial, bisection=replace(bisection, steps={**bisection.steps, self._asked.id: step}))
 
-    def _add_to_step(self, trial: Trial, measured: Sequence[float]) -> Trial:
-        assert self._asked is not None
-        logs = measured if self.in_turn else (math.log(measured[1] / measured[0]),)
-        return self._change_step(trial, logs=(*_values_of(trial, self._asked), *logs))
-
-    def _add_to_ends(self, trial: Trial, measured: Sequence[float]) -> Trial:
-        (series,) = trial.series
-        if self.in_turn:
-            return replace(trial, series=(replace(series, runs=(*series.runs, RunOfPairs.of(measured))),))
-        return replace(trial, series=(replace(series, rounds=(*series.rounds, (measured[0], measured[1]))),))
-
-    def _read_pairs(self, outcome: RoundOutcome) -> Sequence[float]:
-        """The logarithms of the pairs, else the values on the good end and here; MeasuringError where none is."""
+    def _read(self, outcome: RoundOutcome) -> TrialSeries:
+        """The series with what the round gave of the good end and the TVM asked for; MeasuringError without any."""
         if not self.in_turn or not outcome.is_measured:
-            return self._read_values(outcome)
+            good, bad = self._read_values(outcome)
+            return replace(self.series, rounds=((good, bad),))
         logs = results.logs_of(self.series, outcome.runs[0].values)
         if not logs:
             raise MeasuringError(RoundState.FAILED, f"analyze: no pair of {self.series.name} was measured")
-        return logs
+        return replace(self.series, runs=(RunOfPairs.of(logs),))
 
     def _read_values(self, outcome: RoundOutcome) -> Sequence[float]:
         """The series' value in each run; MeasuringError where there is none."""

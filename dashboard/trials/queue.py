@@ -144,22 +144,17 @@ class Row:
         return self.measured is not None and self.request is None
 
 
-@dataclass(frozen=True)
-class Listing:
-    """Tries, the oldest first, and how many older ones are left out."""
+def list_tries(home: Home, most: int | None = None) -> tuple[Sequence[Row], int]:
+    """Each that waits or runs, with what it goes on with, and of those that have ended the last `most`, or all.
 
-    rows: Sequence[Row]
-    older: int = 0
-
-
-def list_tries(home: Home, most: int | None = None) -> Listing:
-    """Each that waits or runs, with what it goes on with, and of those that have ended the last `most`, or all."""
+    The oldest first; and how many older ones are left out.
+    """
     asked = list(_list_asked(home))
     shown = {row.measured.path for row in asked if row.measured}
     ended = [path for path in files.list_files(home) if path not in shown]
     kept = ended if most is None else ended[-most:]
     rows = [*asked, *(_describe_end(files.read(path)) for path in kept)]
-    return Listing(sorted(rows, key=lambda row: row.id), len(ended) - len(kept))
+    return sorted(rows, key=lambda row: row.id), len(ended) - len(kept)
 
 
 def _list_asked(home: Home) -> Iterator[Row]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +25,8 @@ class Receipt:
     experiment: str
     stamp: str
     values: tuple[PointValue, ...]
-    config: Mapping[str, Any]
-    seed: int
-    fingerprint: str
-    artifact: Mapping[str, Any]
-    repository: Mapping[str, Any]
+    pins: Pins
     environment: Mapping[str, Any]
-    reference: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def repeatable(self) -> tuple[PointValue, ...]:
@@ -67,11 +62,7 @@ def read(home: Home, name: str) -> Receipt:
     owner = pins.experiment or str(value.get("experiment") or path.parent.name)
     when = pins.stamp or str(value.get("stamp") or "")
     values = tuple(_values(home, path, value, owner, when))
-    environment = common.object_in(value, "environment")
-    return Receipt(
-        str(path), owner, when, values, pins.config, pins.seed, pins.fingerprint, pins.artifact, pins.repository or {},
-        environment, pins.reference or {},
-    )  # fmt: skip
+    return Receipt(str(path), owner, when, values, pins, common.object_in(value, "environment"))
 
 
 def _read_pins(night: Mapping[str, Any], path: Path, at: str) -> Pins:
@@ -79,7 +70,8 @@ def _read_pins(night: Mapping[str, Any], path: Path, at: str) -> Pins:
     if lacks:
         why = "imported, added by hand, or measured without TVM"
         raise DashboardError(f"{path}: its night has no {' and '.join(lacks)}: {why}.")
-    return structured.from_json(Pins, night, path, at=at)
+    known = {name: value for name, value in night.items() if value is not None}
+    return structured.from_json(Pins, known, path, at=at)
 
 
 def _read_exported(path: Path, style: str) -> Receipt:
@@ -98,10 +90,7 @@ def _read_exported(path: Path, style: str) -> Receipt:
     pins = _read_pins(first.pins, path, "$.pins")
     recorded = {"night": {"imported": {}}, "records": [row.record.to_json() for row in rows]}
     values = tuple(records.night_of(recorded, first.experiment, first.night, None).values())
-    return Receipt(
-        str(path), first.experiment, first.night, values, pins.config, pins.seed, pins.fingerprint, pins.artifact,
-        pins.repository or {}, first.environment, pins.reference or {},
-    )  # fmt: skip
+    return Receipt(str(path), first.experiment, first.night, values, pins, first.environment)
 
 
 def _values(home: Home, path: Path, value: Mapping[str, Any], experiment: str, stamp: str) -> Iterator[PointValue]:

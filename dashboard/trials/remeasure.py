@@ -121,14 +121,3 @@ def remeasure(
             outcomes.append(outcome)
             write_outcomes(result, session.workspace.stamp, outcomes)
     return outcomes
-
-
-def summarize(outcomes: Sequence[RoundOutcome]) -> str:
-    """A line for each round."""
-    return "\n".join(map(_format, outcomes))
-
-
-def _format(outcome: RoundOutcome) -> str:
-    what = f"{len(values_of(outcome))} values" if outcome.is_measured else f"{outcome.state}: {outcome.error}"
-    build = outcome.artifact or "no artifact"
-    return f"{outcome.round.experiment} of {stamp_of(outcome)} ({build}): {what}, {outcome.elapsed_s:.1f} s"

@@ -72,12 +72,12 @@ def reproduce(
     """
     series = _select(receipt, request.series)
     with (
-        open_workspace(home, code, seed=receipt.seed) as workspace,
-        MeasuringSession(_set_apart(workspace, receipt.seed), request) as session,
+        open_workspace(home, code, seed=receipt.pins.seed) as workspace,
+        MeasuringSession(_set_apart(workspace, receipt.pins.seed), request) as session,
     ):
         here = workspace.find_job(receipt.experiment) or workspace.find_job(experiment_of(receipt.experiment))
         found = then.find_code(receipt, here, code, workspace.folder / "receipt")
-        provided = session.lease(_provide(receipt.artifact, session.finder))
+        provided = session.lease(_provide(receipt.pins.artifact, session.finder))
         session.runner.use(_add_library(found, provided.artifact))
         reference, why = _provide_reference(receipt, session)
         differs = [*then.find_differing(receipt, provided.artifact, found, provided.note), *why]
@@ -136,12 +136,12 @@ def _provide(pinned: Mapping[str, Any], finder: ArtifactFinder) -> Provided:
 
 def _provide_reference(receipt: Receipt, session: MeasuringSession) -> tuple[Artifact | None, list[then.Fact]]:
     """What it was measured beside, if anything, and why that cannot be had."""
-    if not receipt.ratios or not receipt.reference:
+    if not receipt.ratios or not receipt.pins.reference:
         return None, []
     try:
-        return session.lease(_provide(receipt.reference, session.finder)).artifact, []
+        return session.lease(_provide(receipt.pins.reference, session.finder)).artifact, []
     except (DashboardError, KeyError) as error:
-        return None, [("reference", str(receipt.reference.get("version")), f"not available: {error}")]
+        return None, [("reference", str(receipt.pins.reference.get("version")), f"not available: {error}")]
 
 
 def _set_apart(workspace: MeasuringWorkspace, seed: int) -> MeasuringWorkspace:
@@ -184,7 +184,7 @@ def _make_line(value: PointValue) -> ReproducedSeries:
 def _make_trial(receipt: Receipt, artifact: Artifact, part: Reproduction, session: MeasuringSession) -> Trial:
     asked = f"{receipt.experiment}/{receipt.stamp}"
     tvm = TrialTvm(asked, artifact.key, artifact.version, artifact.commit)
-    was = replace(tvm, key=str(receipt.artifact.get("key")), version=str(receipt.artifact.get("version")))
+    was = replace(tvm, key=str(receipt.pins.artifact.get("key")), version=str(receipt.pins.artifact.get("version")))
     fingerprint = session.runner.fingerprint(receipt.experiment)
     return Trial(
         "", TrialState.RUNNING, tvm, was, 0.0, name_machine(), {receipt.experiment: fingerprint},

@@ -55,26 +55,15 @@ def key_of(point: Point) -> str:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One build that could be the first slow one. id: the commit's 40 digits, or the version.
-
-    Of a version, title, author and date are empty.
-    """
+    """One build that could be the first slow one, and how it is got."""
 
     spec: ArtifactSpec
-    id: str
-    title: str = ""
-    author: str = ""
-    date: str = ""
+    suspect: Suspect
 
     @property
-    def suspect(self) -> Suspect:
-        """It without how it is built."""
-        return Suspect(self.id, self.title, self.author, self.date)
-
-    @property
-    def text(self) -> str:
-        """As in `1b565e7c3 "Title" by Ada, 2026-08-07`."""
-        return self.suspect.text
+    def id(self) -> str:
+        """The commit's 40 digits, or the version."""
+        return self.suspect.id
 
 
 class RoundState(enum.StrEnum):
@@ -175,11 +164,6 @@ class RoundOutcome:
     def is_measured(self) -> bool:
         """Whether there are runs."""
         return self.state is RoundState.MEASURED
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether the experiment is not what it was when the trial began."""
-        return self.state is RoundState.CHANGED
 
     def raise_error(self) -> None:
         """Raise MeasuringError where the round gave nothing."""

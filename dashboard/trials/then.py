@@ -42,7 +42,7 @@ def find_code(receipt: Receipt, here: Job | None, code: CodeFolders, scratch: Pa
     today = _make_job(receipt, here, folder, config)
     if folder.is_dir() and _fits(receipt, today):
         return Code(today, is_same=True, text="current code and config")
-    commit, name = str(receipt.repository.get("commit") or ""), experiment_of(receipt.experiment)
+    commit, name = str(receipt.pins.repository.get("commit") or ""), experiment_of(receipt.experiment)
     try:
         then = _unpack(commit, name, scratch / "then")
         past = _make_job(receipt, here, then / "experiments" / name, config)
@@ -52,7 +52,7 @@ def find_code(receipt: Receipt, here: Job | None, code: CodeFolders, scratch: Pa
         why = "the code at that commit is different"
     except _NotThereError as error:
         why = str(error)
-    dirty = " with uncommitted changes" if receipt.repository.get("dirty") else ""
+    dirty = " with uncommitted changes" if receipt.pins.repository.get("dirty") else ""
     was = f"it was of commit {commit[:12]}{dirty}; {why}" if commit else why
     if not folder.is_dir():
         raise DashboardError(f"{folder}: folder not found; {was}. Give the experiments' folder with --experiments-dir.")
@@ -61,7 +61,7 @@ def find_code(receipt: Receipt, here: Job | None, code: CodeFolders, scratch: Pa
 
 def _make_job(receipt: Receipt, here: Job | None, folder: Path, config: Path) -> Job:
     """The experiment with this code; its sandbox is as the home asks for today."""
-    job = Job("experiment", receipt.experiment, folder, config, dict(receipt.config), None)
+    job = Job("experiment", receipt.experiment, folder, config, dict(receipt.pins.config), None)
     beside = config_util.read_beside(folder / config_util.FIELDS_FILE)
     return replace(job, beside=beside, is_sandboxed=here is not None and here.is_sandboxed)
 
@@ -75,7 +75,7 @@ def _find_folder(there: Path, here: Job | None, scratch: Path) -> Path:
 
 
 def _fits(receipt: Receipt, job: Job) -> bool:
-    return setup_cache.fingerprint(job.folder, job.config) == receipt.fingerprint
+    return setup_cache.fingerprint(job.folder, job.config) == receipt.pins.fingerprint
 
 
 def _make_config_folder(receipt: Receipt, here: Job | None, scratch: Path) -> Path:
@@ -84,7 +84,7 @@ def _make_config_folder(receipt: Receipt, here: Job | None, scratch: Path) -> Pa
     if here is not None:
         common.copy_tree(here.config_folder, folder)
     folder.mkdir(parents=True, exist_ok=True)
-    common.write_json(folder / "config.json", dict(receipt.config), durable=False)
+    common.write_json(folder / "config.json", dict(receipt.pins.config), durable=False)
     return folder
 
 
@@ -137,14 +137,14 @@ def is_same_machine(receipt: Receipt) -> bool | None:
 
 def find_differing(receipt: Receipt, artifact: Artifact, code: Code, note: str) -> Iterator[Fact]:
     """What differs of the TVM (with a `note` on how it was got), of this repository, of the machine."""
-    was = {**dict(receipt.artifact.get("facts") or {}), "key": receipt.artifact.get("key")}
+    was = {**dict(receipt.pins.artifact.get("facts") or {}), "key": receipt.pins.artifact.get("key")}
     has = {**artifact.facts, "key": artifact.key}
     for name in sorted(was.keys() | has.keys()):
         if str(was.get(name)) != str(has.get(name)) and name != "build_s":
             yield f"TVM's {name}", str(was.get(name)), str(has.get(name))
     if note:
-        yield "TVM", str(receipt.artifact.get("version")), note
-    commit = str(receipt.repository.get("commit") or "unknown")
+        yield "TVM", str(receipt.pins.artifact.get("version")), note
+    commit = str(receipt.pins.repository.get("commit") or "unknown")
     current = str(repository.describe(REPOSITORY).get("commit") or "unknown")
     if code.shared is None and commit != current:
         yield "commit of this repository", commit[:12], current[:12]

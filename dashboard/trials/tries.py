@@ -15,10 +15,11 @@ from dashboard.night.lock import HeldError
 from dashboard.plan.job import Alone, CodeFolders
 from dashboard.trials import result as results
 from dashboard.trials.queue import Claim, claim, take_turn
-from dashboard.trials.rounds import MeasuringRequest, Round, RoundOutcome
+from dashboard.trials.rounds import MeasuringRequest, Round, RoundOutcome, RoundState
 from dashboard.trials.session import MeasuringSession
 from dashboard.trials.trial import Measuring, begin, name_machine, open_turn
 from dashboard.trials.tvms import Found, find_base, find_named, name_again
+from dashboard.trials.workspace import select_experiments
 from tvmdash.common import stamp_of, utc_now
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
@@ -110,7 +111,7 @@ def _choose_experiments(
 ) -> tuple[dict[str, Alone | None], dict[str, str]]:
     """Those that say something of a TVM, with why one cannot be measured in turn, and why the others do not."""
     jobs = {job.name: job for job in session.workspace.plan.experiments}
-    alone = {name: jobs[name].alone for name in session.workspace.select_experiments(request.experiments)}
+    alone = {name: jobs[name].alone for name in select_experiments(session.workspace.plan, request.experiments)}
     left_out = {name: _SAYS_NOTHING[why] for name, why in alone.items() if why in _SAYS_NOTHING}
     if len(left_out) == len(alone):
         raise DashboardError(f"Nothing to measure: {'; '.join(f'{name} {why}' for name, why in left_out.items())}.")
@@ -158,7 +159,8 @@ class _Trying:
         name = outcome.round.experiment
         if not outcome.is_measured:
             side = self.candidate if outcome.round.tvms[outcome.at] is self.candidate else self.base
-            which = f"on TVM {side.version}: " if len(outcome.round.tvms) > 1 and not outcome.is_changed else ""
+            is_of_one = len(outcome.round.tvms) > 1 and outcome.state is not RoundState.CHANGED
+            which = f"on TVM {side.version}: " if is_of_one else ""
             return _give_up(trial, name, which + outcome.error)
         before, wanted = {item.id: item.pairs for item in trial.series}, set(self._list_wanted(trial, name))
         trial = results.add(trial, outcome)

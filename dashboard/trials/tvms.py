@@ -23,6 +23,7 @@ from dashboard.plan.reference import NIGHTS_BACK
 from dashboard.trials.rounds import Candidate
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
+from tvmdash.trials.suspect import Suspect
 from tvmdash.trials.trial import TrialTvm
 
 _NAME_IT = "Use --against to give the TVM to compare with."
@@ -155,7 +156,7 @@ def _list_commits(first: ArtifactSpec, last: ArtifactSpec, finder: ArtifactFinde
         raise DashboardError(f"{old[:12]} is not an ancestor of {new[:12]} in {first.remote}.{swapped}")
     commits = [mirror.commit(old), *reversed(mirror.commits(old, new, most=_MOST))]
     return [
-        Candidate(replace(first, branch=commit.sha), commit.sha, commit.title, commit.author, commit.committed)
+        Candidate(replace(first, branch=commit.sha), Suspect(commit.sha, commit.title, commit.author, commit.committed))
         for commit in commits
     ]
 
@@ -168,7 +169,7 @@ def _list_versions(first: ArtifactSpec, last: ArtifactSpec, finder: ArtifactFind
         raise DashboardError(f"{first.branch} is newer than {last.branch}. Are they in the wrong order?")
     inside = {Version(text): text for text in _known(first, finder) if low < Version(text) < high}
     ordered = [first.branch, *(inside[version] for version in sorted(inside)), last.branch]
-    return [Candidate(replace(first, branch=text), text) for text in dict.fromkeys(ordered)]
+    return [Candidate(replace(first, branch=text), Suspect(text)) for text in dict.fromkeys(ordered)]
 
 
 def _known(spec: ArtifactSpec, finder: ArtifactFinder) -> list[str]:
@@ -207,9 +208,9 @@ def choose(candidates: Sequence[Candidate], choice: Choice) -> list[Candidate]:
 
 
 def _choose_by_days(candidates: Sequence[Candidate], days: int) -> list[Candidate]:
-    if not all(candidate.date for candidate in candidates):
+    if not all(candidate.suspect.date for candidate in candidates):
         raise DashboardError("--dates works only with commits, not with releases. Use --step or --gaps.")
-    moments = [datetime.datetime.fromisoformat(candidate.date) for candidate in candidates]
+    moments = [datetime.datetime.fromisoformat(candidate.suspect.date) for candidate in candidates]
     numbers = [moment.astimezone(datetime.UTC).toordinal() // days for moment in moments]
     last = dict(zip(numbers, candidates, strict=True))  # of commits of one stretch of days, the last one stays
     return list(dict.fromkeys([candidates[0], *last.values(), candidates[-1]]))

@@ -72,10 +72,6 @@ class MeasuringWorkspace:
         config = data["night"]["config"]
         return Job("experiment", name, kept.code, kept.config, config, ArtifactSpec(folders.REMEASURE, ""))
 
-    def select_experiments(self, asked: Sequence[str]) -> list[str]:
-        """The experiments that take part, as `select_experiments` says."""
-        return select_experiments(self.plan, asked)
-
     def _read_tonight(self, name: str) -> Mapping[str, Any] | None:
         """What the experiment measured tonight, as published; None where it has not."""
         with contextlib.suppress(DashboardError):

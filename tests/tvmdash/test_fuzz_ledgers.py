@@ -171,7 +171,7 @@ def look_at_slack(home: Home, path: Path) -> None:
 
 
 def look_at_tries(home: Home, path: Path) -> None:
-    rows = queue.list_tries(home).rows
+    rows, _ = queue.list_tries(home)
     queue.format_rows(rows)
     list(map(queue.describe, rows))
     assert common.is_stamp(try_files.make_id(home))

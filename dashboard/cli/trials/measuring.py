@@ -330,5 +330,4 @@ def _remeasure(arguments: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, interrupt)
     files, request = (arguments.request, arguments.result), _make_request(arguments)
     outcomes = remeasure.remeasure(Home(arguments.home), *files, request, code=find_code(arguments))
-    print(remeasure.summarize(outcomes))
     return OK_CODE if all(outcome.is_measured for outcome in outcomes) else SOME_FAILED

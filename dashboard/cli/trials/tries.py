@@ -59,10 +59,10 @@ def _add_action(
 def _list(arguments: argparse.Namespace) -> int:
     from dashboard.trials import queue
 
-    listed = queue.list_tries(find_home(arguments), None if arguments.all else _SHOWN)
-    print(queue.format_rows(listed.rows) if listed.rows else "No tries yet.")
-    if listed.older:
-        print(f"{listed.older} older tries not shown; `list --all` shows them")
+    rows, older = queue.list_tries(find_home(arguments), None if arguments.all else _SHOWN)
+    print(queue.format_rows(rows) if rows else "No tries yet.")
+    if older:
+        print(f"{older} older tries not shown; `list --all` shows them")
     return OK_CODE
 
 

@@ -14,6 +14,7 @@ from dashboard.trials.tvms import Choice, choose, order_by_gaps
 from tests.dashboard import homes
 from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, put_artifact
 from tvmdash.errors import DashboardError
+from tvmdash.trials.suspect import Suspect
 
 VERSIONS = [f"0.{minor}.0" for minor in range(20, 26)]
 RANGE = f"pypi:{VERSIONS[0]}..{VERSIONS[-1]}"
@@ -195,7 +196,7 @@ def test_what_is_no_range_is_refused(lab: Lab, text: str, said: str) -> None:
 
 
 def commit(number: int, date: str = "") -> Candidate:
-    return Candidate(ArtifactSpec("/r", str(number)), str(number), "t", "a", date)
+    return Candidate(ArtifactSpec("/r", str(number)), Suspect(str(number), "t", "a", date))
 
 
 def test_a_step_keeps_each_nth_and_the_end() -> None:

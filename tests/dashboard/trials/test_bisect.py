@@ -208,7 +208,7 @@ def test_the_commits_between_two_builds_are_those_of_the_mirror_in_their_order(t
     good, bad = (artifact_of(remotes.tvm, commit, '{"USE_LLVM": "OFF"}') for commit in (commits[0], commits[-1]))
     found = list_between(good, bad, finder)
     assert [one.id for one in found] == commits
-    assert [one.title for one in found[1:]] == ["One", "Merge theirs"]
+    assert [one.suspect.title for one in found[1:]] == ["One", "Merge theirs"]
     assert found[1].spec == ArtifactSpec(str(remotes.tvm), commits[1], (("USE_LLVM", "OFF"),))
     with pytest.raises(DashboardError, match="in the wrong order"):
         list_between(bad, good, finder)

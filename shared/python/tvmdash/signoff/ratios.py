@@ -113,11 +113,13 @@ def _merge_equal(series: MeasuredSeries) -> Mapping[str, str]:
 
 def _reach(start: str, pairs: Iterable[Pairs]) -> set[str]:
     """What is joined with the TVM `start`."""
-    reached, before = {start}, 0
-    edges = {frozenset((each.build, each.base)) for each in pairs}
-    while len(reached) > before:
-        before = len(reached)
-        for edge in edges:
-            if edge & reached:
-                reached |= edge
+    beside: dict[str, set[str]] = {}
+    for each in pairs:
+        beside.setdefault(each.build, set()).add(each.base)
+        beside.setdefault(each.base, set()).add(each.build)
+    reached, todo = {start}, [start]
+    while todo:
+        new = beside.get(todo.pop(), set()) - reached
+        reached |= new
+        todo += new
     return reached

@@ -103,9 +103,10 @@ def _learn_nights(found: Sources, facts: _Facts) -> None:
             continue
         for entry in night.artifacts:
             fact, asked = facts[str(entry.get("key"))], entry.get("asked") or ()
+            names = [str(each.get("branch") or "") for each in asked if isinstance(each, dict)]
             fact.source = fact.source or str((entry.get("facts") or {}).get("source") or "")
             version, commit, provider = (str(entry.get(name) or "") for name in ("version", "commit", "provider"))
-            fact.add(version, commit, provider, [str(each.get("branch") or "") for each in asked])
+            fact.add(version, commit, provider, names)
         for each in night.references:
             facts[each.key].add(each.version, each.commit, each.provider)
 

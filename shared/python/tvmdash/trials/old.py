@@ -54,25 +54,21 @@ def _make_tvm(asked: str, artifact: _Fields) -> dict[str, Any]:
 
 
 def _translate_comparison(old: _Fields) -> _Fields:
-    noisy = [each for each in old.get("series", ()) if each.get("kind", "time") not in MAY_BE_EXACT]
-    exact = [each for each in old.get("series", ()) if each not in noisy and each.get("rounds")]
-    sides = {name: _make_tvm(old[side]["asked"], old[side]["artifact"]) for name, side in _SIDES.items()}
-    series = []
-    for each in noisy:
-        found = each.get("difference") or {}
-        series.append({**_take(each, *_OF_SERIES, "rounds"), "change": _make_change(found, found.get("rounds", 0))})
-    numbers = [
-        {
-            **_take(each, *_OF_SERIES, "kind"),
-            **dict(zip(("base", "candidate"), each["rounds"][0], strict=True)),
-            "varies": any(both != each["rounds"][0] for both in each["rounds"]),
-        }
-        for each in exact
-    ]
-    return {**sides, "series": series, "numbers": numbers}
-
-
-_SIDES = {"base": "a", "candidate": "b"}
+    base, candidate = (_make_tvm(old[side]["asked"], old[side]["artifact"]) for side in ("a", "b"))
+    series, numbers = [], []
+    for each in old.get("series", ()):
+        rounds, found = each.get("rounds") or (), each.get("difference") or {}
+        if each.get("kind", "time") not in MAY_BE_EXACT:
+            change = _make_change(found, found.get("rounds", 0))
+            series.append({**_take(each, *_OF_SERIES), "rounds": rounds, "change": change})
+        elif rounds:
+            values = {
+                "base": rounds[0][0],
+                "candidate": rounds[0][1],
+                "varies": any(both != rounds[0] for both in rounds),
+            }
+            numbers.append({**_take(each, *_OF_SERIES, "kind"), **values})
+    return {"base": base, "candidate": candidate, "series": series, "numbers": numbers}
 
 
 def _translate_bisection(old: _Fields) -> _Fields:

@@ -67,10 +67,10 @@ class Pins:
     seed: int
     artifact: Mapping[str, Any]
     fingerprint: str
-    repository: Mapping[str, Any] | None = None
-    experiment: str | None = None
-    stamp: str | None = None
-    reference: Mapping[str, Any] | None = None
+    repository: Mapping[str, Any] = field(default_factory=dict)
+    experiment: str = ""
+    stamp: str = ""
+    reference: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
     def lacking(night: Mapping[str, Any]) -> list[str]:
