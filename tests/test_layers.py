@@ -333,7 +333,7 @@ CEILINGS = {
     "class names used twice": 39,
     "entries of a folder": 29,
     "modules outside the judge that do its statistics": 3,
-    "lines of product Python": 90_899,
+    "lines of product Python": 90_886,
 }
 """What may only fall: how much of the tree one must hold in mind. Lower a number when it has fallen."""
 PRODUCT = ("dashboard", "experiments", "shared", "subsystem")

@@ -18,7 +18,6 @@ from report import report as telling
 from report import verdict as concluding
 from report.expected import find_retired
 from report.line import Line
-from rerun import allowed
 
 from tvmdash import common, structured
 from tvmdash.config_util import JobConfig
@@ -28,6 +27,7 @@ from tvmdash.detect.series import Settings
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import annotations as known
 from tvmdash.incidents.ledger import Incidents, Ledger
+from tvmdash.measure import within_night
 from tvmdash.notify.channel import find_slack_faults
 from tvmdash.subsys_templates import Report, Subsystem
 from tvmdash.text import elide, format_list
@@ -83,13 +83,14 @@ class StatAlerts(Subsystem[StatAlertsConfig]):
 
 
 def _options(config: StatAlertsConfig, home: Home, tonight: Night) -> Options:
+    wanted_s, off = config.confirm_seconds, (0.0, "confirm_seconds is 0")
     return Options(
         Settings(least_effect=config.least_effect),
         Controls(frozenset(config.controls)),
         config.confirm_nights,
         config.creep_percent / 100,
         tuple(known.read(home.root)),
-        *allowed.confirming(config.confirm_seconds, config, home, tonight),
+        *(within_night.allowed_s(wanted_s, config, home, tonight) if wanted_s else off),
     )
 
 

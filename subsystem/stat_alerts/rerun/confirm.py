@@ -72,7 +72,6 @@ class Confirming:
     evidence: Evidence
     may_measure: bool
     measure: Measure = measured
-    _passes: int = 0
 
     def __post_init__(self) -> None:
         self._begun = time.monotonic()

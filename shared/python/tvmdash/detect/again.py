@@ -45,8 +45,8 @@ MOST_ODD_BUILDS, PRIOR_ODD, ENOUGH_ODD = 10, 2.0, 24.0
 scatter is luck is believed beforehand as if that much had been seen."""
 ENOUGH_KNOWN, PROVEN = 45, 0.5
 """So many builds have shown their modes; from this share of the scatter on they are known to differ by luck."""
-ALIKE, SAME_MODE, MOST_ALIKE = (0.6, 1.6), 0.5, 4
-"""A build that was off by such a share of the shift, and still is by half of it, shows that builds have modes."""
+ALIKE, SAME_MODE, MOST_ALIKE = (0.6, 1.6), 0.75, 4
+"""A build that was off by such a share of the shift, and still is by so much of it, shows that builds have modes."""
 LEAST_SPREAD = 0.6
 """Luck is judged by the nights on the side of the shift: modes are on one side. At least this share of the scale."""
 MOST_LOCATING, SURE = 24, 0.95
@@ -135,14 +135,10 @@ class Verdict:
 
 
 class Luck(NamedTuple):
-    """How builds differ without any change, a standard deviation; and the log odds of a step before any is measured.
-
-    That there are many points, of which one may be lucky, is paid for by the history that suspects this one: but not
-    where builds are few, or known to differ by luck, as each night then tries it again.
-    """
+    """How builds differ without any change, a standard deviation; and whether they are known to."""
 
     deviation: float
-    prior: float
+    is_proven: bool
 
 
 class Trial:
@@ -237,8 +233,7 @@ class Trial:
         guess = (RULES.code_luck**2 + RULES.library_luck**2) / self.per_percent**2
         known, builds = RULES.luck_freedom, len(self.before)
         deviation = math.sqrt((known * guess + builds * share * spread**2) / (known + builds))
-        is_quiet = builds >= ENOUGH_KNOWN and share < PROVEN
-        return Luck(deviation, RULES.log("steps_a_night") - (0.0 if is_quiet else RULES.log("fewest_points")))
+        return Luck(deviation, is_proven=share >= PROVEN)
 
     def has_precedent(self, shift: float) -> bool:
         """Whether a build of this level, or of one before it, is as far off whenever it is measured: modes stick to it.
@@ -269,11 +264,17 @@ class Trial:
         return sorted(odd.tolist(), key=lambda index: -abs(self.x[index] - self.candidate.median))[:MOST_ODD_BUILDS]
 
     def is_told(self, shift: float, error: float, luck: Luck) -> bool:
-        """Whether the odds for a step are those from which the judge tells one."""
+        """Whether the odds for a step are those from which the judge tells one.
+
+        That there are many points, of which one may be lucky, is paid for by the history that suspects this one: but
+        not where few builds are known, nor by one build where builds are known to differ, as each night tries its luck.
+        """
+        is_tried = len(self.before) < ENOUGH_KNOWN or (luck.is_proven and self._counts[0] == 1)
+        prior = RULES.log("steps_a_night") - (RULES.log("fewest_points") if is_tried else 0.0)
         size, parts = self.per_percent, sum(count**-3 for count in self._counts)
         freedom = find_freedom(RULES.kurtosis_of_luck * (luck.deviation / error) ** 4 * parts)
         odds = log_factor(shift * size, error * size, RULES.slabs, freedom=freedom)
-        return odds + luck.prior >= RULES.log("told")
+        return odds + prior >= RULES.log("told")
 
 
 def confirm(
