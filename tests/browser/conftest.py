@@ -88,7 +88,7 @@ def address(site: Path) -> Iterator[str]:
             pytest.fail(f"dashboard serve says no address: {''.join(lines)}")
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=120)
 
 
 @pytest.fixture(scope="module")  # as above

@@ -31,7 +31,7 @@ def make_site(folder: Path, *, series: int, nights: int, seed: int = 1) -> Path:
     """A site with so many series of so many nights each; the shards hold all of them, and none is past."""
     folder.mkdir()
     argv = [sys.executable, "-c", _RENDER, str(folder), f"{0:016x}", str(WEBSITE), str(REPO / "shared" / "python")]
-    subprocess.run(argv, check=True, timeout=60)
+    subprocess.run(argv, check=True, timeout=300)
     stamps = [f"{LAST - datetime.timedelta(days=nights - 1 - at):%Y%m%dT%H%M%SZ}" for at in range(nights)]
     rng = np.random.default_rng(seed)
     (folder / "series").mkdir()

@@ -40,7 +40,7 @@ class Driver:
     def run(self, script: str, *arguments: str) -> Any:
         """What a Python that sees the driver prints at last, as JSON."""
         argv = [sys.executable, "-W", "error", "-c", script, *arguments]
-        done = subprocess.run(argv, env=self.environment, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(argv, env=self.environment, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout.splitlines()[-1])
 

@@ -282,7 +282,7 @@ def environment_of(pid: int) -> list[bytes]:
     return []
 
 
-def wait_for(condition: Callable[[], object], what: str, deadline_s: float = 30.0) -> None:
+def wait_for(condition: Callable[[], object], what: str, deadline_s: float = 120.0) -> None:
     """Wait until `condition` holds."""
     end = time.monotonic() + deadline_s
     while not condition():

@@ -44,7 +44,7 @@ class Client:
 
     def ask(self, target: str, method: str = "GET", **headers: str) -> Answer:
         """What the server says to exactly this target, which no client has put in order first."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         with contextlib.closing(connection):
             connection.putrequest(method, target, skip_accept_encoding=True)
             for name, value in headers.items():

@@ -53,7 +53,7 @@ def living(mark: str) -> list[int]:
 
 def all_ended(mark: str) -> bool:
     """Whether they end; they were sent SIGKILL already."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while living(mark) and time.monotonic() < deadline:
         time.sleep(0.05)
     return not living(mark)

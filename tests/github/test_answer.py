@@ -183,12 +183,12 @@ def test_a_command_that_cannot_reach_github_says_so_and_ends_with_1(tmp_path: Pa
     argv = [sys.executable, "-m", "dashboard", "try-comment", str(home.path), "--begun", "--pull", str(PULL)]
     environment = {**homes.environment(), "GITHUB_TOKEN": TOKEN, "GITHUB_API_URL": state.url}
     run = [*argv, "--repository", "nobody/nothing"]
-    done = subprocess.run(run, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(run, env=environment, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 1
     assert "GitHub answered 404 (Not Found)" in done.stderr
     assert TOKEN not in done.stdout + done.stderr
     refused = subprocess.run(
-        [*run, "--run-url", "javascript:x"], env=environment, capture_output=True, text=True, check=False, timeout=60
+        [*run, "--run-url", "javascript:x"], env=environment, capture_output=True, text=True, check=False, timeout=300
     )
     assert refused.returncode == 2
 

@@ -82,7 +82,7 @@ class Cluster:
     def call(self, *argv: str) -> str:
         """What a command of Slurm prints."""
         done = subprocess.run(
-            argv, env={**os.environ, **self.env}, capture_output=True, text=True, check=True, timeout=60
+            argv, env={**os.environ, **self.env}, capture_output=True, text=True, check=True, timeout=300
         )
         return done.stdout
 

@@ -52,7 +52,7 @@ def _running(process: subprocess.Popen[str]) -> Iterator[None]:
         yield
     finally:
         os.killpg(process.pid, signal.SIGINT)
-        process.communicate(timeout=60)  # closes the pipe too
+        process.communicate(timeout=300)  # closes the pipe too
 
 
 def printed(command: str) -> str:

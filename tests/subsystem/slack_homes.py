@@ -154,7 +154,7 @@ class SlackHome:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
         return self._done(subsystem, done.returncode, done.stdout)

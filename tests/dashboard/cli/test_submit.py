@@ -45,7 +45,7 @@ def port(home: Home) -> Iterator[int]:
 
 
 def post(port: int, path: str, body: bytes = GOOD, **headers: str) -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     sent = {"Authorization": f"Bearer {TOKEN}", **{name.replace("_", "-"): text for name, text in headers.items()}}
     connection.request("POST", path, body, sent)
     answer = connection.getresponse()
@@ -111,7 +111,7 @@ def test_what_is_hostile_costs_itself(
 
 
 def test_a_body_that_is_cut_off_leaves_nothing(home: Home, port: int) -> None:
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=120) as connection:
         head = f"POST /submit/x.json HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
         connection.sendall(head.encode() + b"Content-Length: 1000\r\n\r\n" + GOOD[:100])
         connection.shutdown(socket.SHUT_WR)

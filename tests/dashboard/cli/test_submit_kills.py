@@ -210,7 +210,7 @@ def test_numbers_that_are_none_are_left_out(home: Home, token: Path) -> None:
 def trickle(port: int, pieces: list[bytes], pause: threading.Event) -> bytes:
     """The answer to a body of which only these pieces come, one after each pause."""
     head = f"POST /submit/x.json HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=120) as connection:
         connection.sendall(head.encode() + b"Content-Length: 1000\r\n\r\n")
         with contextlib.suppress(OSError):
             for piece in pieces:

@@ -114,7 +114,7 @@ def test_a_stage_that_is_stuck_is_told_with_what_it_usually_takes(home: HomeForT
         wait_for(Path(f"{stuck}.begun").exists, "the stage begins")
         assert "Now: experiment cnn, run, since " in (said := home.run(verb="status").output)
         assert "UTC. Usual duration: " in said
-        output = night.communicate(timeout=60)[0]
+        output = night.communicate(timeout=300)[0]
     assert "run.sh timed out after 2 s and was stopped. Usual duration: " in output
     assert "(longest of 5 nights: " in output
 

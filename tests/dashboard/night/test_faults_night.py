@@ -104,7 +104,7 @@ def test_a_night_killed_in_any_stage_loses_nothing_and_leaves_no_process(home: h
             homes.wait_for(lambda: len(home.processes()) >= 3, "the processes of the stage")
             night.kill()
             night.wait()
-            homes.wait_for(lambda: home.processes() == [], "the watchdog ends what the night left", deadline_s=10)
+            homes.wait_for(lambda: home.processes() == [], "the watchdog ends what the night left", deadline_s=120)
         first, killed = home.stamps()
         assert home.last()["state"] == "running"
         shown = home.run(verb="status")
@@ -140,7 +140,7 @@ def test_a_night_killed_while_it_saves_an_earlier_one_leaves_no_process_either(h
         with homes.killed_at_end(home.start()) as night:
             wait_there(home)
             night.kill()
-            homes.wait_for(lambda: home.processes() == [], "the watchdog ends what the night left", deadline_s=10)
+            homes.wait_for(lambda: home.processes() == [], "the watchdog ends what the night left", deadline_s=120)
             (home.root / "waits").unlink()
     hang.unlink()
     home.night()
@@ -163,7 +163,7 @@ def test_processes_of_a_killed_night_are_ended_before_what_they_fill_is_removed(
         homes.wait_for(lambda: all((folder / "200").exists() for folder in folders), "the processes are at work")
         done = home.run()
         assert done.code == 0, done.output
-        assert [filler.wait(timeout=10) for filler in fillers] == [-signal.SIGKILL] * 2
+        assert [filler.wait(timeout=120) for filler in fillers] == [-signal.SIGKILL] * 2
         assert not [folder for folder in folders if folder.exists()]
     finally:
         for filler in fillers:
@@ -250,7 +250,7 @@ def test_an_interrupted_night_ends_at_once_with_130(home: homes.HomeForTests, nu
     with homes.killed_at_end(home.start()) as night:
         wait_there(home)
         night.send_signal(number)
-        output, _ = night.communicate(timeout=20)
+        output, _ = night.communicate(timeout=120)
     assert night.returncode == 130, output
     assert "was interrupted" in output
     assert home.processes() == []
@@ -267,7 +267,7 @@ def test_an_interrupted_night_closes_its_record_however_often_it_is_told(home: h
         while night.poll() is None:
             night.send_signal(signal.SIGTERM)
             time.sleep(0.002)
-        output, _ = night.communicate(timeout=20)
+        output, _ = night.communicate(timeout=120)
     assert night.returncode == 130, output
     assert home.last()["state"] == "interrupted"
 
@@ -291,7 +291,7 @@ def test_two_nights_at_once_are_refused_with_75(home: homes.HomeForTests) -> Non
         assert read_live(home)["state"] == LiveState.RUNNING
         assert "It took" not in shown.output
         night.send_signal(signal.SIGTERM)
-        assert night.wait(timeout=20) == 130
+        assert night.wait(timeout=120) == 130
     assert "Now:" not in home.run(verb="status").output
     assert not (home.path / "results" / ".now.keep.tmp").exists()
     assert read_live(home)["state"] == LiveState.INTERRUPTED

@@ -40,7 +40,7 @@ def test_a_night_waits_for_the_end_of_a_turn(home: Home) -> None:
         night.start()
         homes.wait_for(lambda: file_lock.is_held(home.waiting_file), "the night's wait")
         assert not begun.is_set()
-    night.join(timeout=60)
+    night.join(timeout=300)
     assert begun.is_set()
 
 

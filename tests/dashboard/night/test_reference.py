@@ -276,7 +276,7 @@ def test_a_release_that_is_the_reference_is_in_the_backup_and_serves_a_restored_
 
 def _restore(home: HomeForTests) -> homes.Finished:
     argv = [sys.executable, "-m", "dashboard", "restore", str(home.root / "backup"), str(home.path)]
-    done = subprocess.run(argv, env=homes.environment(), capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(argv, env=homes.environment(), capture_output=True, text=True, check=False, timeout=300)
     return homes.Finished(done.returncode, done.stdout + done.stderr, 0.0)
 
 

@@ -115,7 +115,7 @@ print(len(bad), *bad[:2], len(orphans._list_children()))
 def test_programs_side_by_side_do_not_end_one_another(tmp_path: Path) -> None:
     orphan = "(setsid sleep 300 &) ; exit 0"
     argv = [sys.executable, "-c", RACE, str(tmp_path), orphan]
-    done = subprocess.run(argv, env=homes.environment(), capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(argv, env=homes.environment(), capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout == "0 0\n", done.stdout + done.stderr
 
 
@@ -141,7 +141,7 @@ beside.join()
 @pytest.mark.parametrize("orphan", ["(setsid sleep 300 &) ; exit 0", "(sleep 300 &) ; exit 0", "sleep 300 & exit 0"])
 def test_what_was_ended_while_another_program_runs_leaves_no_zombie(tmp_path: Path, orphan: str) -> None:
     argv = [sys.executable, "-c", BESIDE, str(tmp_path), orphan]
-    done = subprocess.run(argv, env=homes.environment(), capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(argv, env=homes.environment(), capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout == "1 1\n", done.stdout + done.stderr
 
 
@@ -168,7 +168,7 @@ print(*said, len(orphans._list_children()))
 
 def test_cancelling_ends_every_program(tmp_path: Path) -> None:
     argv = [sys.executable, "-c", CANCEL, str(tmp_path)]
-    done = subprocess.run(argv, env=homes.environment(), capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(argv, env=homes.environment(), capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout == "cancelled cancelled cancelled 0\n", done.stdout + done.stderr
 
 
@@ -194,7 +194,7 @@ print(outcome.left_behind, len(orphans._list_children()))
 )
 def test_only_what_still_ran_counts_as_left_behind(tmp_path: Path, script: str, said: str) -> None:
     argv = [sys.executable, "-c", ADOPTED, str(tmp_path / "log"), script]
-    done = subprocess.run(argv, env=homes.environment(), capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(argv, env=homes.environment(), capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout == said, done.stderr
 
 
@@ -204,7 +204,7 @@ def test_a_program_without_a_mark_carries_the_nights(tmp_path: Path) -> None:
         "process.begin_night('/home/x:20261121T000000Z')\n"
         "process.run(['/usr/bin/env'], cwd=Path('/'), env={}, timeout_s=9, log=Path(sys.argv[1]))"
     )
-    subprocess.run([sys.executable, "-c", code, tmp_path / "log"], env=homes.environment(), check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code, tmp_path / "log"], env=homes.environment(), check=True, timeout=300)
     assert "TVMDASH_STAGE_ID=/home/x:20261121T000000Z/tool-" in (tmp_path / "log").read_text()
 
 

@@ -153,7 +153,7 @@ def test_only_who_asks_for_this_machine_is_answered(home: Home, host: str, statu
     with site_server.make_server(home, "127.0.0.1", 0, ["Bench.example.org."]) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
-        with contextlib.closing(socket.create_connection(server.server_address[:2], timeout=20)) as connection:
+        with contextlib.closing(socket.create_connection(server.server_address[:2], timeout=120)) as connection:
             connection.sendall(f"GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
             answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))
         server.shutdown()
@@ -193,11 +193,11 @@ def test_who_comes_when_every_place_is_taken_gets_that_of_the_one_idle_for_longe
 ) -> None:
     monkeypatch.setattr(site_server.LimitedServer, "most_connections", 2)
     with serving(home) as address, contextlib.ExitStack() as opened:
-        idle = [opened.enter_context(socket.create_connection(address, timeout=20)) for _ in range(2)]
+        idle = [opened.enter_context(socket.create_connection(address, timeout=120)) for _ in range(2)]
         for one in idle:
             one.sendall(b"GET /index.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert one.recv(1 << 16).startswith(b"HTTP/1.1 200")
-        late = opened.enter_context(socket.create_connection(address, timeout=20))
+        late = opened.enter_context(socket.create_connection(address, timeout=120))
         late.sendall(b"GET /index.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert late.recv(1 << 16).startswith(b"HTTP/1.1 200")
         assert is_closed(idle[0])
@@ -208,7 +208,7 @@ def dripping(address: tuple[str, int], count: int) -> Iterator[list[socket.socke
     """So many connections, each of which sends the head of a request byte by byte and never its end."""
     stop = threading.Event()
     with contextlib.ExitStack() as opened:
-        connections = [opened.enter_context(socket.create_connection(address, timeout=20)) for _ in range(count)]
+        connections = [opened.enter_context(socket.create_connection(address, timeout=120)) for _ in range(count)]
 
         def drip() -> None:
             while not stop.wait(0.1):
@@ -248,7 +248,7 @@ def test_readers_that_do_not_read_their_answers_stop_nobody_else(home: Home, mon
     publish(home, {**FILES, "large.bin": "x" * 30_000_000})
     with serving(home) as address, contextlib.ExitStack() as opened:
         for _ in range(3):
-            reader = opened.enter_context(socket.create_connection(address, timeout=20))
+            reader = opened.enter_context(socket.create_connection(address, timeout=120))
             reader.sendall(b"GET /large.bin HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert reader.recv(1000).startswith(b"HTTP/1.1 200")
         assert Client(address[1]).ask("/index.json").status == 200

@@ -30,7 +30,7 @@ class Page:
 
     def ask(self, method: str, place: str, body: Any = None, **headers: str) -> tuple[int, str]:
         content = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
-        with contextlib.closing(HTTPConnection("127.0.0.1", self.port, timeout=20)) as connection:
+        with contextlib.closing(HTTPConnection("127.0.0.1", self.port, timeout=120)) as connection:
             sent = {name.replace("_", "-"): text for name, text in headers.items()}
             connection.request(method, f"/{place}", content, sent)
             answer = connection.getresponse()
@@ -183,7 +183,7 @@ def test_without_triage_nothing_of_it_is_there(made: RouteHome) -> None:
     with site_server.make_server(made.home, "127.0.0.1", 0) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
-        with contextlib.closing(HTTPConnection("127.0.0.1", server.server_address[1], timeout=20)) as connection:
+        with contextlib.closing(HTTPConnection("127.0.0.1", server.server_address[1], timeout=120)) as connection:
             connection.request("GET", "/alerts.html")
             assert b"triage" not in connection.getresponse().read()
             connection.request("POST", "/triage/act", b"{}")

@@ -66,7 +66,7 @@ def test_each_waits_while_a_night_holds_the_home(measured: Lab, verb: str) -> No
             assert process.stdout is not None
             assert "Waiting: " in process.stdout.readline()
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=60)
+            process.communicate(timeout=300)
     assert process.returncode == 130
 
 

@@ -108,7 +108,7 @@ def test_what_was_measured_before_an_interrupt_is_kept_and_the_same_command_goes
     with homes.killed_at_end(process):
         homes.wait_for((lab.home.root / "hangs").exists, "the second run")
         process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=300)
     assert process.returncode == 130, output
     assert "Run the same command" in output
     before = kept(lab)[0]
@@ -139,7 +139,7 @@ def test_a_night_that_begins_meanwhile_waits_for_the_run_and_passes_before_the_n
         at = [run["night"] for run in lab.runs()].index(stamp)
         homes.wait_for(lambda: lab.runs()[-1]["night"] != stamp, "a run after the night")
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
     nights = [run["night"] for run in lab.runs()]
     length = nights.count(stamp)
     assert (at % 4, nights[at : at + length]) == (0, [stamp] * length), "no run of either is inside one of the other"
@@ -154,7 +154,7 @@ def test_it_waits_while_a_night_holds_the_home(lab: Lab) -> None:
             assert "Waiting: " in process.stdout.readline()
             assert not lab.runs()
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=60)
+            process.communicate(timeout=300)
     assert process.returncode == 130
 
 

@@ -139,7 +139,7 @@ def test_one_that_is_cancelled_while_it_runs_keeps_what_it_measured_and_the_next
         lab.change(hang=False, sigma=0.0001)
         assert main(["tries", str(home.root), "cancel", first]) == OK_CODE
         assert "its measurements are kept" in capsys.readouterr().out
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=300)
     assert process.returncode == OK_CODE, output
     ((stamp, done),) = read_tries(home).items()
     assert (stamp, done.state, sorted(done.requests)) == (first, TrialState.DONE, [first, second]), (
@@ -156,7 +156,7 @@ def test_a_worker_that_is_interrupted_leaves_its_request_in_the_queue(lab: Lab) 
     with homes.killed_at_end(process):
         homes.wait_for((lab.home.root / "hangs").exists, "the second run")
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
     assert process.returncode == 130
     assert (read_queue(lab.home.home), read_tries(lab.home.home)[name].state) == ([name], TrialState.INTERRUPTED)
 

@@ -28,7 +28,7 @@ def client(home: Home, tmp_path: Path) -> Iterator[Client]:
     process, port = begun(tmp_path / "nginx", home.output("website"))
     yield Client(port)
     process.terminate()
-    process.communicate(timeout=20)
+    process.communicate(timeout=120)
 
 
 def test_nginx_serves_the_site_with_types_policies_and_compression(client: Client, home: Home) -> None:

@@ -427,6 +427,6 @@ def test_a_browser_finds_nothing_against_the_policy(site: Site, tmp_path: Path) 
     argv = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--dump-dom"]
     argv += ["--enable-logging=stderr", f"--user-data-dir={tmp_path / 'profile'}"]
     argv.append((site.folder / "index.html").as_uri())
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=True)
     assert "What went wrong" in done.stdout
     assert not [line for line in done.stderr.splitlines() if "CONSOLE" in line]

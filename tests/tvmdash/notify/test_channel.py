@@ -197,7 +197,7 @@ def killed(state: State, output: Path, step: str, *, by_hook: bool = False) -> N
     """A run that is killed just before or just after Slack takes the message."""
     program = KILLED.format(slack=str(Path(server.__file__).parent), shared=str(SHARED), token=TOKEN, channel=CHANNEL)
     argv = [sys.executable, "-c", program, step, state.url, state.hook if by_hook else "", str(output), TONIGHT]
-    done = subprocess.run(argv, env={"PATH": os.environ["PATH"]}, timeout=60, check=False)
+    done = subprocess.run(argv, env={"PATH": os.environ["PATH"]}, timeout=300, check=False)
     assert done.returncode == -signal.SIGKILL
 
 

@@ -368,7 +368,7 @@ def check(home: Path, state: State, **environment: str) -> subprocess.CompletedP
         },
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 
