@@ -17,8 +17,7 @@ from tvmdash.incidents.ledger import CHANGE, DETECTOR, Ledger
 from tvmdash.judge import RULES, Evidence, KnownStep, Pairs, two
 from tvmdash.judge.home import Change, Judgement, Scope, interval, judge
 from tvmdash.judge.home import Decision as Said
-from tvmdash.judge.model import FoundStep, SeriesModel
-from tvmdash.judge.odds import log_factor
+from tvmdash.judge.model import FoundStep, SeriesModel, log_of_any
 from tvmdash.verdict.remeasured import RatioRun
 
 
@@ -326,7 +325,7 @@ def _stand(row: _Row, model: SeriesModel) -> ReferenceStanding | None:
     pairs = sum(each.count for each in model.pairs if tonight in {each.build, each.base})
     if shift is None or pairs < RULES.fewest_pairs:
         return None
-    odds = log_factor(shift.log, shift.error, RULES.slabs, 0.0, shift.freedom) + RULES.log("differs_from_reference")
+    odds = log_of_any(shift) + RULES.log("differs_from_reference")
     large = abs(math.expm1(shift.log)) >= RULES.least
     return ReferenceStanding(
         math.expm1(shift.log), *interval(shift), differs=large and odds >= RULES.log("told"), is_itself=False

@@ -113,11 +113,8 @@ def _find_chance(judged: Judged, every: Sequence[_Night]) -> ByChance | None:
         return ByChance(len(ratios), *rule, count)
     width = max(widths)
     chances = [chance_of(said.model, said.prior, width) for said in ratios]
-    told = [
-        chance_of_step(said.model, said.found, width)
-        for said in ratios
-        if said.is_told and said.found is not None and not said.is_shared
-    ]
+    own = [(said.model, said.found) for said in ratios if said.is_told and not said.is_shared]
+    told = [chance_of_step(model, found, width) for model, found in own if found is not None]
     of_any = -math.expm1(sum(math.log1p(-each) for each in chances)) + RULES.chance_of_groups
     return ByChance(len(ratios), sum(chances) / len(ratios), of_any, count, width, max(told, default=None))
 

@@ -116,8 +116,7 @@ class _Night:
     def __init__(self, evidence: Mapping[str, Evidence], ask: Ask | None, noise: HomeNoise) -> None:
         self.ask, self.noise = ask, noise
         self.models = {name: SeriesModel(name, each, self.noise) for name, each in evidence.items()}
-        points = max(sum(not each.is_control for each in evidence.values()), RULES.fewest_points)
-        self.prior = math.log(RULES.steps_a_night / points)
+        self.prior = RULES.log_of_point(sum(not each.is_control for each in evidence.values()))
         self.found: dict[str, FoundStep | None] = {}
 
     def judge(self) -> Judgement:
@@ -253,10 +252,16 @@ class _Night:
             found = self.found[name]
             assert found is not None
             rounds[name] = rounds.get(name, 0) + 1
-            if self._again(name, found.begin, rounds[name]):
-                self.found[name] = self.models[name].best(self.prior)
-            else:
+            is_over = not self._again(name, found.begin, rounds[name])
+            if not is_over:
+                found = self.found[name] = self.models[name].best(self.prior)
+                is_over = found is None or (rounds[name] >= RULES.layouts and self._is_luck(name, found))
+            if is_over:
                 rounds[name] = RULES.most_rounds
+
+    def _is_luck(self, name: str, found: FoundStep) -> bool:
+        """Whether what is not known of the step is for the most part luck, which pairs don't narrow."""
+        return self.models[name].error_of_pairs(found.begin) < RULES.of_pairs * found.error
 
     def _is_open(self, name: str, found: FoundStep, rounds: int) -> bool:
         """Whether another look may decide it; what would be told has one at least, pairs enough, and odds to spare."""

@@ -47,6 +47,11 @@ def find_freedom(kurtosis: float) -> float:
     return min(RULES.most_freedom, max(RULES.least_freedom, 4 + 6 / kurtosis if kurtosis else math.inf))
 
 
+def log_of_any(measured: Shift) -> float:
+    """The logarithm of how much likelier a step of any size makes what was measured than none."""
+    return log_factor(measured.log, measured.error, RULES.slabs, 0.0, measured.freedom)
+
+
 def log_of_size(measured: Shift, size: float) -> float:
     """The logarithm of how much likelier a step of about that size makes what was measured than none."""
     slab = max(RULES.least_slab, RULES.alike * abs(size))
@@ -87,23 +92,22 @@ class SeriesModel:
         return SeriesModel(self.name, self.evidence, self.noise, (*self.again, pairs))
 
     def _covariance(self) -> FloatArray:
-        own, code_of = self.noise.series[self.name], self.evidence.code
-        redrawn = self.noise.redrawn
-        codes = [code_of.get(build) or build for build, _ in self._nodes]
+        own, redrawn = self.noise.series[self.name], self.noise.redrawn
         builds = [build for build, _ in self._nodes]
+        codes = [self.evidence.code.get(build) or build for build in builds]
         children = [
             (code, 0) if not layout else (build, layout)
             for code, (build, layout) in zip(codes, self._nodes, strict=True)
         ]
-        covariance = np.diag([self.noise.error(self.name, pairs, self._usual) for pairs in self.pairs])
+        self._errors = np.diag([self.noise.error(self.name, pairs, self._usual) for pairs in self.pairs])
         self._lucks = [
             math.sqrt(own.code * (1 - redrawn)) * self._loads(codes),
             math.sqrt(own.code * redrawn) * self._loads(children),
             math.sqrt(own.library) * self._loads(builds),
         ]
         foreign = self._loads([build if build not in self.evidence.places else None for build in builds])
-        for loads in (*self._lucks, foreign):
-            covariance += loads @ loads.T
+        self._luckless = self._errors + foreign @ foreign.T
+        covariance = self._luckless + sum(loads @ loads.T for loads in self._lucks)
         for step in self.evidence.steps:
             column = self._column(step.begin)
             if step.until is not None:
@@ -136,23 +140,18 @@ class SeriesModel:
         if precision < 1 / RULES.joined**2:
             return None
         parts = np.concatenate([weights @ loads for loads in self._lucks]) / precision
-        kurtosis = RULES.kurtosis_of_luck * float((parts**4).sum()) * precision**2
-        freedom = find_freedom(kurtosis)
+        freedom = find_freedom(RULES.kurtosis_of_luck * float((parts**4).sum()) * precision**2)
         return Shift(float(column @ self._precise) / precision, 1 / math.sqrt(precision), freedom)
 
     def error_of_pairs(self, begin: int) -> float:
         """The standard error that the shift would have if builds had no luck: what more pairs would narrow."""
-        foreign = self._loads([build if build not in self.evidence.places else None for build, _ in self._nodes])
-        errors = np.diag([self.noise.error(self.name, pairs, self._usual) for pairs in self.pairs])
         column = self._column(begin)
-        precision = float(column @ np.linalg.inv(errors + foreign @ foreign.T) @ column)
+        precision = float(column @ np.linalg.inv(self._luckless) @ column)
         return 1 / math.sqrt(precision) if precision > 0 else math.inf
 
     def count_pairs(self, begin: int) -> int:
         """How many pairs lie across that step."""
         column = self._column(begin)
-        if not len(column):
-            return 0
         return sum(pairs.count for pairs, crossing in zip(self.pairs, column, strict=True) if crossing)
 
     def cuts(self) -> list[int]:
@@ -174,15 +173,12 @@ class SeriesModel:
             measured = self.shift(begin)
             if measured is None:
                 continue
-            shift, error, freedom = measured
-            odds, centre = log_factor(shift, error, RULES.slabs, 0.0, freedom) + prior + self._log_share(begin), 0.0
+            odds, centre = log_of_any(measured) + prior + self._log_share(begin), 0.0
             for step in self.evidence.steps:
                 if step.incident and step.begin < begin:
-                    slab = max(RULES.least_slab, RULES.alike * abs(step.size))
-                    back = log_factor(shift, error, (slab,), -step.size, freedom) + RULES.log("back_again")
-                    if back > odds:
-                        odds, centre = back, step.size
-            found.append(FoundStep(odds, shift, error, begin, centre))
+                    back = log_of_size(measured, -step.size) + RULES.log("back_again")
+                    odds, centre = (back, step.size) if back > odds else (odds, centre)
+            found.append(FoundStep(odds, measured.log, measured.error, begin, centre))
         if not found:
             return None
         best = max(found, key=lambda each: (each.shift / each.error) ** 2 / 2 + self._log_share(each.begin))
@@ -199,10 +195,8 @@ class SeriesModel:
             return None
         slab = max(RULES.least_slab, RULES.alike * abs(step.size))
         back = log_factor(measured.log, measured.error, (slab,), 0.0, measured.freedom)
-        still = log_of_size(measured, step.size)
-        odds = log_factor(measured.log, measured.error, RULES.slabs, 0.0, measured.freedom) + prior
-        is_left = odds > RULES.log("told") and measured.log / step.size > RULES.back
-        return measured if is_left or still - back > RULES.log("told") else None
+        is_left = log_of_any(measured) + prior > RULES.log("told") and measured.log / step.size > RULES.back
+        return measured if is_left or log_of_size(measured, step.size) - back > RULES.log("told") else None
 
     def _log_share(self, begin: int) -> float:
         """How much more often than at any build a step begins at this one, going by its generated code."""
@@ -245,8 +239,7 @@ class SeriesModel:
         others = [build for build in builds if build not in {new, old}]
         wide = self._loads([build if build in others else None for build, _ in self._nodes])
         own = self.noise.series[self.name]
-        errors = np.diag([self.noise.error(self.name, pairs, self._usual) for pairs in self.pairs])
-        inverse = np.linalg.inv(errors + wide @ wide.T)
+        inverse = np.linalg.inv(self._errors + wide @ wide.T)
         column = self._a @ np.array([float(build == new) for build, _ in self._nodes])
         precision = float(column @ inverse @ column)
         if precision < 1 / RULES.joined**2:
@@ -254,8 +247,7 @@ class SeriesModel:
         codes = [self.evidence.code.get(build, 0) for build in (new, old)]
         luck = 2 * (own.library + (0.0 if codes[0] and codes[0] == codes[1] else own.code))
         error = math.sqrt(1 / precision + luck)
-        kurtosis = RULES.kurtosis_of_luck * (luck / error**2) ** 2 / 2
-        freedom = find_freedom(kurtosis)
+        freedom = find_freedom(RULES.kurtosis_of_luck * (luck / error**2) ** 2 / 2)
         return Shift(float(column @ inverse @ self._y) / precision, error, freedom)
 
     def tell(self, step: float, prior: float) -> FoundStep | None:
@@ -264,9 +256,9 @@ class SeriesModel:
         measured = self.shift(cuts[-1]) if cuts and cuts[-1] == self.evidence.place else None
         if measured is None:
             return None
-        shift = measured.log + step
-        odds = log_factor(shift, measured.error, RULES.slabs, 0.0, measured.freedom) + prior + self._log_share(cuts[-1])
-        return FoundStep(odds, shift, measured.error, cuts[-1])
+        measured = measured._replace(log=measured.log + step)
+        odds = log_of_any(measured) + prior + self._log_share(cuts[-1])
+        return FoundStep(odds, measured.log, measured.error, cuts[-1])
 
     def visible(self, prior: float) -> float:
         """The step at tonight's build that would be suspected or told in nine of ten cases, a fraction, or infinite."""
@@ -283,7 +275,7 @@ class SeriesModel:
         odds -= prior + self._log_share(cuts[-1])
         while high - low > 1e-4:
             middle = (low + high) / 2
-            is_short = log_factor(middle, measured.error, RULES.slabs, 0.0, measured.freedom) < odds
+            is_short = log_of_any(measured._replace(log=middle)) < odds
             low, high = (middle, high) if is_short else (low, middle)
         return measured._replace(log=high)
 

@@ -64,16 +64,15 @@ def learn(evidence: Mapping[str, Evidence]) -> HomeNoise:
         name: [replace(jump, error=jump.error + 2 * library[name]) for jump in own if not jump.same_code]
         for name, own in jumps.items()
     }
-    layouts, weight = _between_layouts(evidence, pair, factors)
-    code = _luck(
-        other, RULES.code_luck, layouts / RULES.redrawn, min(weight - RULES.redrawn_freedom, RULES.luck_freedom)
-    )
+    between, weight = _between_layouts(evidence, pair, factors, RULES.redrawn * RULES.code_luck**2)
+    seen = between / weight / RULES.redrawn if weight else 0.0
+    code = _luck(other, RULES.code_luck, max(0.0, seen), min(weight, RULES.luck_freedom))
     lucks = (RULES.code_luck**2, RULES.library_luck**2)
-    series = {
-        name: SeriesNoise(pair[name], *((code[name], library[name]) if name in code else lucks)) for name in evidence
-    }
+    series = {name: SeriesNoise(pair[name], code.get(name, lucks[0]), library.get(name, lucks[1])) for name in evidence}
     typical = float(np.mean([each.code for each in series.values()])) if series else RULES.code_luck**2
-    return HomeNoise(series, factors, min(1.0, max(0.02, layouts / typical)))
+    between, weight = _between_layouts(evidence, pair, factors, RULES.redrawn * typical)
+    total = between / typical + RULES.redrawn * RULES.redrawn_freedom
+    return HomeNoise(series, factors, min(1.0, max(0.02, total / (weight + RULES.redrawn_freedom))))
 
 
 def _factors(evidence: Mapping[str, Evidence]) -> dict[int, float]:
@@ -232,15 +231,17 @@ def _gather(jumps: Sequence[_Jump], luck: float) -> tuple[float, float]:
 
 
 def _between_layouts(
-    evidence: Mapping[str, Evidence], pair: Mapping[str, float], factors: Mapping[int, float]
+    evidence: Mapping[str, Evidence], pair: Mapping[str, float], factors: Mapping[int, float], guess: float
 ) -> tuple[float, float]:
-    """The variance between layouts of one build, and what it counts for: how far the same two differ by layout."""
-    guess = RULES.redrawn * RULES.code_luck**2
-    total, weights = guess * RULES.redrawn_freedom, RULES.redrawn_freedom
+    """The sum of what tells of the variance between layouts of one build, and what it counts for.
+
+    How far the same two builds differ by layout; not as they were built: by that it was chosen what to measure again.
+    """
+    total = weights = 0.0
     for name, each in evidence.items():
         by_builds: dict[tuple[str, str], list[Pairs]] = {}
         for pairs in each.pairs[-each.window :]:
-            if pairs.count > 2:
+            if pairs.count > 2 and pairs.layout:
                 by_builds.setdefault((pairs.build, pairs.base), []).append(pairs)
         for one, other in itertools.chain.from_iterable(map(itertools.pairwise, by_builds.values())):
             sides = (one.layout != other.layout) + (one.base_layout != other.base_layout)
@@ -251,4 +252,4 @@ def _between_layouts(
                 square = min((one.log - other.log) ** 2, RULES.most_jump * (expected + error))
                 total += weight * (square - error) / (2 * sides)
                 weights += weight
-    return max(0.0, total / weights), weights
+    return total, weights

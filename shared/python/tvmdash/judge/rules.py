@@ -18,7 +18,7 @@ class Rules:
     told: float = _rule(19.0, "Told from these odds on: of what is told, one in twenty may be wrong.")
     suspected: float = _rule(0.5, "Suspected, amber, from these odds on; set by what quiet homes make of it.")
     open: float = _rule(0.25, "Undecided from these odds on: a step is neither told nor excluded.")
-    worth_measuring: float = _rule(0.005, "From these odds on, up to those of telling, two builds are measured again.")
+    worth_measuring: float = _rule(0.002, "From these odds on, up to those of telling, two builds are measured again.")
     steps_a_night: float = _rule(
         0.1, "How often a home has a step of a single point, on a night with a new build; shared by its points."
     )
@@ -137,7 +137,10 @@ class Rules:
     )
     fewest_pairs: int = _rule(5, "Of fewer pairs nothing is told and no interval is given.")
     round: int = _rule(5, "So many pairs are measured again at once.")
-    most_rounds: int = _rule(8, "So often at most for one point a night.")
+    most_rounds: int = _rule(20, "So often at most for one point a night.")
+    of_pairs: float = _rule(
+        0.35, "Where pairs make up less than this share of a step's error, the rest being luck, no more are measured."
+    )
     layouts: int = _rule(
         3, "Rounds of a night take turns in so many layouts of the code: more average more of its luck away."
     )
@@ -164,7 +167,11 @@ class Rules:
         Evidence for a step exceeds any limit at most as often as one over the limit (Ville 1939), however often it is
         looked at again.
         """
-        return self.steps_a_night / max(points, self.fewest_points) / self.told
+        return math.exp(self.log_of_point(points)) / self.told
+
+    def log_of_point(self, points: int) -> float:
+        """The log odds of a step of one of so many points at one build."""
+        return math.log(self.steps_a_night / max(points, self.fewest_points))
 
     @property
     def chance_of_points(self) -> float:

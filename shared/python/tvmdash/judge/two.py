@@ -14,9 +14,8 @@ from typing import Self
 
 from tvmdash.judge.evidence import Evidence, Pairs
 from tvmdash.judge.home import Decision, Judgement, Scope, decide, interval, judge
-from tvmdash.judge.model import FoundStep, Shift
+from tvmdash.judge.model import FoundStep, Shift, log_of_any
 from tvmdash.judge.noise import HomeNoise, learn
-from tvmdash.judge.odds import log_factor
 from tvmdash.judge.rules import RULES
 
 A, B = "A", "B"
@@ -197,8 +196,7 @@ def compare(series: Mapping[str, Evidence], noise: HomeNoise | None = None) -> d
 
 def weigh(shift: Shift, points: int, direction: str) -> Difference:
     """What a shift says that no pairs were measured of, one of so many; as `compare` decides."""
-    prior, sign = math.log(RULES.steps_a_night / max(points, RULES.fewest_points)), SIGNS[direction]
-    odds = log_factor(shift.log, shift.error, RULES.slabs, 0.0, shift.freedom) + prior
+    sign, odds = SIGNS[direction], log_of_any(shift) + RULES.log_of_point(points)
     found = FoundStep(odds, shift.log, shift.error, PLACES[B])
     decision = decide(found, sign, RULES.fewest_pairs)
     standing = Standing.UNCHANGED
@@ -216,9 +214,8 @@ def _find_exact(pairs: Sequence[Pairs]) -> float | None:
     if not pairs or any(each.count < 2 or each.std > _SAME for each in pairs):
         return None
     logs = [each.log for each in pairs]
-    return (
-        logs[0] if max(logs) - min(logs) <= _SAME and all({each.build, each.base} == {A, B} for each in pairs) else None
-    )
+    is_exact = max(logs) - min(logs) <= _SAME and all({each.build, each.base} == {A, B} for each in pairs)
+    return logs[0] if is_exact else None
 
 
 def _make_exact(each: Evidence, log: float) -> Difference:

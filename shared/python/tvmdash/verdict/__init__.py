@@ -268,7 +268,7 @@ class ByChance:
         """How often chance brings the least sure point; empty where none is told."""
         if self.least_sure is None:
             return ""
-        return f"chance brings as much in at most 1 of {1 / max(self.least_sure, 1e-9):,.0f} series-nights"
+        return f"chance brings as much in at most 1 of {1 / max(self.least_sure, 1e-6):,.0f} series-nights"
 
 
 @dataclass(frozen=True)
