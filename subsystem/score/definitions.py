@@ -5,10 +5,12 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from tvmdash import config_util
+from tvmdash.config_util import Field
 from tvmdash.errors import DashboardError
 from tvmdash.records import Record
 from tvmdash.records.metrics import METRICS, Metric
@@ -18,7 +20,18 @@ KINDS = (SPEEDUP, SHARE, GEOMEAN, CORRECT)
 ALL = "all"
 EXPERIMENT = "experiment"
 _COLUMNS = tuple(name for name in Record.__dataclass_fields__ if not name.startswith("execution_elapsed"))
-_KNOWN = ("title", "experiment", "kind", "baseline", "contender", "workloads", "threshold", "metric")
+_RUN_TIME = METRICS[0].name
+_SELECTS = 'Columns of the records, and what they hold, as in {"build_config.opt_level": 3}.'
+_FIELDS: config_util.Fields = {
+    "title": Field("str", "What people call it.", min=1),
+    EXPERIMENT: Field("str", "The experiment that it is of.", min=1),
+    "kind": Field("choice", "What is computed.", choices=KINDS),
+    "baseline": Field("map", _SELECTS, default=None, nullable=True),
+    "contender": Field("map", _SELECTS, default={}),
+    "workloads": Field("any", "All, or a list of names.", default=ALL),
+    "threshold": Field("float", "The speed-up to reach.", default=None, nullable=True),
+    "metric": Field("choice", "Which number.", default=_RUN_TIME, choices=tuple(metric.name for metric in METRICS)),
+}
 
 
 @dataclass(frozen=True)
@@ -85,106 +98,67 @@ class Definition:
 
 
 def parse_all(values: Sequence[Any], shown: str = "config.json") -> tuple[list[Definition], list[str]]:
-    """The good definitions, and a sentence for each bad one; `shown` names the config's file."""
+    """The good definitions, and a sentence for each fault of the others; `shown` names the config's file."""
     good: dict[str, Definition] = {}
     faults = []
     for index, value in enumerate(values):
-        json_path = f"{shown}: $.scores[{index}]"
+        at = f"$.scores[{index}]"
         try:
-            definition = _parse(value, json_path)
+            definition = _parse(value, shown, at)
+            if definition.id in good or definition.title in {other.title for other in good.values()}:
+                raise DashboardError(
+                    f"{shown}: {at}: duplicate of an earlier score or of its title. Remove one of them."
+                )
         except DashboardError as error:
-            faults.append(str(error))
+            faults += str(error).splitlines()
             continue
-        if definition.id in good or definition.title in {other.title for other in good.values()}:
-            faults.append(f"{json_path}: duplicate of an earlier score or of its title. Remove one of them.")
-        else:
-            good[definition.id] = definition
+        good[definition.id] = definition
     return list(good.values()), faults
 
 
-def _parse(value: Any, json_path: str) -> Definition:
-    if not isinstance(value, dict):
-        raise DashboardError(
-            f"{json_path}: {value!r:.60} is not an object. Write {{...}} with title, experiment and kind."
-        )
-    for name in sorted(set(value) - set(_KNOWN)):
-        near = difflib.get_close_matches(name, _KNOWN, n=1)
-        raise DashboardError(
-            f"{json_path}.{name}: unknown field. "
-            + (f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(_KNOWN)}.")
-        )
-    title, experiment = _string(value, "title", json_path), _string(value, "experiment", json_path)
-    kind = _choice(value.get("kind"), KINDS, f"{json_path}.kind")
+def _parse(value: Any, shown: str, at: str) -> Definition:
+    fields = config_util.check(value, _FIELDS, shown, at=at)
+    kind, baseline, threshold, metric = (fields[name] for name in ("kind", "baseline", "threshold", "metric"))
     compares = kind in (SPEEDUP, SHARE)
-    if compares and "baseline" not in value:
-        raise DashboardError(
-            f"{json_path}.baseline: required field is missing. A {kind} needs a baseline to compare with."
-        )
-    if not compares and "baseline" in value:
-        raise DashboardError(f"{json_path}.baseline: a {kind} has no baseline. Remove it.")
+    workloads = fields["workloads"]
+    is_list = isinstance(workloads, list) and workloads and all(isinstance(item, str) and item for item in workloads)
+    for is_wrong, name, problem in (
+        (compares and baseline is None, "baseline", f"a {kind} needs a baseline to compare with. Add it."),
+        (not compares and baseline is not None, "baseline", f"a {kind} has no baseline. Remove it."),
+        (
+            kind == SHARE and not (threshold or 0) > 0,
+            "threshold",
+            "the speed-up to reach, above 0, is missing. Add it.",
+        ),
+        (kind != SHARE and threshold is not None, "threshold", f"allowed for {SHARE} only. Remove it."),
+        (kind == CORRECT and metric != _RUN_TIME, "metric", f"a {kind} counts points regardless of it. Remove it."),
+        (workloads != ALL and not is_list, "workloads", f'{workloads!r:.60} is neither "all" nor a list of names.'),
+    ):
+        if is_wrong:
+            raise DashboardError(f"{shown}: {at}.{name}: {problem}")
+    contender = _make_selector(fields["contender"], fields["experiment"], f"{shown}: {at}.contender")
     return Definition(
-        title,
+        fields["title"].strip(),
         kind,
-        _selector(value.get("contender", {}), experiment, f"{json_path}.contender"),
-        _selector(value["baseline"], experiment, f"{json_path}.baseline") if compares else None,
-        _workloads(value.get("workloads", ALL), f"{json_path}.workloads"),
-        _threshold(value, kind, json_path),
-        _metric(value.get("metric", METRICS[0].name), kind, f"{json_path}.metric"),
+        contender,
+        _make_selector(baseline, fields["experiment"], f"{shown}: {at}.baseline") if compares else None,
+        None if workloads == ALL else tuple(dict.fromkeys(workloads)),
+        float(threshold or 0),
+        next(item for item in METRICS if item.name == metric),
     )
 
 
-def _string(value: Mapping[str, Any], name: str, json_path: str) -> str:
-    text = value.get(name)
-    if not isinstance(text, str) or not text.strip():
-        raise DashboardError(f"{json_path}.{name}: required field is missing or not a string. Add it.")
-    return text.strip()
-
-
-def _choice(value: Any, choices: Sequence[str], json_path: str) -> str:
-    if value not in choices:
-        raise DashboardError(f"{json_path}: {value!r:.60} is not a valid choice. Use one of: {', '.join(choices)}.")
-    return str(value)
-
-
-def _metric(value: Any, kind: str, json_path: str) -> Metric:
-    name = _choice(value, [metric.name for metric in METRICS], json_path)
-    if kind == CORRECT and name != METRICS[0].name:
-        raise DashboardError(f"{json_path}: a {kind} counts points regardless of metric. Remove it.")
-    return next(metric for metric in METRICS if metric.name == name)
-
-
-def _threshold(value: Mapping[str, Any], kind: str, json_path: str) -> float:
-    number = value.get("threshold")
-    if kind != SHARE:
-        if number is not None:
-            raise DashboardError(f"{json_path}.threshold: allowed for {SHARE} only. Remove it.")
-        return 0.0
-    if isinstance(number, bool) or not isinstance(number, (int, float)) or number <= 0:
-        raise DashboardError(f"{json_path}.threshold: {number!r:.60} is not a speed-up above 0 (use e.g. 1.5).")
-    return float(number)
-
-
-def _workloads(value: Any, json_path: str) -> tuple[str, ...] | None:
-    if value == ALL:
-        return None
-    if not isinstance(value, list) or not value or not all(isinstance(item, str) and item for item in value):
-        raise DashboardError(f'{json_path}: {value!r:.60} is neither "all" nor a list of names (use e.g. ["mlp"]).')
-    return tuple(dict.fromkeys(value))
-
-
-def _selector(value: Any, experiment: str, json_path: str) -> Selector:
-    if not isinstance(value, dict):
-        raise DashboardError(f'{json_path}: {value!r:.60} is not an object (use e.g. {{"build_config.opt_level": 3}}).')
-    values = {path: item for path, item in value.items() if path != EXPERIMENT}
+def _make_selector(values: Mapping[str, Any], experiment: str, shown: str) -> Selector:
+    values = dict(values)
+    own = values.pop(EXPERIMENT, experiment)
     for path in values:
         column = path.partition(".")[0]
         if column not in _COLUMNS:
             near = difflib.get_close_matches(column, _COLUMNS, n=1)
             remedy = f"Did you mean {near[0]!r}?" if near else f"Columns: {', '.join(_COLUMNS)}."
-            raise DashboardError(f"{json_path}.{path}: records have no column {column!r}. {remedy}")
-    own = value.get(EXPERIMENT, experiment)
+            raise DashboardError(f"{shown}.{path}: records have no column {column!r}. {remedy}")
     if not isinstance(own, str) or not own:
-        raise DashboardError(f"{json_path}.{EXPERIMENT}: {own!r:.60} is not a valid experiment name.")
+        raise DashboardError(f"{shown}.{EXPERIMENT}: {own!r:.60} is not the name of an experiment.")
     return Selector(own, values)
 
 
@@ -195,16 +169,12 @@ def _value_at(record: Record, path: str) -> Any:
     return value if not rest else value.get(rest) if isinstance(value, Mapping) else None
 
 
-def differing(records: Sequence[Record]) -> Iterator[str]:
+def find_differing(records: Sequence[Record]) -> list[str]:
     """The paths on which these records differ: what a selector must name to choose one of them."""
-    flat = [dict(_flat(record)) for record in records]
-    for path in dict.fromkeys(path for columns in flat for path in columns):
-        if len({json.dumps(columns.get(path), sort_keys=True) for columns in flat}) > 1:
-            yield path
-
-
-def _flat(record: Record) -> Iterator[tuple[str, Any]]:
-    for name in ("engine", "engine_version", "target"):
-        yield name, getattr(record, name)
-    for name in ("workload_args", "engine_config", "build_config", "runtime_config"):
-        yield from ((f"{name}.{key}", value) for key, value in getattr(record, name).items())
+    mappings = ("workload_args", "engine_config", "build_config", "runtime_config")
+    keys = {f"{name}.{key}": None for record in records for name in mappings for key in getattr(record, name)}
+    return [
+        path
+        for path in ("engine", "engine_version", "target", *keys)
+        if len({json.dumps(_value_at(record, path), sort_keys=True) for record in records}) > 1
+    ]

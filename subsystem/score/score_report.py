@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from definitions import GEOMEAN, SHARE, SPEEDUP, Definition
 from history import Scored
@@ -23,103 +22,62 @@ _TOLD_MISSING = 3
 def report(scored: Sequence[Scored], left_out: Sequence[LeftOut], faults: Sequence[str]) -> Report:
     """A line for each score, then what is left out, then what is wrong with the config."""
     complete = sum(item.tonight.complete for item in scored)
-    title = (
-        f"Scores: all {complete} complete"
-        if complete == len(scored)
-        else f"Scores: {complete} of {len(scored)} complete"
-    )
-    if not scored:
-        title = "Scores: none tonight" if left_out else "Scores: none defined"
+    count = f"all {complete}" if complete == len(scored) else f"{complete} of {len(scored)}"
+    title = f"Scores: {count} complete" if scored else f"Scores: none {'tonight' if left_out else 'defined'}"
+    title += f", {len(left_out)} left out" if left_out else ""
+    title += f", {len(faults)} not usable" if faults else ""
+    lines = [f"{elide(item.definition.title, 120)}: {_join(*tell(item))}" for item in scored]
     if left_out:
-        title += f", {len(left_out)} left out"
-    if faults:
-        title += f", {len(faults)} not usable"
-    lines = [f"{elide(item.definition.title, 120)}: {describe(item)}" for item in scored]
-    lines += [_format_left_out(left_out)] if left_out else []
+        names = list(dict.fromkeys(name for item in left_out for name in item.experiments))
+        lines.append(f"Left out: {_count(left_out, 'score')} of {format_list(names, 6)}, not active in this home.")
     return Report(title, "\n".join([*lines, *(f"Not used: {fault}" for fault in faults)])[:4000])
 
 
-def _format_left_out(left_out: Sequence[LeftOut]) -> str:
-    names = list(dict.fromkeys(name for item in left_out for name in item.experiments))
-    scores = f"{len(left_out)} score{'' if len(left_out) == 1 else 's'}"
-    return f"Left out: {scores} of {format_list(names, 6)}, not active in this home."
-
-
-@dataclass(frozen=True)
-class ToldScore:
-    """A score in words: the value in a few, then what belongs to it in brackets, as a clause, and as sentences."""
-
-    value: str
-    bracket: str = ""
-    clause: str = ""
-    sentences: str = ""
-
-    @property
-    def words(self) -> str:
-        """All of it."""
-        bracket, clause = f" ({self.bracket})" if self.bracket else "", f"{self.clause}" if self.clause else ""
-        return f"{self.value}{bracket}{clause}. {self.sentences}".rstrip()
-
-    @property
-    def details(self) -> str:
-        """All of it but the value, to stand below that."""
-        clause = self.clause.lstrip(",; ")
-        if not self.bracket:
-            clause = clause[:1].upper() + clause[1:]
-        bracket = f"({self.bracket}){self.clause}" if self.bracket else clause
-        return " ".join(filter(None, (f"{bracket}." if bracket else "", self.sentences)))
-
-
-def describe(scored: Scored) -> str:
-    """Tonight's value, what is missing, and how it was before where that may be compared."""
-    return tell(scored).words
-
-
-def tell(scored: Scored) -> ToldScore:
-    """The same in parts."""
+def tell(scored: Scored) -> tuple[str, str]:
+    """Tonight's value, and sentences: on what it rests, what is missing, or how it was before where one may compare."""
     tonight = scored.tonight
     if not tonight.expected and not tonight.missing:
-        remedy = "Check its baseline, contender and workloads."
-        return ToldScore("no value: no record or failure matches it", sentences=remedy)
-    missing = f"Missing: {_format_missing(tonight.lacks)}" if not tonight.complete else ""
-    if missing and tonight.value is None:
-        return ToldScore("no value tonight", sentences=missing)
-    text = _format_value(scored.definition, tonight)
-    if missing:
-        clause = f"{text.clause}, incomplete and not comparable with other nights"
-        return replace(text, clause=clause, sentences=missing)
-    return replace(text, sentences=_format_change(scored, tonight))
+        return "no value", "No record or failure matches it. Check its baseline, contender and workloads."
+    if tonight.value is None:
+        return "no value tonight", f"Missing: {_format_missing(tonight.lacks)}"
+    value, rests_on = _format_value(scored.definition, tonight, tonight.value)
+    if tonight.complete:
+        return value, f"{rests_on} {_format_change(scored, tonight)}".strip()
+    missing = f"Incomplete and not comparable with other nights. Missing: {_format_missing(tonight.lacks)}"
+    return value, f"{rests_on} {missing}".strip()
 
 
-def _format_value(definition: Definition, point: ScorePoint) -> ToldScore:
-    kind = definition.kind
-    value, count = point.value or 0.0, len(point.workloads)
-    over = f"{count} workload{'' if count == 1 else 's'}"
-    span = (
-        "" if point.low is None or point.high is None else f"{three_digits(point.low)} to {three_digits(point.high)}, "
-    )
+def _join(value: str, details: str) -> str:
+    return f"{value}. {details}".strip()
+
+
+def _count(items: Sequence[object], name: str) -> str:
+    return f"{len(items)} {name}{'' if len(items) == 1 else 's'}"
+
+
+def _format_value(definition: Definition, point: ScorePoint, value: float) -> tuple[str, str]:
+    kind, parts, limit = definition.kind, point.workloads, definition.threshold
+    told, over = _format_bare(definition, value, len(parts)), _count(parts, "workload")
+    has_span = point.low is not None and point.high is not None
+    span = f"{three_digits(point.low or 0)} to {three_digits(point.high or 0)}, " if has_span else ""
     if kind == SPEEDUP:
-        doubt = ", possibly no difference" if point.low is not None and point.low <= 1 <= (point.high or 1) else ""
-        return ToldScore(f"{three_digits(value)} {_times(definition)}", f"{span}{over}{doubt}")
+        doubt = ", possibly no difference" if has_span and (point.low or 0) <= 1 <= (point.high or 0) else ""
+        return told, f"{span}{'over' if span else 'Over'} {over}{doubt}."
     if kind == GEOMEAN:
-        return ToldScore(format_quantity(value, definition.unit), f"{span}geometric mean of {over}")
+        return told, f"{span}{'geometric' if span else 'Geometric'} mean of {over}."
     if kind == SHARE:
-        limit = definition.threshold
-        below = [item for item in point.workloads if item.value < limit]
-        close = [item.workload for item in point.workloads if (item.low or limit) < limit <= (item.high or limit)]
-        value_text = (
-            f"{count - len(below)} of {over} {'is' if count == 1 else 'are'} {limit:g} {_times(definition)} or better"
+        below = [f"{item.workload} ({three_digits(item.value)})" for item in parts if item.value < limit]
+        close = [item.workload for item in parts if (item.low or limit) < limit <= (item.high or limit)]
+        told = (
+            f"{len(parts) - len(below)} of {over} {'is' if len(parts) == 1 else 'are'} {limit:g} {_times(definition)}"
         )
-        slower = format_list([f"{item.workload} ({three_digits(item.value)})" for item in below], 4)
-        clause = f", not {slower}" if below else ""
-        return ToldScore(
-            value_text, clause=clause + (f"; within noise of it: {format_list(close, 4)}" if close else "")
-        )
-    total, unchecked = sum(item.total or 0 for item in point.workloads), sum(item.unchecked for item in point.workloads)
-    wrong = [item.workload for item in point.workloads if item.value < (item.total or 0)]
-    value_text = f"{value:.0f} of {total} {'checked points' if unchecked else 'points'} correct"
-    clause = f", {unchecked} more never checked" if unchecked else ""
-    return ToldScore(value_text, clause=clause + (f"; failures in {format_list(wrong, 4)}" if wrong else ""))
+        rest = (("Not", below), ("Within noise of it:", close))
+        return f"{told} or better", " ".join(f"{words} {format_list(names, 4)}." for words, names in rest if names)
+    total, unchecked = sum(item.total or 0 for item in parts), sum(item.unchecked for item in parts)
+    wrong = [item.workload for item in parts if item.value < (item.total or 0)]
+    details = [f"{unchecked} more never checked."] if unchecked else []
+    details += [f"Failures in {format_list(wrong, 4)}."] if wrong else []
+    return f"{value:.0f} of {total} {'checked points' if unchecked else 'points'} correct", " ".join(details)
 
 
 def _times(definition: Definition) -> str:
@@ -142,16 +100,13 @@ def _format_missing(missing: Sequence[Missing]) -> str:
 def _format_change(scored: Scored, tonight: ScorePoint) -> str:
     before = scored.before
     earlier = [point for point in scored.points if point.stamp < tonight.stamp]
-    if before is None or before.value is None or tonight.value is None:
-        if not earlier:
-            return ""
-        count = len(tonight.expected)
-        return f"No earlier night is complete for the same {'workload' if count == 1 else f'{count} workloads'}."
+    if before is None or before.value is None:
+        return f"No earlier night is complete for the same {_count(tonight.expected, 'workload')}." if earlier else ""
     since = "the night before" if before is earlier[-1] else f"night {before.stamp}, the last comparable one"
-    return f"{_format_before(scored.definition, before.value, len(before.expected))} on {since}."
+    return f"{_format_bare(scored.definition, before.value, len(before.expected))} on {since}."
 
 
-def _format_before(definition: Definition, value: float, workloads: int) -> str:
+def _format_bare(definition: Definition, value: float, workloads: int) -> str:
     """A value of which no more is kept than over how many workloads it is."""
     if definition.kind == SPEEDUP:
         return f"{three_digits(value)} {_times(definition)}"
@@ -160,18 +115,15 @@ def _format_before(definition: Definition, value: float, workloads: int) -> str:
     return format_quantity(value, definition.unit) if definition.kind == GEOMEAN else f"{value:.0f} correct"
 
 
-def name_of(scored: Scored) -> str:
-    """The begin of its pictures' file names."""
-    return f"{_SAFE.sub('_', scored.definition.title)[:60].strip('_')}_{scored.definition.id[:6]}"
-
-
 def plots(scored: Sequence[Scored]) -> dict[str, Plot]:
     """Two pictures for each score: tonight by workload, and the complete nights."""
-    pictures: dict[str, Plot] = {}
-    for item in scored:
-        pictures[f"{name_of(item)}_tonight"] = _bars(item)
-        pictures[f"{name_of(item)}_nights"] = _line(item)
-    return pictures
+    made = ((item, *_name_pictures(item)) for item in scored)
+    return {name: plot for item, *names in made for name, plot in zip(names, (_bars(item), _line(item)), strict=True)}
+
+
+def _name_pictures(scored: Scored) -> tuple[str, str]:
+    begin = f"{_SAFE.sub('_', scored.definition.title)[:60].strip('_')}_{scored.definition.id[:6]}"
+    return f"{begin}_tonight", f"{begin}_nights"
 
 
 def _bars(scored: Scored) -> Bar:
@@ -189,15 +141,9 @@ def _bars(scored: Scored) -> Bar:
 def _line(scored: Scored) -> Longitudinal:
     """Only complete nights are points; an incomplete one is a gap."""
     definition, points = scored.definition, scored.points
-
-    def column(name: str) -> tuple[float | None, ...]:
-        return tuple(getattr(point, name) if point.complete else None for point in points)
-
-    line = Line(
-        definition.title, tuple(point.stamp for point in points), column("value"), column("low"), column("high")
-    )
-    complete = [point for point in points if point.complete]
-    pairs = itertools.pairwise(complete)
+    drawn = [(point.value, point.low, point.high) if point.complete else (None, None, None) for point in points]
+    line = Line(definition.title, tuple(point.stamp for point in points), *zip(*drawn, strict=True))
+    pairs = itertools.pairwise(point for point in points if point.complete)
     marks = tuple(Mark(now.stamp, "other workloads") for was, now in pairs if set(was.expected) != set(now.expected))
     return Longitudinal(
         definition.title, definition.unit, (line,), marks=marks, lower_is_better=definition.lower_is_better
@@ -206,15 +152,12 @@ def _line(scored: Scored) -> Longitudinal:
 
 def page(stamp: str, scored: Sequence[Scored], left_out: Sequence[LeftOut], faults: Sequence[str]) -> ScorePage:
     """What the website shows; paths are relative to the output folder."""
-    pictures = plots(scored)
-    scores = tuple(_on_page(item, pictures) for item in scored)
-    return ScorePage(stamp, scores, tuple(faults), tuple(left_out))
+    return ScorePage(stamp, tuple(map(_on_page, scored)), tuple(faults), tuple(left_out))
 
 
-def _on_page(scored: Scored, pictures: dict[str, Plot]) -> ScoreTonight:
-    definition, tonight = scored.definition, scored.tonight
-    before, text = scored.before, tell(scored)
-    names = (f"{name_of(scored)}_tonight", f"{name_of(scored)}_nights")
+def _on_page(scored: Scored) -> ScoreTonight:
+    definition, tonight, before = scored.definition, scored.tonight, scored.before
+    value, details = tell(scored)
     return ScoreTonight(
         id=definition.id,
         title=definition.title,
@@ -225,11 +168,11 @@ def _on_page(scored: Scored, pictures: dict[str, Plot]) -> ScoreTonight:
         low=tonight.low,
         high=tonight.high,
         complete=tonight.complete,
-        words=text.words,
+        words=_join(value, details),
         before=None if before is None else Before(before.stamp, before.value),
         workloads=tonight.workloads,
         missing=tonight.lacks,
-        graphs=tuple(Graph(f"graphs/{name}.svg", alt_text(pictures[name])) for name in names),
-        headline=text.value,
-        details=text.details,
+        graphs=tuple(Graph(f"graphs/{name}.svg", alt_text(plot)) for name, plot in plots([scored]).items()),
+        headline=value,
+        details=details,
     )

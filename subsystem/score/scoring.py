@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from definitions import CORRECT, SHARE, SPEEDUP, Definition, Selector, differing
+from definitions import CORRECT, SHARE, SPEEDUP, Definition, Selector, find_differing
 
 from tvmdash.errors import DashboardError
 from tvmdash.judge.means import combine_ratios
@@ -47,6 +47,12 @@ class ExperimentNight:
     config: str = ""
     lacking: str = ""
 
+    def select(self, selector: Selector, workload: str = "") -> tuple[list[Record], list[Failure]]:
+        """The records and failures that are the selector's, of one workload where it is named."""
+        records = [item for item in self.records if selector.selects(item) and _is(item.workload, workload)]
+        failures = [item for item in self.failures if selector.may_have_selected(item.values)]
+        return records, [item for item in failures if _is(item.workload, workload)]
+
 
 @dataclass(frozen=True)
 class ScorePoint(ScoredNight):
@@ -78,7 +84,11 @@ def score(
         except NoValueError as error:
             lacks.append(error.missing(workload))
     if not expected:  # nothing says which workloads there should be: why, where the experiments left nothing
-        lacks = [_lacking(night).missing(ALL_WORKLOADS) for night in used if night.lacking]
+        lacks = [
+            Missing(ALL_WORKLOADS, elide(night.lacking, _REASON_COLUMNS), Lack.NO_DATA, (night.experiment,))
+            for night in used
+            if night.lacking
+        ]
     value, low, high = _whole(definition, there)
     return ScorePoint(
         stamp,
@@ -99,13 +109,12 @@ def _expected(definition: Definition, used: Sequence[ExperimentNight], earlier: 
     if definition.workloads is not None:
         return definition.workloads
     selectors = [definition.contender, *([definition.baseline] if definition.baseline else [])]
-    of_selectors = [
-        (selector, night) for selector in selectors for night in used if night.experiment == selector.experiment
+    found = [
+        night.select(selector) for selector in selectors for night in used if night.experiment == selector.experiment
     ]
-    tonight = [record.workload for selector, night in of_selectors for record in _selected(selector, night)]
-    tonight += [failure.workload for selector, night in of_selectors for failure in _failed(selector, night)]
+    tonight = {short(item.workload) for both in found for items in both for item in items}
     before = earlier.expected if earlier is not None and earlier.config == _config(used, earlier) else ()
-    return tuple(sorted({*map(short, tonight), *before}))
+    return tuple(sorted({*tonight, *before}))
 
 
 def _config(used: Sequence[ExperimentNight], earlier: ScoredNight | None) -> str:
@@ -115,26 +124,12 @@ def _config(used: Sequence[ExperimentNight], earlier: ScoredNight | None) -> str
     return " ".join(night.config for night in used)
 
 
-def _selected(selector: Selector, night: ExperimentNight) -> list[Record]:
-    return [record for record in night.records if selector.selects(record)]
-
-
-def _failed(selector: Selector, night: ExperimentNight) -> list[Failure]:
-    return [failure for failure in night.failures if selector.may_have_selected(failure.values)]
-
-
 def _is(workload: str, wanted: str) -> bool:
-    return wanted in {workload, short(workload)}
-
-
-def _lacking(night: ExperimentNight) -> NoValueError:
-    return NoValueError(night.lacking, Lack.NO_DATA, night.experiment)
+    return not wanted or wanted in {workload, short(workload)}
 
 
 def _of_workload(definition: Definition, nights: Mapping[str, ExperimentNight], workload: str) -> WorkloadValue:
     """The workload's part; NoValueError says why it has none."""
-    if definition.kind == CORRECT:
-        return _count(definition.contender, nights[definition.contender.experiment], workload)
     contender = _measured(definition, definition.contender, nights, workload)
     if definition.baseline is None:
         return contender
@@ -151,38 +146,28 @@ def _measured(
 ) -> WorkloadValue:
     night = nights[selector.experiment]
     if night.lacking:
-        raise _lacking(night)
-    records = [record for record in _selected(selector, night) if _is(record.workload, workload)]
-    if not records:
-        failure = next((item for item in _failed(selector, night) if _is(item.workload, workload)), None)
-        if failure is None:
-            raise NoValueError(f"no record of {selector}", Lack.NO_RECORD, *selector.key)
-        raise NoValueError(f"failed ({selector}): {failure.error}", Lack.FAILED, *selector.key, failure.error)
-    if len(records) > 1:
-        paths = format_list(list(differing(records)), 4) or "nothing"
-        message = f"{len(records)} records of {selector}: they differ in {paths}; select one of them"
-        raise NoValueError(message, Lack.SEVERAL_RECORDS, *selector.key, str(len(records)), paths)
-    value = next((value for metric, value in records[0].metrics() if metric == definition.metric), None)
+        raise NoValueError(night.lacking, Lack.NO_DATA, night.experiment)
+    good, bad = night.select(selector, workload)
+    if not good and not bad:
+        raise NoValueError(f"neither a record nor a failure of {selector}", Lack.NO_RECORD, *selector.key)
+    if definition.kind == CORRECT:
+        checked = sum("max_error" in record.additional_info for record in good)
+        if not checked and not bad:
+            message = f"none of its {len(good)} answers was checked" if len(good) > 1 else "it was not checked"
+            raise NoValueError(message, Lack.NOT_CHECKED, *selector.key, str(len(good)))
+        return WorkloadValue(workload, float(checked), total=checked + len(bad), unchecked=len(good) - checked)
+    if not good:
+        raise NoValueError(f"failed ({selector}): {bad[0].error}", Lack.FAILED, *selector.key, bad[0].error)
+    if len(good) > 1:
+        paths = format_list(find_differing(good), 4) or "nothing"
+        message = f"{len(good)} records of {selector}: they differ in {paths}; select one of them"
+        raise NoValueError(message, Lack.SEVERAL_RECORDS, *selector.key, str(len(good)), paths)
+    value = next((value for metric, value in good[0].metrics() if metric == definition.metric), None)
     if value is None or value <= 0:
         message = f"its record of {selector} has no {definition.metric.name} above 0"
         raise NoValueError(message, Lack.NO_METRIC, *selector.key)
-    info = records[0].additional_info if definition.metric.name == "run_time" else {}
-    low, high = info.get("execution_elapsed_ms_low"), info.get("execution_elapsed_ms_high")
-    return WorkloadValue(workload, value, low, high)
-
-
-def _count(selector: Selector, night: ExperimentNight, workload: str) -> WorkloadValue:
-    if night.lacking:
-        raise _lacking(night)
-    good = [record for record in _selected(selector, night) if _is(record.workload, workload)]
-    bad = [failure for failure in _failed(selector, night) if _is(failure.workload, workload)]
-    if not good and not bad:
-        raise NoValueError(f"neither a record nor a failure of {selector}", Lack.NO_RECORD, *selector.key)
-    checked = sum("max_error" in record.additional_info for record in good)
-    if not checked and not bad:
-        message = f"none of its {len(good)} answers was checked" if len(good) > 1 else "it was not checked"
-        raise NoValueError(message, Lack.NOT_CHECKED, *selector.key, str(len(good)))
-    return WorkloadValue(workload, float(checked), total=checked + len(bad), unchecked=len(good) - checked)
+    info = good[0].additional_info if definition.metric.name == "run_time" else {}
+    return WorkloadValue(workload, value, info.get("execution_elapsed_ms_low"), info.get("execution_elapsed_ms_high"))
 
 
 _Estimate = tuple[float | None, float | None, float | None]

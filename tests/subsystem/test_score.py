@@ -206,8 +206,7 @@ BAD: list[tuple[Any, str]] = [
 
 def score_messages() -> Iterator[tuple[str, str]]:
     for name, each in SCORES.items():
-        told = SCORE.score_report.tell(each)
-        yield name, f"{told.words}\n{told.value} / {told.details}"
+        yield name, "\n".join(SCORE.score_report.tell(each))
     off = [LeftOut(str(number), f"other {number}", (f"other_{number}",)) for number in range(3)]
     some = [SCORES["a speed-up"], SCORES["incomplete"]]
     for name, given in {
@@ -251,7 +250,7 @@ def test_a_speedup_is_the_geometric_mean_over_workloads_with_an_interval(tmp_pat
     )
     assert [(item["workload"], item["value"]) for item in score["workloads"]] == [("a", 2.0), ("b", 8.0), ("c", 4.0)]
     assert score["workloads"][0]["low"] == pytest.approx(2.0 * 0.98 / 1.02)
-    assert home.report().endswith(f": {score['headline']} {score['details']}")
+    assert home.report().endswith(f": {score['headline']}. {score['details']}")
 
 
 def test_its_script_leaves_what_the_protocol_asks_for(tmp_path: Path) -> None:
