@@ -72,6 +72,7 @@ def bring_up_to_date(definitions: Sequence[Definition], home: Home, output: Path
     known, nights = read(output / SCORES_FILE), home.night_stamps()
     points: dict[str, dict[str, ScoredNight]] = {}
     pending: dict[str, list[tuple[Definition, str]]] = {}
+    of_tonight: dict[str, ScorePoint] = {}
     for item in definitions:
         of = {point.stamp: point for point in (known[item.id].points if item.id in known else ())}
         points[item.id] = of = {stamp: point for stamp, point in of.items() if stamp <= tonight}
@@ -85,10 +86,11 @@ def bring_up_to_date(definitions: Sequence[Definition], home: Home, output: Path
         names = dict.fromkeys(name for item, _ in pending[stamp] for name in item.experiments)
         left = {name: _read_night(home, name, stamp) for name in names}  # of one night at a time, to keep memory small
         for item, earlier in pending[stamp]:
-            points[item.id][stamp] = score(item, left, stamp, points[item.id].get(earlier))
+            made = points[item.id][stamp] = score(item, left, stamp, points[item.id].get(earlier))
+            of_tonight[item.id] = made  # tonight comes last
         if count % _NIGHTS_BETWEEN_WRITES == 0 or count == len(pending):
             _write(output / SCORES_FILE, definitions, points, known)
-    return [Scored(item, _in_order(points[item.id]), points[item.id][tonight]) for item in definitions]
+    return [Scored(item, _in_order(points[item.id]), of_tonight[item.id]) for item in definitions]
 
 
 def _in_order(points: Mapping[str, ScoredNight]) -> tuple[ScoredNight, ...]:

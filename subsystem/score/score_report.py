@@ -117,8 +117,11 @@ def _format_bare(definition: Definition, value: float, workloads: int) -> str:
 
 def plots(scored: Sequence[Scored]) -> dict[str, Plot]:
     """Two pictures for each score: tonight by workload, and the complete nights."""
-    made = ((item, *_name_pictures(item)) for item in scored)
-    return {name: plot for item, *names in made for name, plot in zip(names, (_bars(item), _line(item)), strict=True)}
+    pictures: dict[str, Plot] = {}
+    for item in scored:
+        tonight, nights = _name_pictures(item)
+        pictures |= {tonight: _bars(item), nights: _line(item)}
+    return pictures
 
 
 def _name_pictures(scored: Scored) -> tuple[str, str]:
