@@ -97,7 +97,7 @@ def _environment(pythonpath: Sequence[Path], library_path: Sequence[Path], home:
     }
 
 
-def _format_reason(outcome: process.Outcome, log: Path) -> str:
+def _format_reason(outcome: process.ProcessOutcome, log: Path) -> str:
     steps = re.findall(r"^step: (\w+)$", log.read_text(encoding="utf-8", errors="replace"), flags=re.MULTILINE)
     where = f"in step {steps[-1]}" if steps else "before its first step"
     if outcome.timed_out:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tvmdash import common
-from tvmdash.github_api import BusyError, Comment, GitHub, PullRequest, RefusedError
+from tvmdash.github_api import Comment, GitHub, GitHubBusyError, GitHubRefusedError, PullRequest
 from tvmdash.text import cut_lines, escape_markdown
 from tvmdash.trials.text import format_markdown
 from tvmdash.trials.trial import Trial
@@ -46,7 +46,7 @@ def answer(github: GitHub, pull: PullRequest, machine: str, text: str, *, login:
         try:
             login = login or github.get_login()
             return _write(github, pull, _find_own(github, pull, mark, login), body)
-        except BusyError as error:
+        except GitHubBusyError as error:
             wait_s = max(pause_s, error.wait_s)
             if attempt == _ATTEMPTS or wait_s > _MOST_PAUSE_S:
                 raise
@@ -67,7 +67,7 @@ def _write(github: GitHub, pull: PullRequest, own: Comment | None, body: str) ->
         return Answered(github.add_comment(pull, body), is_new=True)
     try:
         return Answered(github.edit_comment(pull, own, body), is_new=False)
-    except RefusedError as error:
+    except GitHubRefusedError as error:
         if error.status != _GONE:
             raise
     return Answered(github.add_comment(pull, body), is_new=True)  # somebody removed it meanwhile

@@ -16,35 +16,40 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboard.importing import parsed
-from dashboard.importing.parsed import Field, ImportFormat, ImportReading, ParsedNight, Role, Table, fields, place
+from dashboard.importing.parsed import ImportField, ImportFormat, ImportReading, ParsedNight, Role, Table, fields, place
 from dashboard.importing.source import File
 from tvmdash.errors import DashboardError
 
 FILE: Table = {
-    "commit_hash": Field(Role.VERSION, ("engine_version",), str),
-    "env_name": Field(Role.NOTE, ("additional_info", "asv_environment")),
-    "params": Field(Role.MACHINE, ("additional_info", "machine"), parsed.check_mapping),
+    "commit_hash": ImportField(Role.VERSION, ("engine_version",), str),
+    "env_name": ImportField(Role.NOTE, ("additional_info", "asv_environment")),
+    "params": ImportField(Role.MACHINE, ("additional_info", "machine"), parsed.check_mapping),
     **fields(Role.IDENTITY, "python requirements", "engine_config"),
-    "env_vars": Field(Role.IDENTITY, ("runtime_config",), parsed.check_mapping),
-    "durations": Field(Role.NOTE, ("additional_info", "asv_durations")),
+    "env_vars": ImportField(Role.IDENTITY, ("runtime_config",), parsed.check_mapping),
+    "durations": ImportField(Role.NOTE, ("additional_info", "asv_durations")),
     **fields(Role.FORM, "date result_columns results version"),
 }
-MACHINE: Table = {"machine": Field(Role.MACHINE, ("env_name",), str), "cpu": Field(Role.MACHINE, ("hw_model",), str)}
+MACHINE: Table = {
+    "machine": ImportField(Role.MACHINE, ("env_name",), str),
+    "cpu": ImportField(Role.MACHINE, ("hw_model",), str),
+}
 """Of `params`: the others are notes."""
 BENCHMARK: Table = {
     **fields(Role.VALUE, "result"),
     **fields(Role.IDENTITY, "params"),
-    "version": Field(Role.VERSION, ("workload_args", "benchmark_version"), lambda version: str(version)[:_DIGITS]),
-    "started_at": Field(Role.NOTE, ("additional_info", "asv_started_at")),
-    "duration": Field(Role.NOTE, ("additional_info", "asv_duration_s")),
+    "version": ImportField(
+        Role.VERSION, ("workload_args", "benchmark_version"), lambda version: str(version)[:_DIGITS]
+    ),
+    "started_at": ImportField(Role.NOTE, ("additional_info", "asv_started_at")),
+    "duration": ImportField(Role.NOTE, ("additional_info", "asv_duration_s")),
     **fields(Role.NOTE, "profile"),
 }
 POINT: Table = {
     **fields(Role.VALUE, "samples"),
     **fields(Role.NOTE, "stats_ci_99_a stats_ci_99_b stats_repeat"),
-    "stats_q_25": Field(Role.NOTE, ("additional_info", "execution_elapsed_ms_q_25"), parsed.to_ms),
-    "stats_q_75": Field(Role.NOTE, ("additional_info", "execution_elapsed_ms_q_75"), parsed.to_ms),
-    "stats_number": Field(Role.NOTE, ("execution_config", "number")),
+    "stats_q_25": ImportField(Role.NOTE, ("additional_info", "execution_elapsed_ms_q_25"), parsed.to_ms),
+    "stats_q_75": ImportField(Role.NOTE, ("additional_info", "execution_elapsed_ms_q_75"), parsed.to_ms),
+    "stats_number": ImportField(Role.NOTE, ("execution_config", "number")),
 }
 """Lists with a value for each combination of parameters."""
 _ROW: Table = {**fields(Role.FORM, " ".join(POINT)), **BENCHMARK}

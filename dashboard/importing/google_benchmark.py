@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from dashboard.importing import parsed
-from dashboard.importing.parsed import Field, ImportFormat, ImportReading, ParsedNight, Role, Table, fields, place
+from dashboard.importing.parsed import ImportField, ImportFormat, ImportReading, ParsedNight, Role, Table, fields, place
 from dashboard.importing.source import File
 from tvmdash.errors import DashboardError
 
@@ -26,11 +26,13 @@ def _whole(value: object) -> int | None:
 
 CONTEXT: Table = {
     **fields(Role.FORM, "date executable json_schema_version"),
-    "host_name": Field(Role.MACHINE, ("env_name",), str),
-    "num_cpus": Field(Role.MACHINE, ("hw_model",), lambda cores: f"{_whole(cores) or 'unknown'} cores"),
+    "host_name": ImportField(Role.MACHINE, ("env_name",), str),
+    "num_cpus": ImportField(Role.MACHINE, ("hw_model",), lambda cores: f"{_whole(cores) or 'unknown'} cores"),
     **fields(Role.NOTE, "mhz_per_cpu cpu_scaling_enabled aslr_enabled caches", "additional_info"),
-    "load_avg": Field(Role.NOTE, ("additional_info", "load_before"), lambda load: {"load_avg": load} if load else None),
-    "library_version": Field(Role.VERSION, ("engine_version",), str),
+    "load_avg": ImportField(
+        Role.NOTE, ("additional_info", "load_before"), lambda load: {"load_avg": load} if load else None
+    ),
+    "library_version": ImportField(Role.VERSION, ("engine_version",), str),
     **fields(Role.IDENTITY, "library_build_type", "build_config"),
 }
 """What mhz_per_cpu says is the clock at that moment: it is no part of what the machine is."""
@@ -40,9 +42,9 @@ _MEMORY = {
 }
 ROW: Table = {
     **fields(Role.IDENTITY, "name run_name label"),
-    "threads": Field(Role.IDENTITY, ("workload_args", "threads"), _whole),
-    "iterations": Field(Role.NOTE, ("execution_config", "number"), _whole),
-    "repetitions": Field(Role.NOTE, ("execution_config", "repeat"), _whole),
+    "threads": ImportField(Role.IDENTITY, ("workload_args", "threads"), _whole),
+    "iterations": ImportField(Role.NOTE, ("execution_config", "number"), _whole),
+    "repetitions": ImportField(Role.NOTE, ("execution_config", "repeat"), _whole),
     **fields(Role.VALUE, " ".join(("real_time", *_MEMORY))),
     **fields(Role.NOTE, "cpu_time"),
     **fields(

@@ -36,7 +36,7 @@ class Role(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Field:
+class ImportField:
     """A field: its role, and the record's column that it goes to, with the name of its entry there.
 
     to: empty where the format's own code puts it in its place. convert: makes of the value what the record holds.
@@ -47,13 +47,13 @@ class Field:
     convert: Callable[[Any], Any] | None = None
 
 
-Table = Mapping[str, Field]
+Table = Mapping[str, ImportField]
 """The fields of an object of a format by their names."""
 
 
 def fields(role: Role, names: str, column: str = "") -> Table:
     """A row for each of the names, which go to `column` under their own names."""
-    return {name: Field(role, (column, name) if column else ()) for name in names.split()}
+    return {name: ImportField(role, (column, name) if column else ()) for name in names.split()}
 
 
 def place(table: Table, value: Mapping[str, Any], *, unknown: set[str] | None = None, at: str = "") -> dict[str, Any]:

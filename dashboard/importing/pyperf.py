@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dashboard.importing import parsed
-from dashboard.importing.parsed import Field, ImportFormat, ImportReading, ParsedNight, Role, Table, fields, place
+from dashboard.importing.parsed import ImportField, ImportFormat, ImportReading, ParsedNight, Role, Table, fields, place
 from dashboard.importing.source import File
 from tvmdash.errors import DashboardError
 
@@ -25,14 +25,14 @@ _NOT_KEPT = """
     command_max_rss calibrate_loops recalibrate_loops calibrate_warmups recalibrate_warmups
 """
 METADATA: Table = {
-    "name": Field(Role.IDENTITY, ("workload",), lambda name: f"pyperf.{name or 'unnamed'}"),
+    "name": ImportField(Role.IDENTITY, ("workload",), lambda name: f"pyperf.{name or 'unnamed'}"),
     **fields(Role.VERSION, "timeit_stmt timeit_setup timeit_teardown", "workload_args"),
-    "hostname": Field(Role.MACHINE, ("env_name",), str),
-    "cpu_model_name": Field(Role.MACHINE, ("hw_model",), str),
-    "python_implementation": Field(Role.IDENTITY, ("engine",), lambda name: str(name) or "python"),
-    "python_version": Field(Role.VERSION, ("engine_version",), str),
+    "hostname": ImportField(Role.MACHINE, ("env_name",), str),
+    "cpu_model_name": ImportField(Role.MACHINE, ("hw_model",), str),
+    "python_implementation": ImportField(Role.IDENTITY, ("engine",), lambda name: str(name) or "python"),
+    "python_version": ImportField(Role.VERSION, ("engine_version",), str),
     **fields(Role.FORM, "unit date"),
-    "load_avg_1min": Field(Role.NOTE, ("additional_info", "load_before"), lambda load: {"load_1_min": load}),
+    "load_avg_1min": ImportField(Role.NOTE, ("additional_info", "load_before"), lambda load: {"load_1_min": load}),
     **fields(Role.NOTE, "loops inner_loops timeit_duplicate command description tags", "execution_config"),
     **fields(Role.NOTE, _NOTES, "additional_info"),
     **fields(Role.NOTE, _NOT_KEPT),

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from dashboard.importing import parsed
-from dashboard.importing.parsed import Field, ImportFormat, ImportReading, ParsedNight, Role, Table, fields, place
+from dashboard.importing.parsed import ImportField, ImportFormat, ImportReading, ParsedNight, Role, Table, fields, place
 from dashboard.importing.source import File
 from tvmdash import records
 from tvmdash.errors import DashboardError
@@ -28,7 +28,7 @@ DATA: Table = {
 METRICS = {"$.*": {"unit": "s", "direction": "lower", "kind": "time"}}
 ROW: Table = {
     **fields(Role.IDENTITY, "network"),
-    "device": Field(Role.IDENTITY, ("target",), str),
+    "device": ImportField(Role.IDENTITY, ("target",), str),
     **fields(Role.FORM, "rep run"),
     **fields(Role.VALUE, "time"),
 }

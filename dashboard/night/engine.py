@@ -20,7 +20,7 @@ from dashboard.night.environment import (
 )
 from dashboard.plan.job import Job
 from dashboard.process import process
-from dashboard.process.process import Outcome
+from dashboard.process.process import ProcessOutcome
 from dashboard.process.watchdog import MARK
 from tvmdash import common, devices, stages
 from tvmdash.dashboard_info import BLOCKED, FAILED, OK, SKIPPED, StepReason, StepResult
@@ -234,7 +234,7 @@ class StageFailedError(DashboardError):
         self.status = status
 
 
-def judge(outcome: Outcome, folder: Path, stage: Stage, timeout_s: float, *, usual: str = "") -> str:
+def judge(outcome: ProcessOutcome, folder: Path, stage: Stage, timeout_s: float, *, usual: str = "") -> str:
     """The message of a stage that went well; DashboardError says in words why it did not.
 
     usual: what it usually takes, as a sentence.
@@ -260,7 +260,7 @@ def judge(outcome: Outcome, folder: Path, stage: Stage, timeout_s: float, *, usu
     return status.message
 
 
-def describe_mended(outcome: Outcome) -> str:
+def describe_mended(outcome: ProcessOutcome) -> str:
     """What was put right after the stage, in words, to stand behind its message; empty where nothing was."""
     text = ""
     if outcome.left_behind:
@@ -270,7 +270,7 @@ def describe_mended(outcome: Outcome) -> str:
     return text
 
 
-def _status(outcome: Outcome, folder: Path, stage: Stage) -> Status:
+def _status(outcome: ProcessOutcome, folder: Path, stage: Stage) -> Status:
     try:
         return stages.read_status(folder)
     except DashboardError as error:

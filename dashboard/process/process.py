@@ -32,7 +32,7 @@ class Cancelled(Exception):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ProcessOutcome:
     """How a program ended. `exit_code` is None where a signal ended it; `tail` is the end of its output.
 
     `left_behind` background processes were ended; `left_out_bytes` of its output are not in the log.
@@ -66,7 +66,7 @@ def run(
     timeout_s: float,
     log: Path,
     sandbox: Sandbox | None = None,
-) -> Outcome:
+) -> ProcessOutcome:
     """Run `argv`, in a sandbox where one is given, to its end or to its deadline; its output goes to `log`.
 
     Raises DashboardError where the program cannot be started, Cancelled after `cancel_all`.
@@ -87,7 +87,7 @@ def run(
                 orphans.forget(leader.pid)
     elapsed_s = time.monotonic() - begun
     exit_code, number = split_code(leader.returncode, is_sandboxed=sandbox is not None)
-    return Outcome(
+    return ProcessOutcome(
         exit_code=exit_code,
         signal=number,
         timed_out=timed_out,

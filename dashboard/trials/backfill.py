@@ -20,7 +20,7 @@ from dashboard.night import repository
 from dashboard.plan.job import REPOSITORY, CodeFolders
 from dashboard.trials import result as results
 from dashboard.trials.queue import take_turn
-from dashboard.trials.rounds import Candidate, MeasuringRequest, Round, RoundOutcome, RoundState
+from dashboard.trials.rounds import BuildCandidate, MeasuringRequest, Round, RoundOutcome, RoundState
 from dashboard.trials.trial import Measuring, name_machine, open_turn
 from dashboard.trials.tvms import Choice, choose, list_range, order_by_gaps
 from dashboard.trials.workspace import select_experiments
@@ -80,14 +80,14 @@ def _read_unbuilt(home: Home) -> dict[str, str]:
 
 
 def _plan_round(
-    wanted: list[Candidate], have: Mapping[str, Counter[Which]], number: int, *, gaps: bool
-) -> Iterator[tuple[Candidate, list[str]]]:
+    wanted: list[BuildCandidate], have: Mapping[str, Counter[Which]], number: int, *, gaps: bool
+) -> Iterator[tuple[BuildCandidate, list[str]]]:
     """What is measured in this round: TVMs, and the experiments that have fewer measurements of them than rounds.
 
     Every second round goes from the newest to the oldest: a machine that slowly changes favours neither.
     """
     lacking = {candidate.id: [name for name in have if have[name][_which(candidate)] < number] for candidate in wanted}
-    order: Iterable[Candidate] = wanted if number % 2 else reversed(wanted)
+    order: Iterable[BuildCandidate] = wanted if number % 2 else reversed(wanted)
     if gaps:
         order = order_by_gaps(wanted, {ident for ident, names in lacking.items() if not names})
     return ((candidate, lacking[candidate.id]) for candidate in order if lacking[candidate.id])
@@ -101,8 +101,8 @@ class _Filling:
     """
 
     home: Home
-    todo: Sequence[tuple[Candidate, str]]
-    wanted: Sequence[Candidate]
+    todo: Sequence[tuple[BuildCandidate, str]]
+    wanted: Sequence[BuildCandidate]
     unbuilt: Mapping[str, str]
     rebuild: bool
     _at: int = 0
@@ -136,7 +136,7 @@ class _Filling:
         runs = {**trial.runs, name: trial.runs.get(name, 0) + outcome.is_measured}
         return replace(trial, runs=runs, backfill=replace(part, left=len(self.todo) - self._at))
 
-    def _keep(self, part: Backfill, candidate: Candidate, name: str, outcome: RoundOutcome) -> Backfill:
+    def _keep(self, part: Backfill, candidate: BuildCandidate, name: str, outcome: RoundOutcome) -> Backfill:
         if not outcome.is_measured:
             _log.info("%s on %s: %s", name, candidate.suspect.text, outcome.error)
             return replace(part, failed={**part.failed, f"{name} on {candidate.id}": outcome.error})
@@ -189,7 +189,7 @@ def put(home: Home, experiment: str, value: dict[str, Any], facts: Mapping[str, 
     return path
 
 
-def _which(candidate: Candidate) -> Which:
+def _which(candidate: BuildCandidate) -> Which:
     spec = candidate.spec
     remote = spec.shown if provider_of(spec) == GIT else source_of(spec).id
     return remote, candidate.id, json.dumps(dict(spec.options), sort_keys=True)

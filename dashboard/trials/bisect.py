@@ -17,7 +17,7 @@ from dashboard.plan.job import CodeFolders
 from dashboard.trials import result as results
 from dashboard.trials.queue import take_turn
 from dashboard.trials.rounds import (
-    Candidate,
+    BuildCandidate,
     MeasuringError,
     MeasuringRequest,
     Round,
@@ -94,14 +94,14 @@ class _Searching:
     """A search at work. in_turn: pairs of processes measure the series."""
 
     series: TrialSeries
-    candidates: list[Candidate]
+    candidates: list[BuildCandidate]
     good: Artifact
     bad: Artifact
     in_turn: bool
     error: float
     _failures: Counter[str] = field(default_factory=Counter)
-    _asked: Candidate | None = None
-    _doubtful: Candidate | None = None
+    _asked: BuildCandidate | None = None
+    _doubtful: BuildCandidate | None = None
     """It failed; whether the good end can still be measured is asked before it is walked round."""
     _why: str = ""
 
@@ -260,7 +260,7 @@ def _is_step_known(trial: Trial) -> bool | None:
     return ends_are_clear(list(trial.series[0].logs))
 
 
-def _values_of(trial: Trial, candidate: Candidate) -> Sequence[float]:
+def _values_of(trial: Trial, candidate: BuildCandidate) -> Sequence[float]:
     """ln(value / value of the good end) of each pair."""
     bisection = _part_of(trial)
     if candidate.id == bisection.bad.id:

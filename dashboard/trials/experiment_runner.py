@@ -51,7 +51,7 @@ TRUSTED = Hosting()
 
 
 @dataclass
-class TimeBudget:
+class MeasuringBudget:
     """The time for measuring, from `begun` on."""
 
     total_s: float = math.inf
@@ -72,7 +72,7 @@ class ExperimentRunner:
     """What is ready of each experiment, and how long its last run took."""
 
     workspace: MeasuringWorkspace
-    budget: TimeBudget
+    budget: MeasuringBudget
     _context: ScratchContext = field(init=False)
     _jobs: dict[str, Job] = field(default_factory=dict)
     _took_s: dict[str, float] = field(default_factory=dict)

@@ -124,7 +124,7 @@ _ENDS = {TrialState.RUNNING: TrialState.INTERRUPTED.value, TrialState.OVER: "out
 
 
 @dataclass(frozen=True)
-class Row:
+class QueuedTry:
     """A try. request: of one that has not ended. result: what was measured so far, None where nothing was."""
 
     id: str
@@ -144,7 +144,7 @@ class Row:
         return self.measured is not None and self.request is None
 
 
-def list_tries(home: Home, most: int | None = None) -> tuple[Sequence[Row], int]:
+def list_tries(home: Home, most: int | None = None) -> tuple[Sequence[QueuedTry], int]:
     """Each that waits or runs, with what it goes on with, and of those that have ended the last `most`, or all.
 
     The oldest first; and how many older ones are left out.
@@ -157,29 +157,29 @@ def list_tries(home: Home, most: int | None = None) -> tuple[Sequence[Row], int]
     return sorted(rows, key=lambda row: row.id), len(ended) - len(kept)
 
 
-def _list_asked(home: Home) -> Iterator[Row]:
+def _list_asked(home: Home) -> Iterator[QueuedTry]:
     running, queued = files.find_running(home), files.list_requests(home)
     alone = [running] if running and running.id not in {item.id for item in queued} else []
     for item in (*queued, *alone):
         request = item.request
         if request is None:
-            yield Row(item.id, BROKEN, fault=item.fault)
+            yield QueuedTry(item.id, BROKEN, fault=item.fault)
             continue
         is_running = running is not None and running.id == item.id
         standing = RUNNING if is_running else FAILED if request.failed else QUEUED
         path = files.find_file(home, request.goes_on or item.id)
-        yield Row(item.id, standing, request, files.read(path) if path else None, request.failed)
+        yield QueuedTry(item.id, standing, request, files.read(path) if path else None, request.failed)
 
 
-def _describe_end(item: TrialFile) -> Row:
+def _describe_end(item: TrialFile) -> QueuedTry:
     if item.result is None:
-        return Row(item.path.stem, BROKEN, measured=item, fault=item.fault)
+        return QueuedTry(item.path.stem, BROKEN, measured=item, fault=item.fault)
     state = item.result.state
     is_failed = state is TrialState.DONE and bool(item.result.errors)
-    return Row(item.path.stem, FAILED if is_failed else _ENDS.get(state, state.value), measured=item)
+    return QueuedTry(item.path.stem, FAILED if is_failed else _ENDS.get(state, state.value), measured=item)
 
 
-def find(home: Home, name: str) -> Row:
+def find(home: Home, name: str) -> QueuedTry:
     """The try of that ID, or whose ID begins so; DashboardError where there is none, or more than one."""
     asked = {row.id: row for row in _list_asked(home)}
     asked |= {row.measured.path.stem: row for row in asked.values() if row.measured}
@@ -192,7 +192,7 @@ def find(home: Home, name: str) -> Row:
     return row or _find_answer(home, name)
 
 
-def _find_answer(home: Home, name: str) -> Row:
+def _find_answer(home: Home, name: str) -> QueuedTry:
     """The try that a request of that ID was measured in."""
     for item in files.read_all(home):
         if item.result is not None and name in item.result.requests:
@@ -202,17 +202,17 @@ def _find_answer(home: Home, name: str) -> Row:
     )
 
 
-def format_rows(rows: Sequence[Row]) -> str:
+def format_rows(rows: Sequence[QueuedTry]) -> str:
     """The rows as a table."""
     return "\n".join(align([_HEAD, *map(_format_cells, rows)]))
 
 
-def _format_cells(row: Row) -> tuple[str, ...]:
+def _format_cells(row: QueuedTry) -> tuple[str, ...]:
     candidate, base, who = _name_sides(row)
     return elide(row.id, _NAME_COLUMNS), row.standing, candidate, base, who, describe(row)
 
 
-def _name_sides(row: Row) -> tuple[str, str, str]:
+def _name_sides(row: QueuedTry) -> tuple[str, str, str]:
     """What is tried against what, and who asked for it."""
     result, request = row.result, row.request
     candidate = base = who = ""
@@ -232,7 +232,7 @@ def format_request(request: TrialRequest) -> str:
     return f"{asked}: experiments: {experiments}; target ±{100 * request.until:g} %; at most {budget} of measuring."
 
 
-def describe(row: Row) -> str:
+def describe(row: QueuedTry) -> str:
     """What came of it, on one line."""
     if row.fault:
         return elide(row.fault, 400)
@@ -257,7 +257,7 @@ def put_into_queue(home: Home, request: TrialRequest, code: CodeFolders) -> str:
     return files.add(home, request)
 
 
-def ask_again(home: Home, row: Row, *, until: float | None = None, budget_s: float | None = None) -> str:
+def ask_again(home: Home, row: QueuedTry, *, until: float | None = None, budget_s: float | None = None) -> str:
     """Have it in the queue, to go on where it stopped; its ID there. DashboardError where it cannot go on."""
     if row.standing == RUNNING:
         raise DashboardError(f"{row.id} is already being measured.")

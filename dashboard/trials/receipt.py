@@ -18,7 +18,7 @@ from tvmdash.trials.receipt import Pins
 
 
 @dataclass(frozen=True)
-class Receipt:
+class PinnedRun:
     """One experiment of one night, with all that pins it."""
 
     source: str
@@ -40,7 +40,7 @@ class Receipt:
         return {replace(value.key, metric=RATIOS[value.key.metric]).id: value for value in found}
 
 
-def read(home: Home, name: str) -> Receipt:
+def read(home: Home, name: str) -> PinnedRun:
     """The receipt in a file, or of `EXPERIMENT/STAMP` of the home; DashboardError says what it lacks.
 
     The file is a data file, a receipt of the website, or what `records export` wrote of one night, one line of it even.
@@ -62,7 +62,7 @@ def read(home: Home, name: str) -> Receipt:
     owner = pins.experiment or str(value.get("experiment") or path.parent.name)
     when = pins.stamp or str(value.get("stamp") or "")
     values = tuple(_values(home, path, value, owner, when))
-    return Receipt(str(path), owner, when, values, pins, common.object_in(value, "environment"))
+    return PinnedRun(str(path), owner, when, values, pins, common.object_in(value, "environment"))
 
 
 def _read_pins(night: Mapping[str, Any], path: Path, at: str) -> Pins:
@@ -74,7 +74,7 @@ def _read_pins(night: Mapping[str, Any], path: Path, at: str) -> Pins:
     return structured.from_json(Pins, known, path, at=at)
 
 
-def _read_exported(path: Path, style: str) -> Receipt:
+def _read_exported(path: Path, style: str) -> PinnedRun:
     """The records of one night that `records export` wrote; one of them is enough."""
     rows = list(read_records(path, style))
     if not rows:
@@ -90,7 +90,7 @@ def _read_exported(path: Path, style: str) -> Receipt:
     pins = _read_pins(first.pins, path, "$.pins")
     recorded = {"night": {"imported": {}}, "records": [row.record.to_json() for row in rows]}
     values = tuple(records.night_of(recorded, first.experiment, first.night, None).values())
-    return Receipt(str(path), first.experiment, first.night, values, pins, first.environment)
+    return PinnedRun(str(path), first.experiment, first.night, values, pins, first.environment)
 
 
 def _values(home: Home, path: Path, value: Mapping[str, Any], experiment: str, stamp: str) -> Iterator[PointValue]:

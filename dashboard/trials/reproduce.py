@@ -20,7 +20,7 @@ from dashboard.plan.artifact_names import ArtifactFinder
 from dashboard.plan.job import CodeFolders, Job
 from dashboard.trials import result as results
 from dashboard.trials import then
-from dashboard.trials.receipt import Receipt
+from dashboard.trials.receipt import PinnedRun
 from dashboard.trials.rounds import MeasuringRequest, Round, RoundOutcome, key_of
 from dashboard.trials.session import MeasuringSession
 from dashboard.trials.then import Code
@@ -59,7 +59,7 @@ _log = logging.getLogger("reproduce")
 def reproduce(
     home: Home,
     request: MeasuringRequest,
-    receipt: Receipt,
+    receipt: PinnedRun,
     *,
     code: CodeFolders,
     matters: float = MATTERS,
@@ -105,7 +105,7 @@ def _asks(trial: Trial) -> object:
     return part and (part.source, part.experiment, part.night, list(part.lines), part.reference)
 
 
-def _select(receipt: Receipt, texts: Sequence[str]) -> Sequence[TrialSeries]:
+def _select(receipt: PinnedRun, texts: Sequence[str]) -> Sequence[TrialSeries]:
     """What these name, or all; a ratio to the reference is named for what it is the ratio of."""
     every, ratios = results.list_series(receipt.repeatable), receipt.ratios
     if not every:
@@ -134,7 +134,7 @@ def _provide(pinned: Mapping[str, Any], finder: ArtifactFinder) -> Provided:
     return finder.provide(finder.spec_of_wheel(str(pinned["version"]), str(facts.get("source") or "")))
 
 
-def _provide_reference(receipt: Receipt, session: MeasuringSession) -> tuple[Artifact | None, list[then.Fact]]:
+def _provide_reference(receipt: PinnedRun, session: MeasuringSession) -> tuple[Artifact | None, list[then.Fact]]:
     """What it was measured beside, if anything, and why that cannot be had."""
     if not receipt.ratios or not receipt.pins.reference:
         return None, []
@@ -169,7 +169,7 @@ def _add_library(code: Code, artifact: Artifact) -> Job:
     return replace(code.job, config={**code.job.config, "env": {**code.job.config.get("env", {}), **added}})
 
 
-def _list_lines(receipt: Receipt, series: Iterable[TrialSeries], *, is_paired: bool) -> dict[str, ReproducedSeries]:
+def _list_lines(receipt: PinnedRun, series: Iterable[TrialSeries], *, is_paired: bool) -> dict[str, ReproducedSeries]:
     """The numbers of then; of what was measured in turn and can be again, the ratio."""
     values = {value.key.id: value for value in receipt.values}
     ratios = receipt.ratios if is_paired else {}
@@ -181,7 +181,7 @@ def _make_line(value: PointValue) -> ReproducedSeries:
     return ReproducedSeries(Reproduced.CANNOT_TELL, value.value, pairs=pairs)
 
 
-def _make_trial(receipt: Receipt, artifact: Artifact, part: Reproduction, session: MeasuringSession) -> Trial:
+def _make_trial(receipt: PinnedRun, artifact: Artifact, part: Reproduction, session: MeasuringSession) -> Trial:
     asked = f"{receipt.experiment}/{receipt.stamp}"
     tvm = TrialTvm(asked, artifact.key, artifact.version, artifact.commit)
     was = replace(tvm, key=str(receipt.pins.artifact.get("key")), version=str(receipt.pins.artifact.get("version")))
@@ -197,7 +197,7 @@ class _Reproducing:
     """A reproduction at work. reference: None where nothing is measured in turn."""
 
     series: Sequence[TrialSeries]
-    receipt: Receipt
+    receipt: PinnedRun
     artifact: Artifact
     reference: Artifact | None
     rounds: int

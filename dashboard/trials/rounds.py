@@ -54,7 +54,7 @@ def key_of(point: Point) -> str:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class BuildCandidate:
     """One build that could be the first slow one, and how it is got."""
 
     spec: ArtifactSpec

@@ -21,7 +21,7 @@ from dashboard.plan.job import CodeFolders
 from dashboard.plan.settings import HomeConfig, Isolation
 from dashboard.process import sandbox
 from dashboard.process.sandbox import Guest
-from dashboard.trials.experiment_runner import LEAST_S, TRUSTED, ExperimentRunner, Hosting, TimeBudget
+from dashboard.trials.experiment_runner import LEAST_S, TRUSTED, ExperimentRunner, Hosting, MeasuringBudget
 from dashboard.trials.rounds import (
     MeasuredRun,
     MeasuringError,
@@ -70,7 +70,7 @@ class MeasuringSession:
 
     workspace: MeasuringWorkspace
     request: MeasuringRequest
-    budget: TimeBudget = field(init=False)
+    budget: MeasuringBudget = field(init=False)
     runner: ExperimentRunner = field(init=False)
     finder: ArtifactFinder = field(init=False)
     door: Door | None = field(init=False)
@@ -80,7 +80,7 @@ class MeasuringSession:
 
     def __post_init__(self) -> None:
         config = self.workspace.plan.config
-        self.budget = TimeBudget(self.request.budget_s)
+        self.budget = MeasuringBudget(self.request.budget_s)
         self.runner = ExperimentRunner(self.workspace, self.budget)
         self.door = Door(config) if self.request.isolates else None
         guest_of = self.door.find_guest if self.door else trust_all

@@ -12,7 +12,7 @@ from dashboard.artifacts.artifact import Artifact
 from dashboard.artifacts.git.names import is_commit
 from dashboard.night import repository, setup_cache
 from dashboard.plan.job import REPOSITORY, CodeFolders, Job
-from dashboard.trials.receipt import Receipt
+from dashboard.trials.receipt import PinnedRun
 from tvmdash import common, config_util
 from tvmdash.dashboard_info import experiment_of
 from tvmdash.errors import DashboardError
@@ -35,7 +35,7 @@ class Code:
     shared: Path | None = None
 
 
-def find_code(receipt: Receipt, here: Job | None, code: CodeFolders, scratch: Path) -> Code:
+def find_code(receipt: PinnedRun, here: Job | None, code: CodeFolders, scratch: Path) -> Code:
     """The receipt's code and config; what is taken from the repository's history is unpacked in `scratch`."""
     config = _make_config_folder(receipt, here, scratch)
     folder = _find_folder(code.of(pipeline("experiment"), receipt.experiment), here, scratch)
@@ -59,7 +59,7 @@ def find_code(receipt: Receipt, here: Job | None, code: CodeFolders, scratch: Pa
     return Code(today, is_same=False, text=f"current code, NOT the original code: {was}")
 
 
-def _make_job(receipt: Receipt, here: Job | None, folder: Path, config: Path) -> Job:
+def _make_job(receipt: PinnedRun, here: Job | None, folder: Path, config: Path) -> Job:
     """The experiment with this code; its sandbox is as the home asks for today."""
     job = Job("experiment", receipt.experiment, folder, config, dict(receipt.pins.config), None)
     beside = config_util.read_beside(folder / config_util.FIELDS_FILE)
@@ -74,11 +74,11 @@ def _find_folder(there: Path, here: Job | None, scratch: Path) -> Path:
     return scratch / "code"
 
 
-def _fits(receipt: Receipt, job: Job) -> bool:
+def _fits(receipt: PinnedRun, job: Job) -> bool:
     return setup_cache.fingerprint(job.folder, job.config) == receipt.pins.fingerprint
 
 
-def _make_config_folder(receipt: Receipt, here: Job | None, scratch: Path) -> Path:
+def _make_config_folder(receipt: PinnedRun, here: Job | None, scratch: Path) -> Path:
     """The config as the receipt has it; other files beside it are those of today."""
     folder = scratch / "config"
     if here is not None:
@@ -129,13 +129,13 @@ _MACHINE = ("host", "hw_model")
 _FACTS = ("cpu_microcode", *hardware.STATE, "memory_bytes", "affinity", "system", "distribution", "libc", "python")
 
 
-def is_same_machine(receipt: Receipt) -> bool | None:
+def is_same_machine(receipt: PinnedRun) -> bool | None:
     """Whether this is the machine of the receipt; None where it does not say which that was."""
     then, now = _machine_of(receipt), hardware.facts()
     return all(then[name] == now[name] for name in _MACHINE) if all(then.get(name) for name in _MACHINE) else None
 
 
-def find_differing(receipt: Receipt, artifact: Artifact, code: Code, note: str) -> Iterator[Fact]:
+def find_differing(receipt: PinnedRun, artifact: Artifact, code: Code, note: str) -> Iterator[Fact]:
     """What differs of the TVM (with a `note` on how it was got), of this repository, of the machine."""
     was = {**dict(receipt.pins.artifact.get("facts") or {}), "key": receipt.pins.artifact.get("key")}
     has = {**artifact.facts, "key": artifact.key}
@@ -154,7 +154,7 @@ def find_differing(receipt: Receipt, artifact: Artifact, code: Code, note: str) 
             yield name, _known(then[name]), _known(now.get(name))
 
 
-def compare_engines(receipt: Receipt, nights: Sequence[Mapping[str, Any]]) -> Iterator[Fact]:
+def compare_engines(receipt: PinnedRun, nights: Sequence[Mapping[str, Any]]) -> Iterator[Fact]:
     """Versions of what runs beside TVM that differ, as the data itself names them."""
     was = receipt.environment.get("engine")
     has = (nights[0].get("environment") or {}).get("engine") if nights else None
@@ -171,7 +171,7 @@ def _flatten(engine: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: value for name, value in engine.items() if name != "facts"}, **dict(facts or {})}
 
 
-def _machine_of(receipt: Receipt) -> dict[str, Any]:
+def _machine_of(receipt: PinnedRun) -> dict[str, Any]:
     then = receipt.environment.get("machine")
     return dict(then) if isinstance(then, dict) else {}
 

@@ -20,7 +20,7 @@ from dashboard.artifacts.wheel import wheel_provider
 from dashboard.artifacts.wheel.source import PYPI
 from dashboard.plan.artifact_names import ArtifactFinder, spec_of
 from dashboard.plan.reference import NIGHTS_BACK
-from dashboard.trials.rounds import Candidate
+from dashboard.trials.rounds import BuildCandidate
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.trials.suspect import Suspect
@@ -106,7 +106,7 @@ _INDEX_TIMEOUT_S = 300.0
 _MOST = 100_000
 
 
-def list_between(good: Artifact, bad: Artifact, finder: ArtifactFinder) -> list[Candidate]:
+def list_between(good: Artifact, bad: Artifact, finder: ArtifactFinder) -> list[BuildCandidate]:
     """From `good` to `bad`, both included, in their order; DashboardError where no way leads from one to the other."""
     if good.provider != bad.provider:
         raise DashboardError(
@@ -132,7 +132,7 @@ def list_between(good: Artifact, bad: Artifact, finder: ArtifactFinder) -> list[
     return candidates
 
 
-def list_range(text: str, finder: ArtifactFinder) -> list[Candidate]:
+def list_range(text: str, finder: ArtifactFinder) -> list[BuildCandidate]:
     """What `pypi:0.25.0..0.27.0`, `git:A..B` or `REMOTE@A..B` names, both ends included, oldest first."""
     left, dots, right = text.rpartition("..")
     if not dots or not left or not right:
@@ -148,7 +148,7 @@ def list_range(text: str, finder: ArtifactFinder) -> list[Candidate]:
     return _list_versions(first, last, finder) if provider_of(first) == WHEEL else _list_commits(first, last, finder)
 
 
-def _list_commits(first: ArtifactSpec, last: ArtifactSpec, finder: ArtifactFinder) -> list[Candidate]:
+def _list_commits(first: ArtifactSpec, last: ArtifactSpec, finder: ArtifactFinder) -> list[BuildCandidate]:
     """Along the first parents of `last`: a merge is one commit, as it was when it came."""
     mirror, old, new = Mirror.of(finder.config.artifacts, first.remote), first.branch, last.branch
     if not mirror.contains(new, old):
@@ -156,12 +156,14 @@ def _list_commits(first: ArtifactSpec, last: ArtifactSpec, finder: ArtifactFinde
         raise DashboardError(f"{old[:12]} is not an ancestor of {new[:12]} in {first.remote}.{swapped}")
     commits = [mirror.commit(old), *reversed(mirror.commits(old, new, most=_MOST))]
     return [
-        Candidate(replace(first, branch=commit.sha), Suspect(commit.sha, commit.title, commit.author, commit.committed))
+        BuildCandidate(
+            replace(first, branch=commit.sha), Suspect(commit.sha, commit.title, commit.author, commit.committed)
+        )
         for commit in commits
     ]
 
 
-def _list_versions(first: ArtifactSpec, last: ArtifactSpec, finder: ArtifactFinder) -> list[Candidate]:
+def _list_versions(first: ArtifactSpec, last: ArtifactSpec, finder: ArtifactFinder) -> list[BuildCandidate]:
     from packaging.version import Version
 
     low, high = Version(first.branch), Version(last.branch)
@@ -169,7 +171,7 @@ def _list_versions(first: ArtifactSpec, last: ArtifactSpec, finder: ArtifactFind
         raise DashboardError(f"{first.branch} is newer than {last.branch}. Are they in the wrong order?")
     inside = {Version(text): text for text in _known(first, finder) if low < Version(text) < high}
     ordered = [first.branch, *(inside[version] for version in sorted(inside)), last.branch]
-    return [Candidate(replace(first, branch=text), Suspect(text)) for text in dict.fromkeys(ordered)]
+    return [BuildCandidate(replace(first, branch=text), Suspect(text)) for text in dict.fromkeys(ordered)]
 
 
 def _known(spec: ArtifactSpec, finder: ArtifactFinder) -> list[str]:
@@ -199,7 +201,7 @@ class Choice:
     gaps: bool = False
 
 
-def choose(candidates: Sequence[Candidate], choice: Choice) -> list[Candidate]:
+def choose(candidates: Sequence[BuildCandidate], choice: Choice) -> list[BuildCandidate]:
     """Those of `candidates` (oldest first) that the choice leaves; the first and the last are always among them."""
     if choice.days is not None:
         return _choose_by_days(candidates, choice.days)
@@ -207,7 +209,7 @@ def choose(candidates: Sequence[Candidate], choice: Choice) -> list[Candidate]:
     return kept if kept[-1] == candidates[-1] else [*kept, candidates[-1]]
 
 
-def _choose_by_days(candidates: Sequence[Candidate], days: int) -> list[Candidate]:
+def _choose_by_days(candidates: Sequence[BuildCandidate], days: int) -> list[BuildCandidate]:
     if not all(candidate.suspect.date for candidate in candidates):
         raise DashboardError("--dates works only with commits, not with releases. Use --step or --gaps.")
     moments = [datetime.datetime.fromisoformat(candidate.suspect.date) for candidate in candidates]
@@ -216,7 +218,7 @@ def _choose_by_days(candidates: Sequence[Candidate], days: int) -> list[Candidat
     return list(dict.fromkeys([candidates[0], *last.values(), candidates[-1]]))
 
 
-def order_by_gaps(candidates: Sequence[Candidate], measured: Collection[str]) -> Iterator[Candidate]:
+def order_by_gaps(candidates: Sequence[BuildCandidate], measured: Collection[str]) -> Iterator[BuildCandidate]:
     """Those without a measurement, so that each halves the longest stretch that has none; the ends come first."""
     places = sorted(at for at, candidate in enumerate(candidates) if candidate.id in measured)
     for at in (0, len(candidates) - 1):

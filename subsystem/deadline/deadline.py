@@ -16,7 +16,7 @@ from tvmdash import common, pages
 from tvmdash.config_util import ConfigError, Field, JobConfig, check
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError
-from tvmdash.notify.channel import Section, SlackConfig, find_slack_faults, open_slack, tell_section
+from tvmdash.notify.channel import ChannelSection, SlackConfig, find_slack_faults, open_slack, tell_section
 from tvmdash.notify.payloads import Part, escape, format_bold, format_mention, format_pings, link
 from tvmdash.pages import DEADLINES_FILE, DeadlineAhead, DeadlinesAhead
 from tvmdash.structured import from_json
@@ -214,12 +214,12 @@ class DeadlineSubsystem(Subsystem[DeadlineConfig]):
         return Report("Deadlines", "\n".join(sentences))
 
 
-def make_section(near: Sequence[ConfiguredDeadline], stamp: str) -> Section:
+def make_section(near: Sequence[ConfiguredDeadline], stamp: str) -> ChannelSection:
     """The deadlines that are near, the nearest in the title."""
     now = common.parse_stamp(stamp)
     first = near[0]
     title = f"⏰ {elide(first.title, 60)} {first.format_left(now)}"
-    return Section(stamp, title, tuple(_part(item, stamp) for item in near), of_night=False)
+    return ChannelSection(stamp, title, tuple(_part(item, stamp) for item in near), of_night=False)
 
 
 def _part(item: ConfiguredDeadline, stamp: str) -> Part:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tvmdash.account import is_good, is_partly_good, is_unfinished, sort_experiments, title_of
 from tvmdash.dashboard_info import BLOCKED, FAILED, Home, JobResult, Night
-from tvmdash.notify.channel import Section
+from tvmdash.notify.channel import ChannelSection
 from tvmdash.notify.night import Notify, make_blocked_parts, make_failed_part, note_parts, read_notify
 from tvmdash.notify.payloads import GOOD, NOTE, UNFINISHED, Part, escape, format_bold, format_pings
 from tvmdash.pages import read_telemetry
@@ -16,7 +16,7 @@ _SUMMARY = 400
 _DISTURBED = "Possibly disturbed during the measurement:"
 
 
-def of_night(home: Home, night: Night) -> Section:
+def of_night(home: Home, night: Night) -> ChannelSection:
     """What is said of the experiments, below the account of the night."""
     jobs = [(job, read_notify(home, job.kind, job.name)) for job in sort_experiments(night)]
     parts = [make_failed_part(job, notify) for job, notify in jobs if job.state == FAILED]
@@ -27,7 +27,7 @@ def of_night(home: Home, night: Night) -> Section:
     telemetry = read_telemetry(home, night.stamp)
     troubled = telemetry.find_abnormal() if telemetry else {}
     parts += [_good_part(home, job, night.stamp, troubled.get(job.name, "")) for job in sorted(measured, key=is_good)]
-    return Section(night.stamp, "Experiments", tuple(parts))
+    return ChannelSection(night.stamp, "Experiments", tuple(parts))
 
 
 def _unfinished_part(job: JobResult, notify: Notify) -> Part:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from report.line import Line
+from report.line import ReportLine
 
 from tvmdash import common, structured
 from tvmdash.dashboard_info import Home, Night
@@ -38,7 +38,7 @@ def post_threads(
     home: Home,
     tonight: Night,
     ledger: Ledger,
-    lines: Sequence[Line],
+    lines: Sequence[ReportLine],
 ) -> Report:
     """Bring the threads up to date; the night's report, with what Slack did not take. Slack never fails the night."""
     (output / IN_SLACK_FILE).unlink(missing_ok=True)
@@ -80,7 +80,7 @@ def _make_own_route(config: ThreadsConfig, home: Home) -> Route | None:
     )
 
 
-def _write_brief(output: Path, tonight: Night, ledger: Ledger, told: Told, lines: Sequence[Line]) -> None:
+def _write_brief(output: Path, tonight: Night, ledger: Ledger, told: Told, lines: Sequence[ReportLine]) -> None:
     threaded = frozenset(name for name in ledger.incidents if opening_of(name) in told.told)
     headline = _count(ledger, tonight.stamp, threaded)
     details = "\n".join(line.text for line in lines if not line.is_told_of(threaded))

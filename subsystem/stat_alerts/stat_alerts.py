@@ -17,7 +17,7 @@ from nights import Tonight, judge_pending
 from report import report as telling
 from report import verdict as concluding
 from report.expected import find_retired
-from report.line import Line
+from report.line import ReportLine
 
 from tvmdash import common, structured
 from tvmdash.config_util import JobConfig
@@ -68,7 +68,7 @@ class StatAlerts(Subsystem[StatAlertsConfig]):
         if done.judged is None or (tonight.experiments and done.table.stamps[-1] != tonight.stamp):
             write_verdict(home, concluding.nothing_measured(tonight))
             report = _without_data(done, tonight.stamp)
-            return post_threads(report, config, output, home, tonight, done.ledger, [Line(report.value)])
+            return post_threads(report, config, output, home, tonight, done.ledger, [ReportLine(report.value)])
         rates = false_positive_rate.measured(output, done.table, done.judged, options, config.honesty_series)
         seen = sensitivity.measured(output, done.table, done.judged)
         verdict, stands = concluding.conclude(home, tonight, done.table, done.judged, done.ledger, options, seen)

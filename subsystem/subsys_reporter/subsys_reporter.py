@@ -12,7 +12,7 @@ from tvmdash.account import title_of
 from tvmdash.config_util import JobConfig
 from tvmdash.dashboard_info import BLOCKED, FAILED, OK, Home, JobResult, Night
 from tvmdash.errors import DashboardError
-from tvmdash.notify.channel import Section, SlackConfig, find_slack_faults, open_slack, tell_section
+from tvmdash.notify.channel import ChannelSection, SlackConfig, find_slack_faults, open_slack, tell_section
 from tvmdash.notify.night import make_blocked_parts, make_failed_part, make_fault_part, read_notify, website_url
 from tvmdash.notify.payloads import GOOD, Part, escape, format_bold, link
 from tvmdash.notify.state import IN_SLACK_FILE, InSlack
@@ -57,7 +57,7 @@ def _named(jobs: Sequence[JobResult], clause: str) -> str:
     return f"Subsystem{'' if len(jobs) == 1 else 's'} {names} {clause}" if jobs else ""
 
 
-def of_night(home: Home, night: Night, jobs: Sequence[JobResult]) -> Section:
+def of_night(home: Home, night: Night, jobs: Sequence[JobResult]) -> ChannelSection:
     """What is said of the subsystems, below the account of the night."""
     notified = [(job, read_notify(home, job.kind, job.name)) for job in jobs]
     website = website_url(home)
@@ -68,7 +68,7 @@ def of_night(home: Home, night: Night, jobs: Sequence[JobResult]) -> Section:
     parts += [_report_part(job, report, in_threads(home, job, night, website)) for job, report in reports if report]
     quiet = [title_of(job) for job, report in reports if not report]
     parts += [Part(f"{GOOD} {escape(format_list(quiet, 20), 1500)}: nothing to report.", group=GOOD)] if quiet else []
-    return Section(night.stamp, "Subsystems", tuple(parts))
+    return ChannelSection(night.stamp, "Subsystems", tuple(parts))
 
 
 def report_of_tonight(home: Home, job: JobResult, night: Night) -> tuple[str, str] | None:

@@ -16,7 +16,7 @@ from tests.dashboard import homes
 from tests.github import server
 from tests.github.server import ME, PULL, REPOSITORY, TOKEN, Fault, State
 from tvmdash.errors import DashboardError
-from tvmdash.github_api import BusyError, GitHub, GitHubError, PullRequest, RefusedError, open_github
+from tvmdash.github_api import GitHub, GitHubBusyError, GitHubError, GitHubRefusedError, PullRequest, open_github
 from tvmdash.text import escape_markdown
 
 HERE = PullRequest(REPOSITORY, PULL)
@@ -103,25 +103,25 @@ def test_what_passes_is_tried_again_and_nothing_is_said_twice(state: State, faul
 )
 def test_a_refusal_is_told_with_its_remedy_and_not_repeated(state: State, status: int, remedy: str) -> None:
     state.faults = [Fault(status)]
-    with pytest.raises(RefusedError, match=remedy):
+    with pytest.raises(GitHubRefusedError, match=remedy):
         put(state, login=ME)
     assert len(state.calls) == 1
 
 
 def test_it_gives_up_where_github_stays_busy_or_asks_for_more_patience_than_there_is(state: State) -> None:
     state.faults = [Fault(503)] * 9
-    with pytest.raises(BusyError, match="503"):
+    with pytest.raises(GitHubBusyError, match="503"):
         put(state)
     assert len(state.calls) == 5
     state.faults, state.calls = [Fault(429, {"Retry-After": "3600"})], []
-    with pytest.raises(BusyError):
+    with pytest.raises(GitHubBusyError):
         put(state)
     assert len(state.calls) == 1
 
 
 def test_a_workflows_own_token_cannot_say_whose_it_is_so_the_config_does(state: State) -> None:
     state.is_app = True
-    with pytest.raises(RefusedError, match=r'"github_login": "github-actions\[bot\]"'):
+    with pytest.raises(GitHubRefusedError, match=r'"github_login": "github-actions\[bot\]"'):
         put(state)
     put(state, login=ME)
     assert not put(state, "Again.", login=ME.upper()).is_new

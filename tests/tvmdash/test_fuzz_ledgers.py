@@ -35,7 +35,7 @@ from tvmdash.machine.identity import MachineIdentity, Rename, RenameKind
 from tvmdash.notify import slack_history, spells
 from tvmdash.notify import state as route_states
 from tvmdash.notify.message import Entry, Item, Kept, Outgoing, State
-from tvmdash.notify.message import Event as Reason
+from tvmdash.notify.message import Occasion as Reason
 from tvmdash.notify.outbox import Outbox
 from tvmdash.signoff import waivers
 from tvmdash.trials import files as try_files

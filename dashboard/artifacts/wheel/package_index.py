@@ -134,7 +134,9 @@ def _run_pip(
     return text
 
 
-def _describe_failure(what: str, source: WheelSource, outcome: process.Outcome, text: str, log: Path | None) -> str:
+def _describe_failure(
+    what: str, source: WheelSource, outcome: process.ProcessOutcome, text: str, log: Path | None
+) -> str:
     address = source.find_links or source.index
     where = f"{redact(address)} and that it has wheels for this Python" if address else "its package index"
     reach = f"Check that this machine can reach {where}"
@@ -173,7 +175,7 @@ def _lead_to(source: WheelSource) -> dict[str, str]:
     return {}
 
 
-def _find_last_error(outcome: process.Outcome, text: str) -> str:
+def _find_last_error(outcome: process.ProcessOutcome, text: str) -> str:
     """What pip ends with; before it, why an address gave nothing, which is no error to pip."""
     errors = re.findall(r"^\s*ERROR: (.+)$", outcome.tail, re.MULTILINE) or outcome.tail.split("\n")
     unread = [reason for reason in _UNREAD.findall(text) if reason]

@@ -40,7 +40,7 @@ class GitHubError(DashboardError):
     """GitHub did not do what it was asked."""
 
 
-class BusyError(GitHubError):
+class GitHubBusyError(GitHubError):
     """It may do so later: after `wait_s`, where it says how long."""
 
     def __init__(self, text: str, wait_s: float = 0.0) -> None:
@@ -48,7 +48,7 @@ class BusyError(GitHubError):
         self.wait_s = wait_s
 
 
-class RefusedError(GitHubError):
+class GitHubRefusedError(GitHubError):
     """It will not; `status` is that of its answer."""
 
     def __init__(self, text: str, status: int) -> None:
@@ -111,11 +111,11 @@ class GitHub:
         """Whose token this is."""
         try:
             value = self._call("GET", "/user")
-        except RefusedError as error:
+        except GitHubRefusedError as error:
             if error.status != 403:
                 raise
             text = "GitHub did not return the account of this token; it never does for a workflow's own token."
-            raise RefusedError(f'{text} Set "github_login": "github-actions[bot]" in the config.', 403) from None
+            raise GitHubRefusedError(f'{text} Set "github_login": "github-actions[bot]" in the config.', 403) from None
         return str(_get(value, "login"))
 
     def list_comments(self, pull: PullRequest) -> Iterator[Comment]:
@@ -169,7 +169,7 @@ class GitHub:
         try:
             answer = http_util.send(method, f"{self.url}{path}", content, headers, _REQUEST_S, max_bytes=_MAX_BYTES)
         except NoAnswerError as error:
-            raise BusyError(f"GitHub did not answer ({error.cause}).") from None
+            raise GitHubBusyError(f"GitHub did not answer ({error.cause}).") from None
         if 200 <= answer.status < 300:
             return answer.parsed()
         raise _make_refusal(answer, f"{method} {path.partition('?')[0]}")
@@ -197,8 +197,8 @@ def _make_refusal(answer: Answer, asked: str) -> GitHubError:
     said = value.get("message") if isinstance(value, dict) else None
     text = f"{asked}: GitHub answered {answer.status}{f' ({elide(said, 200)})' if isinstance(said, str) else ''}."
     if answer.status >= 500 or answer.status == 429 or (answer.status == 403 and _is_limit(answer)):
-        return BusyError(text, _parse_wait(answer.headers.get("retry-after", "")))
-    return RefusedError(" ".join(filter(None, (text, _REMEDIES.get(answer.status)))), answer.status)
+        return GitHubBusyError(text, _parse_wait(answer.headers.get("retry-after", "")))
+    return GitHubRefusedError(" ".join(filter(None, (text, _REMEDIES.get(answer.status)))), answer.status)
 
 
 def _is_limit(answer: Answer) -> bool:

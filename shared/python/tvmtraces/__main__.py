@@ -17,7 +17,7 @@ _FOR_PROGRAMS = ("csv", "json")
 """What they write to a file or a pipe is what was recorded, to the last character."""
 
 
-class _News:
+class _Notices:
     """Progress on a terminal, on one line; silence elsewhere and in short work."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ def _make_parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the arguments say; the exit code."""
     options = _make_parser().parse_args(arguments)
-    news = _News()
+    news = _Notices()
     try:
         text = COMMANDS[options.verb].work(options, news)
         news.end()

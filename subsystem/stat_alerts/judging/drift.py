@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from judging.judge import Options
-from judging.memory import BREAK, Memory, Step
+from judging.memory import BREAK, KnownShift, Memory
 from judging.table import Table
 from tvmdash.detect.noise import MAD_TO_SD, FloatArray, row_medians
 from tvmdash.incidents.events import Moved, Opened
@@ -104,13 +104,13 @@ def _reported_since(ledger: Ledger, table: Table, anchor: int) -> set[str]:
     return {moved.series for incident in recent for moved in incident.moved}
 
 
-def _steps_since(table: Table, row: int, anchor: int, memory: Memory) -> list[Step]:
+def _steps_since(table: Table, row: int, anchor: int, memory: Memory) -> list[KnownShift]:
     known = memory.steps.get(table.rows[row].key, ())
     return [step for step in known if table.index_of(step.stamp) > anchor - WINDOW // 2]
 
 
 def _windows(
-    table: Table, rows: Sequence[int], first: int, stop: int, steps: Mapping[int, Sequence[Step]]
+    table: Table, rows: Sequence[int], first: int, stop: int, steps: Mapping[int, Sequence[KnownShift]]
 ) -> FloatArray:
     """The logarithms of the nights first..stop-1 without the known steps, a line a row; NaN where there are none.
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from judging.memory import ALERT, Memory, Step
+from judging.memory import ALERT, KnownShift, Memory
 from judging.table import REACH, Measured, Table
 from tvmdash.detect.fleet.fleet import FleetState
 from tvmdash.detect.levels import rebase
@@ -167,7 +167,7 @@ def remembered(table: Table, memory: Memory, numbers: Mapping[int, Exact]) -> Me
         history = table.history(row, number.night)
         anew = rebase(scale_series(history, state), state, number.night)
         fleets[series.fleet] = replace(fleet, series={**fleet.series, series.key: anew})
-        steps[series.key] = Step(table.stamps[number.night], _size(number), ALERT)
+        steps[series.key] = KnownShift(table.stamps[number.night], _size(number), ALERT)
     return replace(memory, fleets=fleets).with_steps(steps)
 
 

@@ -76,7 +76,7 @@ _Counts = tuple[Literal["shuffled", "unchanged"], str, Stamp, int, int]
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _KeptRates:
     """What the file holds: the counts of each night, in the order of their fields; in version 2, `nights`."""
 
     version: int
@@ -132,7 +132,7 @@ def measured(output: Path, table: Table, judged: Judged, options: Options, count
 def _read(path: Path) -> dict[str, list[_Count]]:
     """The tests of earlier nights; none where there is no usable file, and all is measured anew."""
     try:
-        kept = structured.read(_Kept, path)
+        kept = structured.read(_KeptRates, path)
     except DashboardError:
         return {}
     if kept is None or kept.version not in {2, VERSION}:

@@ -10,10 +10,10 @@ import numpy as np
 from judging import causes, paired
 from judging.evidence import Confirmation
 from judging.exact import Exact, exact_numbers, remembered
-from judging.memory import ALERT, BREAK, ENVIRONMENT, WHOLE, Memory, Step
-from judging.paired import AskPairs, Beside
+from judging.memory import ALERT, BREAK, ENVIRONMENT, WHOLE, KnownShift, Memory
+from judging.paired import AskPairs, PairsTonight
 from judging.screening import Screen
-from judging.table import Row, Table
+from judging.table import Table, TableRow
 from tvmdash.detect.cause import MACHINE
 from tvmdash.detect.change_points import change_points
 from tvmdash.detect.fleet import fleet as change_fleet
@@ -42,7 +42,7 @@ class Options:
     confirm_s: float = 0.0
     confirm_off: str = "not asked for"
 
-    def is_control(self, row: Row) -> bool:
+    def is_control(self, row: TableRow) -> bool:
         """Whether the config names the series, or its experiment, as one whose program never changes."""
         return self.controls.has(row.experiment, row.key)
 
@@ -74,7 +74,7 @@ class Judged:
     memory: Memory
     confirmation: Confirmation | None = None
     exact: Mapping[int, Exact] = field(default_factory=dict)
-    beside: Mapping[int, Beside] = field(default_factory=dict)
+    beside: Mapping[int, PairsTonight] = field(default_factory=dict)
 
     def decisions(self) -> Iterator[tuple[int, Decision, FleetNight]]:
         """Each row with what was said of it."""
@@ -140,21 +140,21 @@ def _judge_pairs(
     memory: Memory,
     ledger: Ledger,
     pairs: AskPairs | None,
-) -> dict[int, Beside]:
+) -> dict[int, PairsTonight]:
     """What the pairs of each machine's series say, all of them together."""
     of_machine: dict[str, list[int]] = {}
     for members in fleets.values():
         for row in table.paired.intersection(members):
             if row not in exact:
                 of_machine.setdefault(table.rows[row].machine, []).append(row)
-    beside: dict[int, Beside] = {}
+    beside: dict[int, PairsTonight] = {}
     for rows in of_machine.values():
         beside |= paired.judge_rows(table, night, sorted(rows), memory, ledger, pairs)
     return beside
 
 
 def _with_ratios(
-    table: Table, night: int, beside: Mapping[int, Beside], decided: NightDecision, before: FleetState
+    table: Table, night: int, beside: Mapping[int, PairsTonight], decided: NightDecision, before: FleetState
 ) -> NightDecision:
     """The decisions with those of the series that are judged by their ratios."""
     more = {}
@@ -184,7 +184,7 @@ def _with_causes(
     return replace(decided, decisions=decisions)
 
 
-def _steps(table: Table, judged: Judged) -> Iterator[tuple[str, Step]]:
+def _steps(table: Table, judged: Judged) -> Iterator[tuple[str, KnownShift]]:
     for row, decision, fleet in judged.decisions():
         if decision.kind != "quiet" and decision.cut is not None and decision.effect is not None:
             kind = ALERT if decision.kind == "alert" else ENVIRONMENT
@@ -192,7 +192,7 @@ def _steps(table: Table, judged: Judged) -> Iterator[tuple[str, Step]]:
             if fleet.decided.machine is not None:
                 kind, effect = WHOLE, float(np.expm1(fleet.decided.machine.shift))
             size = float(np.log1p(effect)) if decision.state.unit is None else 0.0
-            yield table.rows[row].key, Step(table.stamps[decision.cut], size, kind)
+            yield table.rows[row].key, KnownShift(table.stamps[decision.cut], size, kind)
 
 
 def _controls(table: Table, night: int, rows: Sequence[int], options: Options) -> frozenset[str]:
@@ -247,7 +247,7 @@ def _with_new_levels(table: Table, night: int, memory: Memory, begins: Mapping[i
             fleets[series.fleet] = replace(
                 fleet, series={**fleet.series, series.key: begun_anew(table.history(row, night), state, begin)}
             )
-            steps[series.key] = Step(table.stamps[begin], 0.0, BREAK)
+            steps[series.key] = KnownShift(table.stamps[begin], 0.0, BREAK)
     return replace(memory, fleets=fleets).with_steps(steps)
 
 
@@ -259,7 +259,7 @@ def begun_anew(history: History, state: SeriesState, night: int) -> SeriesState:
 def scanned(table: Table, stop: int, settings: Settings) -> Memory:
     """The memory before the night `stop` from each series' full scan alone: for nights long past."""
     fleets: dict[str, dict[str, SeriesState]] = {}
-    steps: dict[str, tuple[Step, ...]] = {}
+    steps: dict[str, tuple[KnownShift, ...]] = {}
     for row, series in enumerate(table.rows):
         until = slice(0, stop - table.offset)
         at = (row, until)
@@ -272,7 +272,7 @@ def scanned(table: Table, stop: int, settings: Settings) -> Memory:
     return Memory(table.stamps[stop - 1] if stop else "", stop, states, steps)
 
 
-def _past_steps(table: Table, alerts: Iterable[Decision]) -> Iterator[Step]:
+def _past_steps(table: Table, alerts: Iterable[Decision]) -> Iterator[KnownShift]:
     for alert in alerts:
         if alert.cut is not None and alert.state.unit is None:
-            yield Step(table.stamps[alert.cut], float(np.log1p(alert.effect or 0.0)), ALERT)
+            yield KnownShift(table.stamps[alert.cut], float(np.log1p(alert.effect or 0.0)), ALERT)

@@ -20,7 +20,7 @@ ALERT, ENVIRONMENT, WHOLE, BREAK, RECOVERED = "alert", "environment", "whole", "
 
 
 @dataclass(frozen=True)
-class Step:
+class KnownShift:
     """A known shift of one series: from the night `stamp` on, by `size` (logarithm), and whose it was."""
 
     stamp: str
@@ -35,9 +35,9 @@ class Memory:
     night: str = ""
     count: int = 0
     fleets: Mapping[str, FleetState] = field(default_factory=dict)
-    steps: Mapping[str, tuple[Step, ...]] = field(default_factory=dict)
+    steps: Mapping[str, tuple[KnownShift, ...]] = field(default_factory=dict)
 
-    def with_steps(self, more: Mapping[str, Step]) -> Memory:
+    def with_steps(self, more: Mapping[str, KnownShift]) -> Memory:
         """The same with one more shift for some series."""
         steps = dict(self.steps)
         for key, step in more.items():
@@ -64,7 +64,7 @@ class Memory:
     def of_file(cls, saved: _SavedMemory) -> Memory:
         """What `in_file` made."""
         fleets = {name: FleetState.from_json(fleet) for name, fleet in saved.fleets.items()}
-        steps = {key: tuple(Step(*step) for step in steps) for key, steps in saved.steps.items()}
+        steps = {key: tuple(KnownShift(*step) for step in steps) for key, steps in saved.steps.items()}
         return cls(saved.night, saved.count, fleets, steps)
 
 

@@ -42,7 +42,7 @@ class ReferenceStanding:
 
 
 @dataclass(frozen=True)
-class Beside:
+class PairsTonight:
     """What a paired row's pairs say tonight. said: what is told or suspected, None where nothing is.
 
     found: its likeliest step. builds: of tonight's side of it. cut, after: the first night of the new builds, the
@@ -134,7 +134,7 @@ class _Asking:
 
 def judge_rows(
     table: Table, night: int, rows: Iterable[int], memory: Memory, ledger: Ledger, ask: AskPairs | None = None
-) -> dict[int, Beside]:
+) -> dict[int, PairsTonight]:
     """By row, all of one machine; nothing of rows without a ratio tonight. What is open is measured again by `ask`."""
     open_of, ended = _open_incidents(ledger), _ended_incidents(ledger)
     given = {str(row): _read_row(table, row, night, memory, open_of, ended) for row in rows}
@@ -151,11 +151,11 @@ def judge_rows(
 
 def _beside(
     row: _Row, judgement: Judgement, name: str, change: Change | None, reference: ReferenceStanding | None
-) -> Beside:
+) -> PairsTonight:
     model = judgement.models[name]
     found = change.of(name) if change is not None else judgement.found[name]
     visible = model.visible(judgement.prior)
-    made = Beside(
+    made = PairsTonight(
         model, judgement.prior, reference, change.decision if change else None, found,
         change.incident if change else "",
         visible=visible if math.isfinite(visible) else None, is_young=len(row.first) < 2,
@@ -332,7 +332,7 @@ def _stand(row: _Row, model: SeriesModel) -> ReferenceStanding | None:
     )
 
 
-def decision_of(beside: Beside, state: SeriesState, night: int) -> Decision:
+def decision_of(beside: PairsTonight, state: SeriesState, night: int) -> Decision:
     """What is said of the series, in the form that every series has."""
     found, pairs = beside.found, beside.pairs_again
     if found is None or beside.is_young or beside.is_apart:
@@ -369,7 +369,7 @@ def decision_of(beside: Beside, state: SeriesState, night: int) -> Decision:
     )
 
 
-def _cause(beside: Beside) -> Cause:
+def _cause(beside: PairsTonight) -> Cause:
     """TVM's: another artifact was on the new side, and the machine is in both halves of each pair."""
     same = beside.same_code
     return of_tvm(Cause(evidence=PAIRED, same_code=int(same is True), changed_code=int(same is False)))

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from judging.judge import Judged, begun_anew
-from judging.memory import ENVIRONMENT, RECOVERED, WHOLE, Memory, Step
+from judging.memory import ENVIRONMENT, RECOVERED, WHOLE, KnownShift, Memory
 from judging.table import Table
 from tvmdash.detect.cause import MEASURED_AGAIN, PAIRED
 from tvmdash.detect.fleet.fleet import FleetState
@@ -50,7 +50,7 @@ def recoveries(table: Table, night: int, memory: Memory, ledger: Ledger) -> tupl
                 anew = begun_anew(table.history(rows[key], night), state, since)
                 fleets[series.fleet] = replace(fleet, series={**fleet.series, key: anew})
             effect = next(moved.effect for moved in incident.moved if moved.series == key)
-            steps[key] = Step(table.stamps[since], -math.log1p(effect) if effect > -1 else 0.0, RECOVERED)
+            steps[key] = KnownShift(table.stamps[since], -math.log1p(effect) if effect > -1 else 0.0, RECOVERED)
         if back:
             events += recovered(table, night, incident, back, rows)
     return replace(memory, fleets=fleets).with_steps(steps), events
@@ -85,7 +85,7 @@ def taken_back(table: Table, judged: Judged, ledger: Ledger) -> tuple[Memory, li
                 withdrawn.setdefault(said.incident, {})[key] = said.found
                 moved = ledger.incidents[said.incident].moved
                 (size,) = (-math.log1p(one.effect) for one in moved if one.series == key)
-            steps[key] = Step(table.stamps[since], size, RECOVERED)
+            steps[key] = KnownShift(table.stamps[since], size, RECOVERED)
     events = list(_reopened(table, judged, ledger))
     for name, back in back_of.items():
         incident = ledger.incidents[name]

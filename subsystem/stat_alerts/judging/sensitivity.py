@@ -31,7 +31,7 @@ KEPT_NIGHTS = 90
 
 
 @dataclass(frozen=True)
-class _Night:
+class _PlantedNight:
     """What one night's copies gave. same, other: nulls of series whose TVM was measured before, and was not."""
 
     steps: tuple[PlantedStep, ...]
@@ -46,7 +46,7 @@ class _Kept:
     """What the file holds, by night."""
 
     version: int
-    nights: Mapping[Stamp, _Night]
+    nights: Mapping[Stamp, _PlantedNight]
 
 
 @dataclass(frozen=True)
@@ -95,13 +95,13 @@ def measured(output: Path, table: Table, judged: Judged) -> Seen:
     return Seen(_find_sensitivity(tonight, every) if nights else None, _find_chance(judged, every))
 
 
-def _find_sensitivity(tonight: _Night, every: Sequence[_Night]) -> Sensitivity:
+def _find_sensitivity(tonight: _PlantedNight, every: Sequence[_PlantedNight]) -> Sensitivity:
     false = Rate(sum(night.unchanged for night in every), sum(night.false for night in every))
     lately = tuple(_add([night.steps[at] for night in every]) for at in range(len(STEPS)))
     return Sensitivity(tonight.steps, lately, len(every), false.nights, false.alerts, false.at_most)
 
 
-def _find_chance(judged: Judged, every: Sequence[_Night]) -> ByChance | None:
+def _find_chance(judged: Judged, every: Sequence[_PlantedNight]) -> ByChance | None:
     """For the series that are judged by their ratios tonight: by the nulls, or by the rules where these are few."""
     ratios = [said for said in judged.beside.values() if not said.is_young]
     if not ratios:
@@ -119,7 +119,7 @@ def _find_chance(judged: Judged, every: Sequence[_Night]) -> ByChance | None:
     return ByChance(len(ratios), sum(chances) / len(ratios), of_any, count, width, max(told, default=None))
 
 
-def _read(path: Path) -> Mapping[str, _Night]:
+def _read(path: Path) -> Mapping[str, _PlantedNight]:
     """The counts of earlier nights; none where there is no usable file."""
     try:
         kept = structured.read(_Kept, path)
@@ -178,7 +178,7 @@ def _judge_step(found: FoundStep | None, model: SeriesModel) -> _Stepped:
     return _Stepped.AGAIN if found.odds >= RULES.log("worth_measuring") else _Stepped.UNSEEN
 
 
-def _count(copies: Sequence[_Copy]) -> _Night:
+def _count(copies: Sequence[_Copy]) -> _PlantedNight:
     """The counts. What is told of tonight without a step is a false alarm where TVM is unchanged, else perhaps true."""
     told = [copy for copy in copies if copy.unchanged and copy.is_told]
     others = [copy for copy in copies if not copy.is_short and not copy.is_told]
@@ -186,4 +186,4 @@ def _count(copies: Sequence[_Copy]) -> _Night:
     for at, step in enumerate(STEPS):
         found = Counter(copy.stepped[at] for copy in others)
         steps.append(PlantedStep(step, len(others), found[_Stepped.TOLD], found[_Stepped.AGAIN]))
-    return _Night(tuple(steps), sum(copy.unchanged for copy in copies), len(told))
+    return _PlantedNight(tuple(steps), sum(copy.unchanged for copy in copies), len(told))

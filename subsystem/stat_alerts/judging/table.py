@@ -37,7 +37,7 @@ GONE_NIGHTS = 30
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """One series. fleet: the key of the machine and kind of metric that it is judged with. key: its ID, once a unit.
 
     labels: what was measured; they name its point. direction, kind, tolerance: of the number. fleet_name: the fleet,
@@ -128,7 +128,7 @@ class Table:
 
     stamps: tuple[str, ...]
     offset: int
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     values: FloatArray
     std: FloatArray
     repeats: FloatArray
@@ -434,13 +434,13 @@ def _free_of_machine(table: Table) -> Table:
     return replace(table, values=judged, unjudged=table.values, chained=frozenset(chained))
 
 
-def _rows(series: Sequence[Series], machine: MachineIdentity | None) -> Iterator[Row]:
+def _rows(series: Sequence[Series], machine: MachineIdentity | None) -> Iterator[TableRow]:
     for item, key, name in zip(series, naming.keys(series), naming.names(series), strict=True):
         fleet, name_of_fleet = naming.fleet(item, machine), naming.fleet(item)
         facts = (item.experiment, item.metric, item.unit, item.direction)
         of = (name_of_fleet, naming.fleet_kind(item))
         workload = naming.workload_of(item)
-        yield Row(key, *facts, name, fleet, item.labels, item.kind, *of, item.tolerance, workload)
+        yield TableRow(key, *facts, name, fleet, item.labels, item.kind, *of, item.tolerance, workload)
 
 
 def last_values(table: Table, row: int, count: int) -> list[float | None]:

@@ -10,7 +10,7 @@ from tvmdash.incidents.text import describe
 
 
 @dataclass(frozen=True)
-class Line:
+class ReportLine:
     """`incidents`: the IDs of those it tells of; none where it is about anything else."""
 
     text: str
@@ -21,7 +21,7 @@ class Line:
         return bool(self.incidents) and self.incidents <= incidents
 
 
-def lines_about(incidents: Iterable[Incident]) -> Iterator[Line]:
+def lines_about(incidents: Iterable[Incident]) -> Iterator[ReportLine]:
     """The lines of each incident."""
     for incident in incidents:
-        yield Line(describe(incident), frozenset({incident.id}))
+        yield ReportLine(describe(incident), frozenset({incident.id}))

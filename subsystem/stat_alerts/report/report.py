@@ -13,7 +13,7 @@ from judging.judge import Judged, Options
 from judging.table import Table, last_values
 from rerun.outcomes import lines as measured_again
 
-from report.line import Line, lines_about
+from report.line import ReportLine, lines_about
 from report.standings import EXPECTED_NIGHTS, SeriesStanding
 from report.verdict_text import describe_beside, exact_text, suspect_text
 from tvmdash import structured
@@ -47,7 +47,7 @@ _SHOWN_IDS = 5
 _NAME = 60
 
 
-def report(verdict: NightVerdict, lines: Sequence[Line]) -> Report:
+def report(verdict: NightVerdict, lines: Sequence[ReportLine]) -> Report:
     """The verdict and the lines, as many as a report holds."""
     return Report(verdict.headline, _cut("\n".join(line.text for line in lines)))
 
@@ -60,7 +60,7 @@ def report_lines(
     rates: Mapping[str, Rate],
     verdict: NightVerdict,
     retired: AbstractSet[str],
-) -> list[Line]:
+) -> list[ReportLine]:
     """What is suspected, what is new, what went away, what is open, what could not be judged and is not retired."""
     now = iso_of(table.stamps[judged.night])
     named = [ledger.incidents[event.incident] for event in events if event.incident in ledger.incidents]
@@ -77,29 +77,31 @@ def report_lines(
         still_text = format_list(
             [f"{format_headline(incident)} ({incident.id}, {incident.state})" for incident in still], _SHOWN_IDS
         )
-        lines.append(Line(f"Still open: {still_text}.", _ids(still)))
+        lines.append(ReportLine(f"Still open: {still_text}.", _ids(still)))
     hushed = [
         incident
         for incident in {incident.id: incident for incident in (*named, *ledger.open())}.values()
         if incident.id in silent
     ]
     if hushed:
-        lines.append(Line(f"Silenced: {format_list([incident.id for incident in hushed], _SHOWN_IDS)}.", _ids(hushed)))
-    lines += map(Line, measured_again(judged.confirmation) if judged.confirmation else ())
+        lines.append(
+            ReportLine(f"Silenced: {format_list([incident.id for incident in hushed], _SHOWN_IDS)}.", _ids(hushed))
+        )
+    lines += map(ReportLine, measured_again(judged.confirmation) if judged.confirmation else ())
     reported = {moved.series for incident in ledger.incidents.values() for moved in incident.moved}
     exact = {each.series for each in verdict.series if each.evidence is SeriesEvidence.EXACT}
-    lines += map(Line, _not_judged(table, judged, exact, reported, retired))
-    lines += map(Line, _came_and_went(verdict))
-    lines += map(Line, _put_aside(verdict))
+    lines += map(ReportLine, _not_judged(table, judged, exact, reported, retired))
+    lines += map(ReportLine, _came_and_went(verdict))
+    lines += map(ReportLine, _put_aside(verdict))
     if not new and not (verdict.beside and verdict.beside.is_first):
-        lines.insert(0, Line(_quiet(judged, verdict)))
+        lines.insert(0, ReportLine(_quiet(judged, verdict)))
     return [
-        *map(Line, _suspects(verdict)),
-        *map(Line, _differences(verdict)),
+        *map(ReportLine, _suspects(verdict)),
+        *map(ReportLine, _differences(verdict)),
         *lines,
-        *map(Line, _format_sensitivity(verdict.sensitivity)),
-        *map(Line, _format_chance(verdict.by_chance)),
-        *map(Line, _format_false_positive_rate(rates)),
+        *map(ReportLine, _format_sensitivity(verdict.sensitivity)),
+        *map(ReportLine, _format_chance(verdict.by_chance)),
+        *map(ReportLine, _format_false_positive_rate(rates)),
     ]
 
 
@@ -161,7 +163,7 @@ def _quiet(judged: Judged, verdict: NightVerdict) -> str:
     return text
 
 
-def _followed(ledger: Ledger, events: Sequence[Event], left_out: set[str]) -> Iterable[Line]:
+def _followed(ledger: Ledger, events: Sequence[Event], left_out: set[str]) -> Iterable[ReportLine]:
     for event in events:
         incident = ledger.incidents.get(event.incident)
         if incident is None or incident.id in left_out:
@@ -169,10 +171,10 @@ def _followed(ledger: Ledger, events: Sequence[Event], left_out: set[str]) -> It
         own = frozenset({incident.id})
         if event.event == ledgers.JOINED:
             names = [str(series["name"]) for series in event.data["moved"]]
-            yield Line(f"Also moved at the same night as {incident.id}: {format_list(names, 4)}.", own)
+            yield ReportLine(f"Also moved at the same night as {incident.id}: {format_list(names, 4)}.", own)
         elif event.event == ledgers.STATE and event.who == ledgers.DETECTOR:
             word = str(event.data["state"]).replace("_", " ").capitalize()
-            yield Line(f"{word}: {format_headline(incident)} ({incident.id}): {event.data['words']}.", own)
+            yield ReportLine(f"{word}: {format_headline(incident)} ({incident.id}): {event.data['words']}.", own)
 
 
 _UNJUDGED = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 from judging.judge import FleetNight, Judged
-from judging.paired import Beside
+from judging.paired import PairsTonight
 from judging.table import Table, finite
 
 from tvmdash.detect.cause import UNKNOWN
@@ -151,7 +151,7 @@ def _is_undecided(decision: Decision, outcome: Outcome | None) -> bool:
             return True
 
 
-def _stand_beside(beside: Beside, *, unchanged: bool) -> SeriesStanding:
+def _stand_beside(beside: PairsTonight, *, unchanged: bool) -> SeriesStanding:
     """A series that was measured in turn, against the builds before, or where there are none the reference."""
     if beside.is_suspect and beside.found is not None:
         effect, low, high = beside.bounds or (beside.found.effect, None, None)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.night import engine
-from dashboard.process.process import Outcome
+from dashboard.process.process import ProcessOutcome
 from tests import fuzzing
 from tests.dashboard import homes, result_homes
 from tests.fuzzing import files_like, the_same_each_time
@@ -49,7 +49,7 @@ OF_EACH = 3
 def test_a_status_is_read_or_refused_in_words(tmp_path_factory: pytest.TempPathFactory, raw: bytes) -> None:
     folder = tmp_path_factory.getbasetemp()
     (folder / stages.STATUS_FILE).write_bytes(raw)
-    outcome = Outcome(0, None, timed_out=False, elapsed_s=1.0, tail="", left_behind=0, left_out_bytes=0)
+    outcome = ProcessOutcome(0, None, timed_out=False, elapsed_s=1.0, tail="", left_behind=0, left_out_bytes=0)
     try:
         message = engine.judge(outcome, folder, stages.EXPERIMENT.stage("run"), 1.0)
     except DashboardError as error:

@@ -13,12 +13,12 @@ import pytest
 
 from dashboard.process import process, watchdog
 from dashboard.process.log import HEAD_BYTES, TAIL_BYTES, BoundedLog
-from dashboard.process.process import Outcome
+from dashboard.process.process import ProcessOutcome
 from tests.dashboard import homes
 from tvmdash.errors import DashboardError
 
 
-def run(tmp_path: Path, text: str, *, timeout_s: float = 20.0, env: dict[str, str] | None = None) -> Outcome:
+def run(tmp_path: Path, text: str, *, timeout_s: float = 20.0, env: dict[str, str] | None = None) -> ProcessOutcome:
     log = tmp_path / "log"
     whole = {"PATH": os.environ["PATH"], **(env or {})}
     return process.run(["/bin/sh", "-c", text], cwd=tmp_path, env=whole, timeout_s=timeout_s, log=log)

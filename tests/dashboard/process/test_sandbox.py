@@ -37,7 +37,7 @@ def sealed() -> Iterator[None]:
     ctypes.CDLL(None).prctl(36, 0, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
-def run(folder: Path, program: str, *visible: Path, **environment: str) -> process.Outcome:
+def run(folder: Path, program: str, *visible: Path, **environment: str) -> process.ProcessOutcome:
     """The end of a Python program in a sandbox that may write to `folder`, and its output."""
     folder.mkdir(exist_ok=True)
     return process.run(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dashboard.artifacts.artifact import ArtifactSpec
-from dashboard.trials.rounds import Candidate
+from dashboard.trials.rounds import BuildCandidate
 from dashboard.trials.tvms import Choice, choose, order_by_gaps
 from tests.dashboard import homes
 from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, put_artifact
@@ -195,8 +195,8 @@ def test_what_is_no_range_is_refused(lab: Lab, text: str, said: str) -> None:
     assert said in done.output
 
 
-def commit(number: int, date: str = "") -> Candidate:
-    return Candidate(ArtifactSpec("/r", str(number)), Suspect(str(number), "t", "a", date))
+def commit(number: int, date: str = "") -> BuildCandidate:
+    return BuildCandidate(ArtifactSpec("/r", str(number)), Suspect(str(number), "t", "a", date))
 
 
 def test_a_step_keeps_each_nth_and_the_end() -> None:

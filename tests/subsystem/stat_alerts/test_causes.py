@@ -58,7 +58,7 @@ class Home:
         nothing = np.full_like(values, np.nan)
         owners = ["e"] * self.series + ["pinned"] * self.pinned + ["canary"] * self.controls
         rows = tuple(
-            TABLE["Row"](f"s{at:02}", owner, "run_time", "ms", "lower", f"{owner} {at}", "times on m", {})
+            TABLE["TableRow"](f"s{at:02}", owner, "run_time", "ms", "lower", f"{owner} {at}", "times on m", {})
             for at, owner in enumerate(owners)
         )
         stamps = tuple(map(stamp_of, range(NIGHTS)))

@@ -47,7 +47,7 @@ class Lab:
         values = np.exp(self.level + self.noise)
         values[:, -1] *= np.exp(self.machine)
         nothing = np.full_like(values, np.nan)
-        row = ASKING["Table"].history.__globals__["Row"]
+        row = ASKING["Table"].history.__globals__["TableRow"]
         rows = [
             row(f"s{at:02}", "e", "run_time", "ms", "lower", f"s{at:02}", "times on m", {"workload": f"n.{at}"})
             for at in range(self.points)

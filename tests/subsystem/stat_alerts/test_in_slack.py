@@ -385,11 +385,11 @@ def test_incidents_from_before_threads_were_switched_on_get_none(home: Home) -> 
 
 def test_the_nightly_message_claims_no_thread_for_incidents_that_have_none(home: Home) -> None:
     home.opens(10)
-    home.tell(20, lines=[SUBSYSTEM.Line("Nothing moved.")])
+    home.tell(20, lines=[SUBSYSTEM.ReportLine("Nothing moved.")])
     assert home.state.channel() == []
     assert numbers_and_rest(home.brief()) == (["1"], "Nothing moved.")
     home.opens(21, "i20260511-00bb", what="gru run time")
-    home.tell(21, lines=[SUBSYSTEM.Line("gru moved.")])
+    home.tell(21, lines=[SUBSYSTEM.ReportLine("gru moved.")])
     assert numbers_and_rest(home.brief()) == (["1", "2", "1"], "gru moved."), "new, open, with a thread"
 
 
@@ -459,10 +459,10 @@ def test_the_nightly_message_says_how_many_and_links_where_the_threads_say_the_r
     (incident,) = fold(home.events).incidents.values()
     words, own = describe(incident), frozenset({incident.id})
     lines = [
-        SUBSYSTEM.Line(words, own),
-        SUBSYSTEM.Line("#1#", own),
-        SUBSYSTEM.Line("#2#", own | {"another"}),
-        SUBSYSTEM.Line(f"Not judged: {incident.id}, b."),
+        SUBSYSTEM.ReportLine(words, own),
+        SUBSYSTEM.ReportLine("#1#", own),
+        SUBSYSTEM.ReportLine("#2#", own | {"another"}),
+        SUBSYSTEM.ReportLine(f"Not judged: {incident.id}, b."),
     ]
     home.tell(10, lines=lines)
     rest = "\n".join(line.text for line in lines[2:])

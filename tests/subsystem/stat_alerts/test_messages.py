@@ -190,7 +190,7 @@ def lines(
     **night: Any,
 ) -> str:
     decisions = {"s1": decided(ReasonKind.WITHIN_NOISE)} if decisions is None else decisions
-    rows = tuple(TABLE.Row(key, "exp", "run_time", "ms", "lower", f"exp {key} run time", "f") for key in decisions)
+    rows = tuple(TABLE.TableRow(key, "exp", "run_time", "ms", "lower", f"exp {key} run time", "f") for key in decisions)
     none, count = np.empty((0, 0)), np.empty((0, 0), int)
     table = TABLE.Table((NIGHT,), 0, rows, none, none, none, count, count, count, {})
     ledger = fold([*earlier, *events])

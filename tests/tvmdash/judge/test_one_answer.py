@@ -15,7 +15,7 @@ from tvmdash.judge.evidence import Evidence, Pairs
 from tvmdash.judge.home import Decision, Judgement, interval, judge
 from tvmdash.judge.rules import RULES
 from tvmdash.judge.search import Search
-from tvmdash.judge.two import Difference, Standing
+from tvmdash.judge.two import Difference, PairStanding
 from tvmdash.series.store import Outline
 from tvmdash.signoff.judging import compare_rounds
 from tvmdash.signoff.measured import MeasuredSeries, TwoTvms
@@ -73,7 +73,7 @@ def test_a_night_and_who_measured_two_builds_in_rounds_say_the_same(seed: int) -
             assert (difference.low, difference.high) == pytest.approx(interval(step), rel=1e-9)
         is_told = change is not None and change.decision is not Decision.SUSPECTED
         assert difference.standing.is_told is is_told
-        assert (difference.standing is Standing.SUSPECTED) is (change is not None and not is_told)
+        assert (difference.standing is PairStanding.SUSPECTED) is (change is not None and not is_told)
 
 
 def compare_rounds_of_two(home: dict[str, list[float]]) -> dict[str, Difference]:
@@ -164,7 +164,7 @@ def judge_found_step(search: Search) -> TrialChange:
 
 def test_the_homes_above_hold_every_decision() -> None:
     found = [difference for seed in range(60) for difference in compare_two(draw_home(seed)).values()]
-    assert {difference.standing for difference in found} == set(Standing)
+    assert {difference.standing for difference in found} == set(PairStanding)
 
 
 def test_of_fewer_than_five_pairs_there_is_no_interval_and_nothing_of_one_series_is_told() -> None:
@@ -176,5 +176,5 @@ def test_of_fewer_than_five_pairs_there_is_no_interval_and_nothing_of_one_series
 def test_a_ratio_that_all_rounds_agree_on_is_exact() -> None:
     same, larger = (two.make_evidence("e", [two.make_pairs([log] * 3)], "lower") for log in (0.0, math.log(1.001)))
     found = two.compare({"same": same, "larger": larger})
-    assert (found["same"].standing, found["larger"].standing) == (Standing.UNCHANGED, Standing.WORSE)
+    assert (found["same"].standing, found["larger"].standing) == (PairStanding.UNCHANGED, PairStanding.WORSE)
     assert found["larger"].low == found["larger"].high == pytest.approx(0.001)

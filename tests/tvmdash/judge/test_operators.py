@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from statistics import median
 
 from tvmdash.judge.operators import OperatorSide, compare_operators
-from tvmdash.judge.two import Standing
+from tvmdash.judge.two import PairStanding
 
 RUNS, PROCESSES = 10, 6
 MEANS_MS = {f"fused_conv2d{number}": 2.0 / (number + 1) for number in range(20)}
@@ -44,7 +44,7 @@ def test_a_planted_operator_is_first_in_nineteen_of_twenty_disturbed_nights() ->
         before = measure(chance, {}, preempted=0.3)
         compared = compare_operators(before, measure(chance, {planted: 1.15}, preempted=0.3))
         change = compared.changes[0]
-        first += change.name == planted and change.standing is Standing.WORSE
+        first += change.name == planted and change.standing is PairStanding.WORSE
     assert first >= 19
 
 

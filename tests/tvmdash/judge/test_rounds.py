@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Mapping
 
-from tvmdash.judge.two import RoundSeries, Standing, compare_rounds
+from tvmdash.judge.two import PairStanding, RoundSeries, compare_rounds
 
 
 def measure(
@@ -41,7 +41,7 @@ def test_what_disturbs_whole_runs_is_no_difference_of_the_builds() -> None:
 
 def test_a_step_of_ten_percent_is_found_and_named_alone() -> None:
     found = [compare_rounds(measure(seed, steps={0: 0.1})) for seed in range(20)]
-    assert sum(each["0"].standing is Standing.WORSE for each in found) >= 19
+    assert sum(each["0"].standing is PairStanding.WORSE for each in found) >= 19
     assert sum(name != "0" and each.is_told for names in found for name, each in names.items()) <= 1
     assert sum(low < 0.1 < high for low, high in (each["0"].bounds for each in found)) >= 17
 
@@ -57,6 +57,6 @@ def test_equal_ratios_have_no_noise_and_few_rounds_of_others_say_nothing() -> No
     exact = RoundSeries("e", {"0": math.log(1.04), "1": math.log(1.04), "2": math.log(1.04)}, "lower")
     few = RoundSeries("e", {"0": 0.40, "1": 0.41, "2": 0.39}, "lower")
     found = compare_rounds({"size": exact, "time": few})
-    assert found["size"].standing is Standing.WORSE
+    assert found["size"].standing is PairStanding.WORSE
     assert not found["time"].is_told
     assert not found["time"].is_bounded

@@ -22,11 +22,11 @@ from tests.tvmdash.notify.route_homes import ONE, RouteHome, moved
 from tvmdash.notify import apprise, errors
 from tvmdash.notify.apprise import AppriseSender
 from tvmdash.notify.errors import BusyError, RefusedError, UncertainError
-from tvmdash.notify.message import Event, Item, Message
+from tvmdash.notify.message import Item, Message, Occasion
 from tvmdash.structured import Stamp
 
 TOPIC = "a-topic-that-nobody-guesses"
-TEST = Message("id", Event.TEST, Stamp("20260512T000000Z"), "A test", (Item("A test"),))
+TEST = Message("id", Occasion.TEST, Stamp("20260512T000000Z"), "A test", (Item("A test"),))
 
 
 @dataclass

@@ -21,7 +21,7 @@ from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.notify import outbox as outbox_module
 from tvmdash.notify import slack as slack_module
-from tvmdash.notify.channel import Attachment, Section, attach, tell, tell_section
+from tvmdash.notify.channel import Attachment, ChannelSection, attach, tell, tell_section
 from tvmdash.notify.message import Entry
 from tvmdash.notify.message import State as Stage
 from tvmdash.notify.outbox import FILE, Outbox
@@ -317,12 +317,12 @@ def test_a_night_before_all_others_by_a_clock_that_was_turned_back_is_remembered
 ONE, OTHER = "exp_reports", "subsys_reporter"
 
 
-def section(title: str, ping: str = "", *, of_night: bool = True) -> Section:
+def section(title: str, ping: str = "", *, of_night: bool = True) -> ChannelSection:
     part = Part(f"{title} says\n{format_pings([ping])}".strip(), (ping,) if ping else ())
-    return Section(TONIGHT, title, (part,), of_night=of_night)
+    return ChannelSection(TONIGHT, title, (part,), of_night=of_night)
 
 
-def add(slack: Slack | None, home: Home, name: str, told: Section) -> str:
+def add(slack: Slack | None, home: Home, name: str, told: ChannelSection) -> str:
     home.output(name).mkdir(parents=True, exist_ok=True)
     return tell_section(slack, home, home.output(name), Night(TONIGHT, "running"), told)
 

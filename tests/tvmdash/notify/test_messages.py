@@ -13,8 +13,8 @@ from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.events import Joined, Opened
 from tvmdash.incidents.ledger import DETECTOR, Event, Incident, fold, iso_of
 from tvmdash.notify import text
-from tvmdash.notify.message import Event as Kind
 from tvmdash.notify.message import Item, Message
+from tvmdash.notify.message import Occasion as Kind
 from tvmdash.notify.slack import make_payload
 from tvmdash.verdict import Level, NightVerdict
 

@@ -22,7 +22,7 @@ from tvmdash import http_util
 from tvmdash.errors import DashboardError
 from tvmdash.notify import slack as slack_module
 from tvmdash.notify.errors import Budget, BusyError, DeliveryError, RefusedError, UncertainError
-from tvmdash.notify.message import Event, Outgoing
+from tvmdash.notify.message import Occasion, Outgoing
 from tvmdash.notify.payloads import Part, Payload, build
 from tvmdash.notify.slack import Slack, SlackSender
 from tvmdash.notify.token import Secrets
@@ -56,7 +56,7 @@ def by_hook(state: State, seconds: float = 20.0) -> Slack:
 def post(slack: Slack, payload: Payload = HELLO, key: str = KEY) -> str:
     """The ts of a message that is sent as a route sends it: asked again while that may help."""
     sender, tries = SlackSender(slack), itertools.count()
-    message = Outgoing(key, Event.NIGHT, "20261121T031500Z", payload.text, (), payload=payload)
+    message = Outgoing(key, Occasion.NIGHT, "20261121T031500Z", payload.text, (), payload=payload)
     sent = Budget(slack.seconds).spend(
         lambda limit_s: sender.send(message, limit_s, "", again=next(tries) > 0), again=sender.safe_twice
     )

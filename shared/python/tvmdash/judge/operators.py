@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from tvmdash.judge.repeated import Apart, compare_apart
-from tvmdash.judge.two import Standing
+from tvmdash.judge.two import PairStanding
 
 _NUMBER = re.compile(r"_?\d+(?=_|$)")
 
@@ -41,7 +41,7 @@ class OperatorChange:
     low_ms: float | None = None
     high_ms: float | None = None
     processes: tuple[int, int] = (0, 0)
-    standing: Standing = Standing.BLIND
+    standing: PairStanding = PairStanding.BLIND
     known: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -62,7 +62,7 @@ class OperatorChange:
     @property
     def words(self) -> str:
         """What is said of it: new, gone, or how it stands."""
-        standing = "unclear" if self.standing is Standing.BLIND else self.standing.value
+        standing = "unclear" if self.standing is PairStanding.BLIND else self.standing.value
         return "new" if self.is_new else "gone" if self.is_gone else standing
 
 
@@ -97,7 +97,7 @@ def compare_operators(before: OperatorSide, after: OperatorSide, *, in_turn: boo
     for place, (name, first, last) in enumerate(pairs):
         known = after.known.get(name) or before.known.get(name) or {}
         changes.append(_describe(name, first, last, differences.get(str(place)), known))
-    is_sure = {Standing.WORSE, Standing.BETTER}
+    is_sure = {PairStanding.WORSE, PairStanding.BETTER}
     changes.sort(key=lambda each: (each.standing not in is_sure and not each.is_new and not each.is_gone,
                                    -abs(each.change_ms), each.name))  # fmt: skip
     whole = None

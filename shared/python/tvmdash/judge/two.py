@@ -28,7 +28,7 @@ _MOST_ODDS = 1e9
 """More is as good as certain."""
 
 
-class Standing(enum.StrEnum):
+class PairStanding(enum.StrEnum):
     """How B stands to A.
 
     worse, better, changed: told; changed is of a number without a better way. suspected: likely worse, not sure enough
@@ -46,12 +46,12 @@ class Standing(enum.StrEnum):
     @property
     def is_told(self) -> bool:
         """Whether B differs."""
-        return self in {Standing.WORSE, Standing.BETTER, Standing.CHANGED}
+        return self in {PairStanding.WORSE, PairStanding.BETTER, PairStanding.CHANGED}
 
     @property
     def is_open(self) -> bool:
         """Whether more pairs might tell."""
-        return self in {Standing.SUSPECTED, Standing.UNDECIDED, Standing.BLIND}
+        return self in {PairStanding.SUSPECTED, PairStanding.UNDECIDED, PairStanding.BLIND}
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Difference:
     pairs would narrow. visible: the least change that would have been told in nine of ten cases.
     """
 
-    standing: Standing
+    standing: PairStanding
     effect: float = 0.0
     low: float | None = None
     high: float | None = None
@@ -199,13 +199,13 @@ def weigh(shift: Shift, points: int, direction: str) -> Difference:
     sign, odds = SIGNS[direction], log_of_any(shift) + RULES.log_of_point(points)
     found = FoundStep(odds, shift.log, shift.error, PLACES[B])
     decision = decide(found, sign, RULES.fewest_pairs)
-    standing = Standing.UNCHANGED
+    standing = PairStanding.UNCHANGED
     if decision is Decision.SUSPECTED:
-        standing = Standing.SUSPECTED
+        standing = PairStanding.SUSPECTED
     elif decision is not None:
         standing = _name_told(sign, is_worse=shift.log * sign > 0)
     elif odds >= RULES.log("open") and abs(found.effect) >= RULES.least:
-        standing = Standing.UNDECIDED
+        standing = PairStanding.UNDECIDED
     return Difference(standing, found.effect, *interval(found), _exp(odds))
 
 
@@ -221,16 +221,16 @@ def _find_exact(pairs: Sequence[Pairs]) -> float | None:
 def _make_exact(each: Evidence, log: float) -> Difference:
     count = sum(pairs.count for pairs in each.pairs)
     if abs(log) <= _SAME:
-        return Difference(Standing.UNCHANGED, 0.0, 0.0, 0.0, 0.0, count, 0.0, 0.0)
+        return Difference(PairStanding.UNCHANGED, 0.0, 0.0, 0.0, 0.0, count, 0.0, 0.0)
     effect = math.expm1(log)
     standing = _name_told(each.sign, is_worse=log * each.sign > 0)
     return Difference(standing, effect, effect, effect, _MOST_ODDS, count, 0.0, 0.0)
 
 
-def _name_told(sign: int, *, is_worse: bool) -> Standing:
+def _name_told(sign: int, *, is_worse: bool) -> PairStanding:
     if not sign:
-        return Standing.CHANGED
-    return Standing.WORSE if is_worse else Standing.BETTER
+        return PairStanding.CHANGED
+    return PairStanding.WORSE if is_worse else PairStanding.BETTER
 
 
 def _describe(name: str, judged: Judgement) -> Difference:
@@ -241,17 +241,17 @@ def _describe(name: str, judged: Judgement) -> Difference:
     begin = PLACES[B]
     count = model.count_pairs(begin)
     if found is None:
-        return Difference(Standing.BLIND, pairs=count)
+        return Difference(PairStanding.BLIND, pairs=count)
     is_shared = change is not None and change.scope is not Scope.POINT
     is_bounded = is_shared or count >= RULES.fewest_pairs
     low, high = interval(found) if is_bounded else (None, None)
     within = math.expm1(RULES.errors_of_interval * model.error_of_pairs(begin)) if is_bounded else math.inf
     visible = model.visible(judged.prior) if is_bounded else math.inf
     if change is None:
-        quiet = Standing.UNCHANGED if is_bounded else Standing.BLIND
-        standing = Standing.UNDECIDED if name in judged.undecided else quiet
+        quiet = PairStanding.UNCHANGED if is_bounded else PairStanding.BLIND
+        standing = PairStanding.UNDECIDED if name in judged.undecided else quiet
     elif change.decision is Decision.SUSPECTED:
-        standing = Standing.SUSPECTED
+        standing = PairStanding.SUSPECTED
     else:
         standing = _name_told(model.evidence.sign, is_worse=found.shift * model.evidence.sign > 0)
     return Difference(standing, found.effect, low, high, _exp(found.odds), count, within, visible)

@@ -31,7 +31,7 @@ from tvmdash.measure.capture_format import (
     READABLE_VERSIONS,
     SCHEMA,
     TIME_TYPE,
-    Names,
+    NameNumbers,
     Row,
     insert,
     packed,
@@ -124,7 +124,7 @@ class Capture:
     def __init__(self, folder: Path, facts: Mapping[str, Any]) -> None:
         path = folder / f"raw_{os.getpid()}_{time.time_ns()}.db"
         self._database = sqlite3.connect(path, isolation_level=None)
-        self._names = Names(self._database)
+        self._names = NameNumbers(self._database)
         self._database.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
         self._database.execute("PRAGMA journal_mode = WAL")
         # A killed process loses nothing committed; a power cut may, and then the night is repeated anyway.
@@ -208,7 +208,7 @@ class Capture:
             insert(database, "telemetry", _make_reading_rows(time.time_ns(), names, readings))
 
     @contextlib.contextmanager
-    def _transaction(self) -> Iterator[tuple[Names, sqlite3.Connection]]:
+    def _transaction(self) -> Iterator[tuple[NameNumbers, sqlite3.Connection]]:
         """Committed at its end; where it fails, the names that it stored are forgotten with it."""
         self._database.execute("BEGIN IMMEDIATE")
         try:
@@ -220,12 +220,12 @@ class Capture:
             raise
 
 
-def _make_reading_rows(now_ns: int, names: Names, readings: Sequence[Reading]) -> list[Row]:
+def _make_reading_rows(now_ns: int, names: NameNumbers, readings: Sequence[Reading]) -> list[Row]:
     return [(now_ns, names[r.name], names[r.unit], float(r.value)) for r in readings]
 
 
 def _make_run_rows(
-    trial: int, names: Names, operators: Sequence[OperatorSpan], starts_ns: Sequence[int]
+    trial: int, names: NameNumbers, operators: Sequence[OperatorSpan], starts_ns: Sequence[int]
 ) -> Iterator[Row]:
     """One row for each repetition."""
     by_repetition = defaultdict[int, list[OperatorSpan]](list)

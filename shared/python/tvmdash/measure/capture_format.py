@@ -46,7 +46,7 @@ def packed(kind: str, values: Sequence[int]) -> bytes:
     return numbers.tobytes()
 
 
-class Names(dict[str, int]):
+class NameNumbers(dict[str, int]):
     """The numbers of names; a new one is stored, in the transaction of who asks for it."""
 
     def __init__(self, database: sqlite3.Connection) -> None:

@@ -20,7 +20,7 @@ from tvmdash.home_secrets import find_secrets_of_home
 from tvmdash.notify import slack_history, token
 from tvmdash.notify.delivery import Delivery, Due
 from tvmdash.notify.errors import Budget, DeliveryError
-from tvmdash.notify.message import Entry, Event, Kept, Outgoing, State
+from tvmdash.notify.message import Entry, Kept, Occasion, Outgoing, State
 from tvmdash.notify.night import format_about, format_rest, make_opening, website_url
 from tvmdash.notify.outbox import FILE, Outbox, hold, make_identity
 from tvmdash.notify.payloads import Part, Payload, build, escape, format_bold, format_pings
@@ -57,7 +57,7 @@ class SlackConfig:
 
 
 @dataclass(frozen=True)
-class Section:
+class ChannelSection:
     """What one subsystem has to say of the night `night`, in the channel where it may.
 
     title: of the section. of_night: the night's account stands above it.
@@ -122,7 +122,7 @@ def deliver(slack: Slack | None, output: Path, stamp: str, message: Payload) -> 
         return _deliver(slack, outbox, stamp, [Due(stamp, _make_outgoing(output, stamp, stamp, message), (stamp,))])
 
 
-def tell_section(slack: Slack | None, home: Home, output: Path, tonight: Night, section: Section) -> str:
+def tell_section(slack: Slack | None, home: Home, output: Path, tonight: Night, section: ChannelSection) -> str:
     """Add a subsystem's section to the night's message of its channel; as `tell` does.
 
     What a webhook took cannot be edited, so there the section is a message of its own. An edit pings nobody: whom the
@@ -217,15 +217,15 @@ def _read_older(home: Home, slack: Slack, stamp: str) -> Iterator[Entry]:
                 yield entry
 
 
-def _read_sections(home: Home, channel: str, stamp: str) -> Iterator[Section]:
+def _read_sections(home: Home, channel: str, stamp: str) -> Iterator[ChannelSection]:
     for name in SPEAKERS:
         with contextlib.suppress(DashboardError):
-            section = structured.read(Section, home.output(name) / _SECTION, max_bytes=4 << 20)
+            section = structured.read(ChannelSection, home.output(name) / _SECTION, max_bytes=4 << 20)
             if section is not None and (section.night, section.channel) == (stamp, channel):
                 yield section
 
 
-def _compose(home: Home, night: Night, sections: Sequence[Section], whole: str) -> Payload:
+def _compose(home: Home, night: Night, sections: Sequence[ChannelSection], whole: str) -> Payload:
     """The message: the account of the night, where a section is of that, then the sections."""
     website = website_url(home)
     if not any(section.of_night for section in sections):
@@ -237,7 +237,9 @@ def _compose(home: Home, night: Night, sections: Sequence[Section], whole: str) 
     return build(headline, format_about(night, website), parts, format_rest(night, website, whole))
 
 
-def _list_due(outbox: Outbox, home: Home, stamp: str, message: Payload, sections: Sequence[Section]) -> Iterator[Due]:
+def _list_due(
+    outbox: Outbox, home: Home, stamp: str, message: Payload, sections: Sequence[ChannelSection]
+) -> Iterator[Due]:
     pings = {ping: f"{stamp} pinged {ping}" for section in sections for part in section.parts for ping in part.pings}
     yield Due(stamp, _make_outgoing(home.output(SUBSYSTEM), stamp, stamp, message), (stamp, *pings.values()))
     entry, told = outbox.find(stamp), outbox.told
@@ -257,7 +259,7 @@ def _make_reply(output: Path, stamp: str, what: str, payload: Payload) -> Due:
 
 def _make_outgoing(output: Path, stamp: str, key: str, payload: Payload) -> Outgoing:
     identity = make_identity(output, "slack", key)
-    return Outgoing(identity, Event.NIGHT, stamp, payload.text, (), payload=payload)
+    return Outgoing(identity, Occasion.NIGHT, stamp, payload.text, (), payload=payload)
 
 
 def _deliver(slack: Slack, outbox: Outbox, stamp: str, due: Sequence[Due]) -> Delivered:

@@ -15,7 +15,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.notify.channel import send_test
 from tvmdash.notify.config import Owner, Route, RouteKind, Routing, read_routing
 from tvmdash.notify.errors import Budget
-from tvmdash.notify.message import Event, Item, Message
+from tvmdash.notify.message import Item, Message, Occasion
 from tvmdash.notify.service import SENDERS, Told, tell_routes
 from tvmdash.notify.state import RouteState, format_fault, format_held, read_states
 from tvmdash.notify.token import find_secrets
@@ -139,7 +139,7 @@ def _make_test(route: Route, home: Home) -> Message:
     lines = ("The dashboard can report changes here. This test was sent by hand and pings nobody.",)
     return Message(
         id=uuid.uuid4().hex,
-        event=Event.TEST,
+        event=Occasion.TEST,
         night=common.stamp_of(common.utc_now()),
         title=f"Test of the route {route.name}",
         items=(Item("", lines),),

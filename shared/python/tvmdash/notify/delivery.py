@@ -12,7 +12,7 @@ from typing import Any
 from tvmdash import common, structured
 from tvmdash.errors import DashboardError
 from tvmdash.notify.errors import Budget, BusyError, DeliveryError, IncompleteError, RefusedError, UnfitError
-from tvmdash.notify.message import Entry, Event, Item, Message, Outgoing, State, opening_of
+from tvmdash.notify.message import Entry, Item, Message, Occasion, Outgoing, State, opening_of
 from tvmdash.notify.outbox import Outbox
 from tvmdash.notify.payloads import Payload
 from tvmdash.notify.sender import Sender
@@ -101,7 +101,7 @@ class Delivery:
         if message is None or (is_again and not sender.safe_twice):
             self._give_up(entry, "an earlier run ended while sending it")
             return
-        if entry.night < self.night and message.event is Event.NIGHT and not is_again:
+        if entry.night < self.night and message.event is Occasion.NIGHT and not is_again:
             message = mark_late(message)
         remote = self.outbox.find_remote([opening_of(message.incident.id)] if message.incident else entry.marks)
         entry = self.outbox.change(entry, state=State.SENDING, tries=entry.tries + 1, at=self.at)

@@ -11,7 +11,7 @@ from tvmdash.incidents.ledger import FALSE_ALARM, SETTLED, Incident, iso_of
 from tvmdash.notify import text
 from tvmdash.notify.config import Route
 from tvmdash.notify.errors import BusyError, IncompleteError, RefusedError
-from tvmdash.notify.message import Event, Message
+from tvmdash.notify.message import Message, Occasion
 from tvmdash.notify.sender import Sender
 from tvmdash.text import cut_lines, elide
 
@@ -32,17 +32,17 @@ class GitHubSender(Sender):
         """Open the incident's issue, or bring the issue of number `remote` up to date; its number."""
         try:
             return self._send(message, remote)
-        except github_api.BusyError as error:
+        except github_api.GitHubBusyError as error:
             raise BusyError(str(error), wait_s=error.wait_s) from None
         except github_api.GitHubError as error:
             raise RefusedError(str(error)) from None
 
     def _send(self, message: Message, remote: str) -> str:
-        if message.event is Event.TEST:
+        if message.event is Occasion.TEST:
             number = self._find_or_open(message).number
             self.github.edit_issue(self.route.repository, number, state="closed", state_reason="not_planned")
             return str(number)
-        if message.event in (Event.OPENED, Event.QUIET):
+        if message.event in (Occasion.OPENED, Occasion.QUIET):
             return str(self._find_or_open(message).number)
         if remote:
             self._update(message, int(remote))
@@ -66,7 +66,7 @@ class GitHubSender(Sender):
                 return
             state = make_state(message, incident)
             self.github.edit_issue(repository, number, title=_title(message), body=make_body(message), **state)
-        except github_api.RefusedError as error:
+        except github_api.GitHubRefusedError as error:
             if error.status not in _GONE:
                 raise
             subject = incident.id if incident else message.title

@@ -18,7 +18,7 @@ from tvmdash.http_util import make_tls_context
 from tvmdash.notify import text
 from tvmdash.notify.config import Route, Security
 from tvmdash.notify.errors import BusyError, DeliveryError, IncompleteError, RefusedError, UncertainError
-from tvmdash.notify.message import Event, Message
+from tvmdash.notify.message import Message, Occasion
 from tvmdash.notify.sender import Sender
 from tvmdash.secret_file import SecretFile
 
@@ -69,7 +69,7 @@ def build_mail(route: Route, message: Message, recipients: Sequence[str], moment
     mail = EmailMessage(policy=email.policy.SMTP)
     mail["From"] = email.utils.formataddr(("TVM dashboard", route.sender))
     mail["To"] = ", ".join(recipients)
-    answers = message.first and message.event in (Event.UPDATED, Event.CLOSED)
+    answers = message.first and message.event in (Occasion.UPDATED, Occasion.CLOSED)
     mail["Subject"] = f"{'Re: ' * bool(answers)}[TVM] {text.format_subject(message)}"
     mail["Date"] = email.utils.format_datetime(moment)
     mail["Message-ID"] = f"<{message.id}@{domain}>"

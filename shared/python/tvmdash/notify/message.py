@@ -13,7 +13,7 @@ from tvmdash.verdict import Level
 _OPENED = " opened"
 
 
-class Event(enum.StrEnum):
+class Occasion(enum.StrEnum):
     """Why it is told: an incident opened, changed or was settled; a night in one message; nights stopped; a test."""
 
     OPENED = "opened"
@@ -45,7 +45,7 @@ class Message:
     """
 
     id: str
-    event: Event
+    event: Occasion
     night: Stamp
     title: str
     items: tuple[Item, ...]

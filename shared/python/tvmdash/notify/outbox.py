@@ -14,7 +14,7 @@ from typing import Any
 from tvmdash import common, structured
 from tvmdash.errors import DashboardError
 from tvmdash.files import broken, lock
-from tvmdash.notify.message import Entry, Event, Kept, State
+from tvmdash.notify.message import Entry, Kept, Occasion, State
 
 FILE = "outbox.json"
 """In the output of a subsystem that sends in a channel of its own."""
@@ -89,7 +89,7 @@ class Outbox:
             elif days > LATE_DAYS:
                 kept[entry.key] = replace(entry, state=State.GIVEN_UP, why="too old", message=None)
                 notes.append(f"{entry.key} was never delivered and is now too old")
-            elif entry.message is not None and entry.message.event is Event.NIGHT:
+            elif entry.message is not None and entry.message.event is Occasion.NIGHT:
                 kept[entry.key] = entry
         self._entries, self.hushed = {**kept, **new}, hushed
         self._write()

@@ -21,7 +21,7 @@ from tvmdash.incidents.ledger import (
 from tvmdash.notify import text
 from tvmdash.notify.config import Route, RouteKind, Routing
 from tvmdash.notify.delivery import Due
-from tvmdash.notify.message import Event, Item, Message, State, incident_of, opening_of
+from tvmdash.notify.message import Item, Message, Occasion, State, incident_of, opening_of
 from tvmdash.notify.outbox import LATE_DAYS, Outbox, make_identity
 from tvmdash.notify.owners import find_level, find_owners, is_for, is_pinged_by, list_names, list_people
 from tvmdash.verdict import Level
@@ -71,7 +71,7 @@ class _News:
     """What an incident has that was not told: all of it where it is new."""
 
     incident: Incident
-    event: Event
+    event: Occasion
     marks: tuple[str, ...]
     changes: tuple[Change, ...] = ()
     joined: tuple[str, ...] = ()
@@ -91,12 +91,14 @@ def make_plan(now: Situation) -> Plan:
             continue
         if incident.id not in silent:
             news.append(found)
-        elif found.event is Event.OPENED:
+        elif found.event is Occasion.OPENED:
             hushed.append(incident.id)
-    news.sort(key=lambda item: (item.event is not Event.OPENED, not item.incident.is_worse, -item.incident.magnitude))
+    news.sort(
+        key=lambda item: (item.event is not Occasion.OPENED, not item.incident.is_worse, -item.incident.magnitude)
+    )
     at_once = [item for item in news if find_level(item.incident) in now.route.at_once]
     together = [item for item in news if find_level(item.incident) in now.route.digest]
-    opened = [item for item in at_once if item.event is Event.OPENED]
+    opened = [item for item in at_once if item.event is Occasion.OPENED]
     rest = opened[now.threads :] if now.threads else []
     alone = [_make_due(now, item) for item in at_once if item not in rest]
     shared = [_make_shared(now, rest)] if rest else []
@@ -113,13 +115,13 @@ def _find_news(now: Situation, incident: Incident) -> _News | None:
     bisected = [f"{incident.id} bisected"] if incident.bisected else []
     marks = (opened, *joined, *by_mark, *bisected)
     if opened not in now.told:
-        return _News(incident, Event.OPENED, marks) if _is_new(now, incident) else None
+        return _News(incident, Occasion.OPENED, marks) if _is_new(now, incident) else None
     left = [mark for mark in marks if mark not in now.told]
     if not left:
         return None
     untold = tuple(change for mark, change in by_mark.items() if mark in left)
     closed = bool(untold) and incident.state in SETTLED
-    event = Event.CLOSED if closed else Event.UPDATED
+    event = Occasion.CLOSED if closed else Occasion.UPDATED
     return _News(incident, event, tuple(left), untold, tuple(night for mark, night in joined.items() if mark in left))
 
 
@@ -134,7 +136,7 @@ def _is_new(now: Situation, incident: Incident) -> bool:
 def _make_due(now: Situation, news: _News) -> Due:
     incident, level = news.incident, find_level(news.incident)
     opening = opening_of(incident.id)
-    is_first = news.event is Event.OPENED
+    is_first = news.event is Occasion.OPENED
     key = opening if is_first else f"{incident.id} {hashlib.sha256(repr(news.marks).encode()).hexdigest()[:12]}"
     people, pings = _find_people(now, [news])
     message = Message(
@@ -158,7 +160,7 @@ def _make_due(now: Situation, news: _News) -> Due:
 
 def _format_news(now: Situation, news: _News) -> str:
     """What is new; where what was sent is kept up to date, of a new incident its state."""
-    if news.event is not Event.OPENED:
+    if news.event is not Occasion.OPENED:
         return text.format_news(news.incident, news.changes, news.joined)
     return text.format_state(news.incident) if now.route.kind is RouteKind.SLACK else ""
 
@@ -182,7 +184,7 @@ def _list_together(now: Situation, key: str, night: str, incidents: Sequence[Inc
     website = now.routing.website_url
     return Message(
         id=now.make_id(key),
-        event=Event.OPENED,
+        event=Occasion.OPENED,
         night=night,
         title=f"{len(incidents)} more incidents of the night of {common.format_day(night)}",
         items=tuple(text.describe_briefly(incident, website) for incident in incidents),
@@ -203,7 +205,7 @@ def _keep_up_to_date(now: Situation, incidents: Mapping[str, Incident]) -> Itera
             yield Due(entry.key, _list_together(now, entry.key, entry.night, told))
             continue
         (incident,) = told
-        news = _News(incident, Event.OPENED, entry.marks)
+        news = _News(incident, Occasion.OPENED, entry.marks)
         (people, _), due = _find_people(replace(now, told=frozenset()), [news]), _make_due(now, news)
         yield Due(entry.key, replace(due.message, night=entry.night, people=people))
 
@@ -216,7 +218,7 @@ def _count_settled(incident: Incident, night: str) -> float:
 
 def _make_item(now: Situation, news: _News) -> Item:
     website = now.routing.website_url
-    if news.event is Event.OPENED:
+    if news.event is Occasion.OPENED:
         return text.describe_new(news.incident, website, now.home)
     return text.describe_news(news.incident, news.changes, news.joined, website, now.home)
 
@@ -244,7 +246,9 @@ def _make_night(now: Situation, news: Sequence[_News]) -> Iterator[Due]:
     key = f"night {now.night}"
     waiting = [entry for entry in now.outbox if entry.state is State.WAITING and entry.night != now.night]
     missed = [
-        (entry.night, entry.message.title) for entry in waiting if entry.message and entry.message.event is Event.NIGHT
+        (entry.night, entry.message.title)
+        for entry in waiting
+        if entry.message and entry.message.event is Occasion.NIGHT
     ]
     if key in now.told or not (news or missed or is_wanted):
         return
@@ -260,7 +264,7 @@ def _make_night(now: Situation, news: Sequence[_News]) -> Iterator[Due]:
     owners = [owner for item in news for owner in find_owners(now.routing.owners, item.incident)]
     message = Message(
         id=now.make_id(key),
-        event=Event.NIGHT,
+        event=Occasion.NIGHT,
         night=now.night,
         title=now.account.headline,
         items=tuple(items),
@@ -275,7 +279,7 @@ def _make_night(now: Situation, news: Sequence[_News]) -> Iterator[Due]:
 
 def _make_titled_item(now: Situation, news: _News) -> Item:
     incident = news.incident
-    what = "New" if news.event is Event.OPENED else text.format_news(incident, news.changes, news.joined)
+    what = "New" if news.event is Occasion.OPENED else text.format_news(incident, news.changes, news.joined)
     return replace(_make_item(now, news), title=f"{what}: {text.format_title(incident)}")
 
 

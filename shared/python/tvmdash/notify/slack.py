@@ -31,7 +31,7 @@ from tvmdash.notify.errors import (
     make_http_error,
     parse_wait,
 )
-from tvmdash.notify.message import Event, Item, Message, Outgoing
+from tvmdash.notify.message import Item, Message, Occasion, Outgoing
 from tvmdash.notify.payloads import (
     Part,
     Payload,
@@ -267,7 +267,7 @@ class SlackSender(Sender):
         """Post it, or reply in the thread of `remote`, unless it is there; what it is called."""
         end, payload = time.monotonic() + limit_s, make_payload(message)
         thread = ""
-        if message.first and message.event is not Event.RUNS_AGAIN:
+        if message.first and message.event is not Occasion.RUNS_AGAIN:
             thread = self._find_ts(remote)
             if not thread:
                 raise IncompleteError(f"{message.title}: it has no thread in the channel {self.slack.channel}")
@@ -325,7 +325,7 @@ def make_payload(message: Message) -> Payload:
     parts = [_make_part(item, message) for item in message.items]
     pings = tuple(filter(None, map(format_mention, message.people)))
     parts += [Part(format_pings(pings), pings)] if pings else []
-    if message.event in (Event.UPDATED, Event.CLOSED):
+    if message.event in (Occasion.UPDATED, Occasion.CLOSED):
         return build(message.news, "", parts)
     icon = choose_icon(message.incident) if message.incident else ""
     headline = f"{icon} {message.headline}".lstrip()

@@ -18,7 +18,7 @@ from pathlib import Path
 from tvmdash import common, structured
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import Change, Incident, Ledger
-from tvmdash.notify.message import Entry, Event, Kept, Outgoing, State, opening_of
+from tvmdash.notify.message import Entry, Kept, Occasion, Outgoing, State, opening_of
 from tvmdash.notify.payloads import Payload
 from tvmdash.structured import Stamp
 
@@ -92,7 +92,7 @@ def _make_entry(old: _OldMessage, key: str, marks: tuple[str, ...] = ()) -> Entr
         at = f"{moment:%Y-%m-%dT%H:%M:%SZ}"
     message = None
     if old.message is not None:
-        message = Outgoing(old.key, Event.NIGHT, old.stamp, old.message.text, (), payload=old.message)
+        message = Outgoing(old.key, Occasion.NIGHT, old.stamp, old.message.text, (), payload=old.message)
     remote = f"{old.channel} {old.ts}".strip() if old.ts else ""
     state, why = _STATES[old.state], old.why or CARRIED
     return Entry(key, old.stamp, state, marks, 0, at, why, remote=remote, message=message, attached=old.attached)

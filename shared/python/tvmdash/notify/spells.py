@@ -15,7 +15,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.files import lock
 from tvmdash.notify.config import Route, RouteKind, Routing
 from tvmdash.notify.delivery import Due
-from tvmdash.notify.message import Event, Item, Message
+from tvmdash.notify.message import Item, Message, Occasion
 from tvmdash.notify.outbox import Outbox, make_identity
 from tvmdash.notify.service import Told, send_due
 from tvmdash.notify.state import SUBSYSTEM as ROUTES
@@ -150,7 +150,7 @@ def _make_due(home: Home, route: Route, spell: Spell) -> Due:
     output = home.output(ROUTES)
     message = Message(
         id=make_identity(output, route.name, spell.key),
-        event=Event.RUNS_AGAIN if spell.is_over else Event.QUIET,
+        event=Occasion.RUNS_AGAIN if spell.is_over else Occasion.QUIET,
         night=spell.night,
         title=spell.title,
         items=spell.items,

@@ -170,14 +170,14 @@ _IMPORTED: Mapping[str, Any] = {_MARK: {"format": "records"}}
 
 
 @dataclass(frozen=True)
-class Kept:
+class WrittenFiles:
     """What `keep` did: files written, files that were there already with the same records."""
 
     written: tuple[Path, ...]
     there: tuple[Path, ...]
 
 
-def keep(rows: Iterable[PlacedRecord], folder: Path) -> Kept:
+def keep(rows: Iterable[PlacedRecord], folder: Path) -> WrittenFiles:
     """Write records to FOLDER/EXPERIMENT/data_<night>.json; twice is as good as once.
 
     DashboardError, with nothing written, where such a file is there with other contents, or where one night of an
@@ -203,7 +203,7 @@ def keep(rows: Iterable[PlacedRecord], folder: Path) -> Kept:
     for path in written:
         path.parent.mkdir(parents=True, exist_ok=True)
         common.write_json(path, files[path])
-    return Kept(written, there)
+    return WrittenFiles(written, there)
 
 
 def _start_file(row: PlacedRecord) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from tvmdash.measure.capture import OperatorSpan
 from tvmdash.networks.ops import Array
 from tvmdash.relax_util.build import Compiled
 from tvmdash.relax_util.on_device import open_device, told_of
-from tvmdash.relax_util.runtime import Machine, find, make_tensor, open_runtime, read_tensor
+from tvmdash.relax_util.runtime import VirtualMachine, find, make_tensor, open_runtime, read_tensor
 from tvmdash.trial_util import Timer, python_timer
 
 DEVICE_CALLS = 5
@@ -37,7 +37,7 @@ class Loaded:
     def make_machine(self) -> Any:
         library = self._compiled.library
         if self._is_bare and library:
-            return Machine(library)
+            return VirtualMachine(library)
         tvm = _import_tvm()
         with told_of(self.device):
             executable = tvm.runtime.load_module(str(library)) if library else self._compiled.executable

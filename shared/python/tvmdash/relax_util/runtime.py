@@ -62,7 +62,7 @@ def read_tensor(tensor: Any) -> Array:
     return array
 
 
-class Machine:
+class VirtualMachine:
     """As much of `relax.VirtualMachine` as a measuring process calls, over an exported library."""
 
     def __init__(self, library: Path) -> None:

@@ -11,7 +11,7 @@ from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import FALSE_ALARM, NOT_TVMS, Incident
-from tvmdash.judge.two import Difference, Standing
+from tvmdash.judge.two import Difference, PairStanding
 from tvmdash.signoff.measured import MeasuredSeries, TwoTvms
 from tvmdash.signoff.ratios import compare_ratios
 from tvmdash.signoff.sources import Sources
@@ -67,7 +67,7 @@ class ToldBetween:
             return None
         effect = math.prod(1 + each.effect for each in moved) - 1
         low, high = (moved[0].low, moved[0].high) if len(moved) == 1 else (None, None)
-        return Difference(Standing.CHANGED if abs(effect) >= TELL else Standing.UNDECIDED, effect, low, high)
+        return Difference(PairStanding.CHANGED if abs(effect) >= TELL else PairStanding.UNDECIDED, effect, low, high)
 
     def find_incident(self, item: SignoffSeries, measured: MeasuredSeries) -> Incident | None:
         """The last incident in which the series moved that way, between A and B."""

@@ -30,7 +30,7 @@ class SeriesChange:
     nights: int = 0
 
 
-SAME_CODE = SeriesChange(SignoffEvidence.SAME_CODE, two.Difference(two.Standing.UNCHANGED, 0.0, 0.0, 0.0))
+SAME_CODE = SeriesChange(SignoffEvidence.SAME_CODE, two.Difference(two.PairStanding.UNCHANGED, 0.0, 0.0, 0.0))
 
 
 def compare_ratios(series: Sequence[MeasuredSeries], both: TwoTvms) -> dict[str, SeriesChange]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Track:
+class LaneTrack:
     """One track of a process; `level` counts the tracks of a lane from 0."""
 
     process: str
@@ -71,7 +71,7 @@ class Lanes:
     """The tracks of a trace, numbered as they come."""
 
     def __init__(self) -> None:
-        self.tracks: list[Track] = []
+        self.tracks: list[LaneTrack] = []
         self._lanes: dict[tuple[str, str], _Lane] = {}
 
     def place(self, slices: Slices) -> tuple[Slices, Ints]:
@@ -96,7 +96,7 @@ class Lanes:
 
     def _number(self, lane: _Lane, level: int) -> None:
         while len(lane.tracks) <= level:
-            self.tracks.append(Track(lane.process, lane.name, len(lane.tracks)))
+            self.tracks.append(LaneTrack(lane.process, lane.name, len(lane.tracks)))
             lane.tracks.append(len(self.tracks) - 1)
 
 

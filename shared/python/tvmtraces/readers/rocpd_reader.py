@@ -16,7 +16,7 @@ from pathlib import Path
 from tvmdash.errors import DashboardError
 from tvmtraces.batches import NULL_INT, Batch, Column, WantedRows, WrongValue
 from tvmtraces.readers.rocpd_queries import DURATION, QUERIES, list_read_columns
-from tvmtraces.readers.rocpd_rows import ROW, Joined, Tables
+from tvmtraces.readers.rocpd_rows import ROW, JoinedTables, Tables
 from tvmtraces.readers.sqlite_input import list_tables, open_database, quote_name, read_rows
 from tvmtraces.tables import INT, TABLES
 
@@ -158,7 +158,9 @@ def _read(tables: Tables, table: str, guid: str, wanted: WantedRows) -> Iterator
     timed += ["end"] if DURATION in query.paths.values() else []
     links = {f"{path}.{ROW}": int(bit) for bit, path in query.joined.items() if "missing" in wanted.tables[table]}
     paths = {path: spec.columns[name] for name, path in asked.items() if path != DURATION}
-    for count, columns in Joined(tables, query.table).read(paths | dict.fromkeys([*timed, *links], INT), timed, wanted):
+    for count, columns in JoinedTables(tables, query.table).read(
+        paths | dict.fromkeys([*timed, *links], INT), timed, wanted
+    ):
         found = {name: _subtract(columns) if path == DURATION else columns[path] for name, path in asked.items()}
         if links:
             lost = {link: True if columns[link] is None else columns[link] == NULL_INT for link in links}

@@ -64,12 +64,12 @@ class Tables:
     def hold(self, table: str, path: str, kind: str) -> Column:
         """The column at the end of a path of a small table, by the numbers of its rows; before it stands NULL."""
         if (table, path) not in self._held:
-            parts = [(columns[path], count) for count, columns in Joined(self, table).read({path: kind})]
+            parts = [(columns[path], count) for count, columns in JoinedTables(self, table).read({path: kind})]
             self._held[table, path] = concatenate(kind, [(None, 1), *parts])
         return self._held[table, path]
 
 
-class Joined:
+class JoinedTables:
     """One of RocPD's tables and what its rows refer to.
 
     SQLite joins the tables with a row for each of them. The others are small: they are held, and numpy looks into them,
