@@ -20,7 +20,7 @@ from tvmdash.config_util import Beside
 from tvmdash.dashboard_info import StepResult
 from tvmdash.errors import DashboardError
 from tvmdash.files import trees
-from tvmdash.measure.turns import combine_pairs
+from tvmdash.measure.reduction import combine_pairs
 from tvmdash.records.metrics import COMPARABLE, Declarations
 
 FOLDER, DATA_FILE = "pairs", "data.json"

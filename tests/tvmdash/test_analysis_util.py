@@ -8,7 +8,7 @@ import pytest
 
 from tvmdash import analysis_util
 from tvmdash.measure.capture import Sample, Trial
-from tvmdash.measure.quality import DoubtKind
+from tvmdash.measure.reduction import DoubtKind
 
 LOAD = {"load_1_min": 0.1}
 PROCESS = {

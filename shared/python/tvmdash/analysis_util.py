@@ -12,8 +12,7 @@ from tvmdash import devices
 from tvmdash.measure import content, under_load
 from tvmdash.measure.capture import Trial
 from tvmdash.measure.capture_format import KNOWN_OPERATORS
-from tvmdash.measure.quality import find_doubts
-from tvmdash.measure.reduction import Reduced, reduce_processes
+from tvmdash.measure.reduction import Reduced, find_doubts, reduce_processes
 from tvmdash.records import SCHEMA_VERSION, Failure, Record, description
 from tvmdash.records.functions import hash_functions, read_functions
 from tvmdash.records.metrics import COMPILE_CPU_TIME, MAY_BE_EXACT, METRICS, read_own

@@ -9,7 +9,7 @@ import numpy as np
 
 from tests.benchmarks.lab.noise import Array, Generator
 from tests.benchmarks.lab.world import Build, World
-from tvmdash.measure.turns import PairedRatio, combine_pairs
+from tvmdash.measure.reduction import PairedRatio, combine_pairs
 
 ALONE, PAIRS = 3, 5
 """Processes of a point that is measured alone; pairs of processes of one that is measured beside the reference."""

@@ -18,8 +18,7 @@ from tvmdash.experiment.rounds import (
     is_wanted,
 )
 from tvmdash.measure.capture import Sample, Trial
-from tvmdash.measure.reduction import reduce_processes
-from tvmdash.measure.turns import combine_pairs
+from tvmdash.measure.reduction import combine_pairs, reduce_processes
 from tvmdash.measure.under_load import ENERGY, LEAST_S, UNKNOWN
 
 

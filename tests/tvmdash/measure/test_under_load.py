@@ -9,8 +9,7 @@ import pytest
 
 from tests.cards.stand_in import Driver, make_driver
 from tvmdash.errors import DashboardError
-from tvmdash.measure.quality import DoubtKind, find_doubts
-from tvmdash.measure.reduction import reduce_processes
+from tvmdash.measure.reduction import DoubtKind, find_doubts, reduce_processes
 from tvmdash.measure.under_load import LoadReading, find_energy
 
 WATCH = """

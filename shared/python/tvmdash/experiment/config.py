@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tvmdash.config_util import JobConfig
-from tvmdash.measure.reduction import Reduced
-from tvmdash.measure.turns import PairedRatio
+from tvmdash.measure.reduction import PairedRatio, Reduced
 from tvmdash.trial_util import Timing
 
 INTERVAL, PROCESSES, MINUTES, BROKEN = "interval", "max_processes", "max_minutes", "a process that did not end well"

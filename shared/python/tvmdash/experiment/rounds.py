@@ -11,8 +11,7 @@ from tvmdash.experiment.info import Clock
 from tvmdash.experiment.paired.pairs import Pair
 from tvmdash.measure import content
 from tvmdash.measure.capture import Trial
-from tvmdash.measure.reduction import Reduced, reduce_processes
-from tvmdash.measure.turns import PairedRatio
+from tvmdash.measure.reduction import PairedRatio, Reduced, reduce_processes
 from tvmdash.measure.under_load import LEAST_S, was_watched
 from tvmdash.trial_util import MIN_SAMPLES
 

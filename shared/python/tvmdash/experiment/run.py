@@ -39,7 +39,7 @@ from tvmdash.experiment.rounds import (
     is_wanted,
 )
 from tvmdash.measure.capture import Trial, read_trials
-from tvmdash.measure.turns import PairedRatio
+from tvmdash.measure.reduction import PairedRatio
 from tvmdash.records.metrics import COMPILE_TIME
 from tvmdash.stages import POINTS_FILE
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tvmdash.measure.quality import find_doubts, find_two_levels
-from tvmdash.measure.reduction import reduce_processes
+from tvmdash.measure.reduction import find_doubts, find_two_levels, reduce_processes
 
 FACTS: dict[str, Any] = {"load_before": {"load_1_min": 0.5}, "load_after": {}, "cores": 2}
 
