@@ -333,7 +333,7 @@ CEILINGS = {
     "class names used twice": 18,
     "entries of a folder": 29,
     "modules outside the judge that do its statistics": 3,
-    "lines of product Python": 90_656,
+    "lines of product Python": 90_654,
 }
 """What may only fall: how much of the tree one must hold in mind. Lower a number when it has fallen."""
 PRODUCT = ("dashboard", "experiments", "shared", "subsystem")
