@@ -23,7 +23,7 @@ from dashboard.cli.arguments import (
 from tvmdash.incidents import annotations
 from tvmdash.incidents import command as incidents
 from tvmdash.notify import command as routes
-from tvmdash.records_exchange import __main__ as records
+from tvmdash.records.exchange import __main__ as records
 from tvmtraces import __main__ as traces
 
 PROGRAM = "python3 -m dashboard"

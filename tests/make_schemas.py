@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from tvmdash import common
+from tvmdash.common.structured import Stamp, choices_of, is_literal, name_in_file, written_properties
 from tvmdash.dashboard_info import Night
+from tvmdash.dashboard_info.pages import DeadlinesAhead, ScorePage, Scores, TelemetryPage
 from tvmdash.incidents.ledger import Incidents
 from tvmdash.machine.identity import MachineIdentity
 from tvmdash.machine.telemetry import Telemetry
 from tvmdash.notify.message import Message
 from tvmdash.notify.state import InSlack, RouteStates
-from tvmdash.pages import DeadlinesAhead, ScorePage, Scores, TelemetryPage
 from tvmdash.records.code_changes import CodeChanges
-from tvmdash.structured import Stamp, choices_of, is_literal, name_in_file, written_properties
 from tvmdash.trials.receipt import Receipt
 from tvmdash.trials.trial import Trial, TrialRequest
 from tvmdash.verdict import NightVerdict

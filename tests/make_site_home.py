@@ -26,7 +26,8 @@ sys.path[:0] = [str(REPO), str(REPO / "shared" / "python"), str(REPO / "tests")]
 from site_truth import HOSTILE, Truth  # noqa: E402 - from the repository
 
 from tests.subsystem import scripts  # noqa: E402 - from the repository
-from tvmdash import common, records, structured  # noqa: E402 - from the repository
+from tvmdash import common, records  # noqa: E402 - from the repository
+from tvmdash.common import structured  # noqa: E402 - from the repository
 from tvmdash.dashboard_info import COMPLETE, FAILED, OK, RUNNING, Home, JobResult, Night, StepResult  # noqa: E402
 from tvmdash.incidents import annotations, command  # noqa: E402 - from the repository
 from tvmdash.measure.capture import Capture, OperatorSpan, Region, Sample  # noqa: E402

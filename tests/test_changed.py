@@ -12,7 +12,7 @@ import pytest
         (
             "shared/python/tvmdash/plot_util/rows.py",
             "tests/tvmdash/plot_util/test_courses.py",
-            "tests/tvmdash/files/test_sync.py",
+            "tests/tvmdash/common/files/test_sync.py",
         ),
         ("dashboard/night/journal.py", "tests/dashboard/night/test_night.py", "tests/tvmdash/stats/test_pooled.py"),
         ("experiments/canary/fields.json", "tests/experiments/test_canary.py", "tests/experiments/test_tuning.py"),

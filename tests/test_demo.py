@@ -13,9 +13,9 @@ import pytest
 from docs.demo import make as demo
 from tvmdash import common
 from tvmdash.dashboard_info import Home
-from tvmdash.detect.cause import CODE, MACHINE
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents.ledger import FIXED, NEW, Incident
+from tvmdash.judge.history.cause import CODE, MACHINE
 
 LAST = datetime.datetime(2026, 11, 29, 3, 15, tzinfo=datetime.UTC)
 

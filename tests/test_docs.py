@@ -19,7 +19,7 @@ from jsonschema import Draft202012Validator
 
 from dashboard.cli import main as cli
 from tvmdash import common, config_util, records
-from tvmdash.stages import PIPELINES
+from tvmdash.dashboard_info.stages import PIPELINES
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DOCS = REPOSITORY / "docs"

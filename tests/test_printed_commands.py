@@ -27,7 +27,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 HOW_TO = REPOSITORY / "docs" / "how-to"
 WHOLE_PAGES = {
     "questions.md": "tests/tvmtraces/test_questions.py",
-    "exchange.md": "tests/tvmdash/records_exchange/test_exchange_docs.py",
+    "exchange.md": "tests/tvmdash/records/exchange/test_exchange_docs.py",
 }
 """Pages whose every command another module runs, with what it prints."""
 README = "tests/slow/test_readme.py::test_the_readmes_commands_as_printed"

@@ -13,9 +13,9 @@ from dashboard.archive.manifests import Entry, Folder, Link, Manifest, StoredFil
 from dashboard.archive.objects import Objects
 from dashboard.archive.scan import Scan, scan, store
 from tvmdash import common
+from tvmdash.common.files import lock, trees
+from tvmdash.common.files.sync import sync_folder
 from tvmdash.errors import DashboardError
-from tvmdash.files import lock, trees
-from tvmdash.files.sync import sync_folder
 
 KEEP = 60
 _MOST_NAMED = 100

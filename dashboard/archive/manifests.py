@@ -13,8 +13,8 @@ from pathlib import Path
 
 from dashboard.archive.objects import open_regular
 from tvmdash.common import Json
+from tvmdash.common.files.sync import sync_folder
 from tvmdash.errors import DashboardError
-from tvmdash.files.sync import sync_folder
 
 FORMAT = 1
 BASE = "base"

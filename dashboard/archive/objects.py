@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tvmdash import common
+from tvmdash.common.files.sync import sync_folder
 from tvmdash.errors import DashboardError
-from tvmdash.files.sync import sync_folder
 
 _CHUNK_BYTES = 1 << 20
 _SHA256 = re.compile(r"[0-9a-f]{64}")

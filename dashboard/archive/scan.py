@@ -12,8 +12,8 @@ from types import MappingProxyType
 from dashboard.archive.chain import State
 from dashboard.archive.manifests import Folder, Link, StoredFile
 from dashboard.archive.objects import Objects, UnreadableSourceError
-from tvmdash.files import trees
-from tvmdash.files.trees import Bounds, Fault, Problem, TreeEntry
+from tvmdash.common.files import trees
+from tvmdash.common.files.trees import Bounds, Fault, Problem, TreeEntry
 
 CACHE_TAG = "CACHEDIR.TAG"
 CACHE_SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55"

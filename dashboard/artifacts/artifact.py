@@ -11,8 +11,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tvmdash import common
+from tvmdash.common.files import trees
 from tvmdash.errors import DashboardError
-from tvmdash.files import trees
 from tvmdash.redaction import redact
 
 MANIFEST = "artifact.json"

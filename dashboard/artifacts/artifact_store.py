@@ -26,9 +26,9 @@ from dashboard.artifacts.artifact import (
     runs_here,
 )
 from tvmdash import common
+from tvmdash.common.files import trees
+from tvmdash.common.files.lock import Lock
 from tvmdash.errors import DashboardError
-from tvmdash.files import trees
-from tvmdash.files.lock import Lock
 
 _BUILDING = ".building"
 _SIZE = "size.json"

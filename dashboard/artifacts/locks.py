@@ -9,8 +9,8 @@ from typing import NoReturn
 
 from dashboard.artifacts.artifact import ArtifactError
 from tvmdash import common
-from tvmdash.files import lock
-from tvmdash.files.lock import Lock
+from tvmdash.common.files import lock
+from tvmdash.common.files.lock import Lock
 
 
 class LockDeadline:

@@ -28,7 +28,7 @@ from dashboard.artifacts.locks import LockDeadline
 from dashboard.artifacts.spec import GIT, LATEST, WHEEL, Fallback, check_spec, provider_of, source_of
 from dashboard.artifacts.wheel import package_index, wheel_provider
 from dashboard.process.sandbox import Guest
-from tvmdash.files.lock import Lock
+from tvmdash.common.files.lock import Lock
 
 _LEASE_S = 5.0
 

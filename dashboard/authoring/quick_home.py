@@ -10,8 +10,8 @@ from dashboard.authoring.smoke import SAMPLE_HOME
 from dashboard.plan.job import REPOSITORY
 from tvmdash import common
 from tvmdash.dashboard_info import Home
+from tvmdash.dashboard_info.stages import EXPERIMENT, SUBSYSTEM
 from tvmdash.errors import DashboardError
-from tvmdash.stages import EXPERIMENT, SUBSYSTEM
 
 _SMALL = {"size": "smoke"}
 _IN_TURN = {**_SMALL, "pairs": 5, "max_pairs": 5, "repeat": 5, "min_repeat_ms": 5.0, "max_seconds": 0.2}

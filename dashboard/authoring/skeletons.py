@@ -12,8 +12,8 @@ from pathlib import Path
 
 from dashboard.plan.job import REPOSITORY
 from tvmdash import common
+from tvmdash.dashboard_info.stages import PIPELINES, Pipeline
 from tvmdash.errors import DashboardError
-from tvmdash.stages import PIPELINES, Pipeline
 
 SKELETONS = REPOSITORY / "shared" / "skeletons"
 STAGE_SCRIPT = REPOSITORY / "shared" / "bash" / "stage.sh"

@@ -22,8 +22,8 @@ from tvmdash import common
 from tvmdash.config_util import CONFIG_FILE
 from tvmdash.config_util.fields import SMOKE
 from tvmdash.dashboard_info import Home
+from tvmdash.dashboard_info.stages import PIPELINES, Pipeline
 from tvmdash.errors import DashboardError
-from tvmdash.stages import PIPELINES, Pipeline
 
 SAMPLE_HOME = REPOSITORY / "sample-dashboard-home"
 ARTIFACTS = "TVMDASH_ARTIFACTS"

@@ -27,10 +27,10 @@ from dashboard.schedule import refusal
 from dashboard.schedule.refusal import Ending
 from dashboard.upkeep.finding import HomeFinding, Severity, make_fault, make_warning
 from tvmdash import config_util, records
+from tvmdash.common.files import trees
 from tvmdash.config_util import CONFIG_FILE, ConfigError
 from tvmdash.dashboard_info import RUNNING, Home
 from tvmdash.errors import DashboardError
-from tvmdash.files import trees
 from tvmdash.notify.state import SUBSYSTEM, THREADS
 from tvmdash.records.metrics import Declarations
 

@@ -19,9 +19,9 @@ from dashboard.plan.plan import make_plan
 from tvmdash import common
 from tvmdash.config_util import CONFIG_FILE
 from tvmdash.dashboard_info import Home
-from tvmdash.devices import CPU, Device, read_devices
+from tvmdash.dashboard_info.stages import EXPERIMENT
 from tvmdash.errors import DashboardError
-from tvmdash.stages import EXPERIMENT
+from tvmdash.machine.devices import CPU, Device, read_devices
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:

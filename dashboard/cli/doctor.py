@@ -28,9 +28,9 @@ from dashboard.upkeep import disk, drill, indexes, steadiness, strays
 from dashboard.upkeep.finding import HomeFinding, Severity, make_fault, make_good, make_warning
 from dashboard.upkeep.strays import Returning, Stray
 from tvmdash import common
+from tvmdash.common.files import mounts
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.files import mounts
 from tvmdash.notify.state import format_fault, read_states
 from tvmdash.text import format_duration, format_list
 

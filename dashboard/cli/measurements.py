@@ -23,6 +23,6 @@ def _traces(rest: Sequence[str]) -> int:
 
 
 def _records(rest: Sequence[str]) -> int:
-    from tvmdash.records_exchange import __main__ as records_exchange
+    from tvmdash.records.exchange import __main__ as records_exchange
 
     return records_exchange.main(rest)

@@ -9,7 +9,7 @@ from pathlib import Path
 from dashboard.authoring.skeletons import LANGUAGES, write_new_job
 from dashboard.cli.arguments import OK_CODE, Verbs, make_absolute
 from dashboard.plan.job import REPOSITORY
-from tvmdash.stages import PIPELINES, Pipeline, pipeline
+from tvmdash.dashboard_info.stages import PIPELINES, Pipeline, pipeline
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:

@@ -13,7 +13,6 @@ from dashboard.plan.hosts import Launcher
 from dashboard.plan.job import Job
 from dashboard.plan.night_plan import Plan
 from tvmdash import common
-from tvmdash.account import STATE_WORDS, list_failures, read_account
 from tvmdash.dashboard_info import (
     COMPLETE,
     HOST_SIGN,
@@ -27,6 +26,7 @@ from tvmdash.dashboard_info import (
 )  # fmt: skip
 from tvmdash.notify.state import format_fault, read_states
 from tvmdash.text import align, describe_missing_backups, format_duration, format_list
+from tvmdash.verdict.account import STATE_WORDS, list_failures, read_account
 
 
 def summarize_night(home: Home, night: Night) -> str:

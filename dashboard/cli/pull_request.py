@@ -49,7 +49,7 @@ def _parse_number(text: str) -> int:
 
 
 def _parse_url(text: str) -> str:
-    from tvmdash.http_util import is_safe
+    from tvmdash.common.http_util import is_safe
 
     if text and (not is_safe(text) or any(sign in text for sign in "()<>[]\\\"'`")):
         raise argparse.ArgumentTypeError(f"{text[:200]!r} is not an https:// URL.")
@@ -58,7 +58,7 @@ def _parse_url(text: str) -> str:
 
 def _request(arguments: argparse.Namespace) -> int:
     from dashboard.github import request
-    from tvmdash.github_api import PullRequest
+    from tvmdash.common.github_api import PullRequest
 
     home = Home(arguments.home)
     config = read_home_config(home)
@@ -76,8 +76,8 @@ def _request(arguments: argparse.Namespace) -> int:
 
 def _comment(arguments: argparse.Namespace) -> int:
     from dashboard.github import answer
-    from tvmdash.github_api import GitHubError, PullRequest, open_github
-    from tvmdash.home_secrets import find_secrets_of_home
+    from tvmdash.common.github_api import GitHubError, PullRequest, open_github
+    from tvmdash.dashboard_info.home_secrets import find_secrets_of_home
     from tvmdash.redaction import redact
 
     home = Home(arguments.home)
@@ -97,7 +97,7 @@ def _comment(arguments: argparse.Namespace) -> int:
 
 def _format_text(arguments: argparse.Namespace, machine: str, site_url: str) -> str:
     from dashboard.github import answer
-    from tvmdash import structured
+    from tvmdash.common import structured
     from tvmdash.trials.trial import Trial
 
     where = answer.Circumstances(machine, arguments.asked_by, arguments.run_url, site_url)

@@ -20,8 +20,7 @@ from dashboard.plan.plan import make_plan
 from dashboard.report import prometheus
 from dashboard.schedule import refusal
 from dashboard.schedule.refusal import Ending
-from tvmdash import last_config
-from tvmdash.dashboard_info import Home, Night
+from tvmdash.dashboard_info import Home, Night, last_config
 from tvmdash.errors import DashboardError
 from tvmdash.verdict import read_verdict
 

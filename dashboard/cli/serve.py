@@ -25,10 +25,11 @@ from dashboard.importing.source import MAX_FILE_BYTES
 from dashboard.night import lock
 from dashboard.report import site_server
 from dashboard.report.triage import Clerk
-from tvmdash import common, http_util
+from tvmdash import common
+from tvmdash.common import http_util
+from tvmdash.common.secret_file import SecretFile
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.secret_file import SecretFile
 
 OPTIONS = ("experiment", "machine", "tvm", "timezone")
 _INBOX = "inbox"

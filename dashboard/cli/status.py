@@ -13,8 +13,8 @@ from dashboard.schedule import refusal
 from dashboard.trials import backfill
 from dashboard.upkeep import strays
 from tvmdash import common
+from tvmdash.common.files import lock as locks
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, RUNNING
-from tvmdash.files import lock as locks
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:

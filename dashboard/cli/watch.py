@@ -14,8 +14,8 @@ from dashboard.plan.job import REPOSITORY
 from dashboard.schedule.refusal import Ending
 from dashboard.schedule.schedule import find_schedule
 from dashboard.schedule.watch import Watched, make_grace, watch
-from tvmdash import common, last_config
-from tvmdash.dashboard_info import INTERRUPTED, RUNNING, Home, Night
+from tvmdash import common
+from tvmdash.dashboard_info import INTERRUPTED, RUNNING, Home, Night, last_config
 from tvmdash.errors import DashboardError
 from tvmdash.text import format_duration
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tvmdash import common
-from tvmdash.github_api import Comment, GitHub, GitHubBusyError, GitHubRefusedError, PullRequest
+from tvmdash.common.github_api import Comment, GitHub, GitHubBusyError, GitHubRefusedError, PullRequest
 from tvmdash.text import cut_lines, escape_markdown
 from tvmdash.trials.text import format_markdown
 from tvmdash.trials.trial import Trial

@@ -11,8 +11,8 @@ from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.artifacts.git.names import may_be_commit
 from dashboard.artifacts.spec import GIT, VERSION
 from dashboard.artifacts.wheel.source import PYPI, WHEEL_SIGN
+from tvmdash.common.github_api import PullRequest
 from tvmdash.errors import DashboardError
-from tvmdash.github_api import PullRequest
 
 COMMAND = "/tvm-try"
 SERVER = "https://github.com"

@@ -20,9 +20,9 @@ from dashboard.plan.job import REPOSITORY, Job
 from dashboard.plan.night_plan import Plan, wanted_by
 from dashboard.plan.settings import ReferenceRule
 from tvmdash import common, config_util
+from tvmdash.common.files import trees
+from tvmdash.common.files.trees import TreeEntry
 from tvmdash.errors import DashboardError
-from tvmdash.files import trees
-from tvmdash.files.trees import TreeEntry
 
 OWN = "own"
 """The folder of the code that holds the experiments which are not of this repository."""

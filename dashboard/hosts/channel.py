@@ -14,7 +14,8 @@ import time
 from typing import IO
 
 from dashboard.hosts.messages import KINDS, MOST_BYTES, SILENCE_S, Message
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
 from tvmdash.errors import DashboardError
 
 _CHUNK = 1 << 20

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from dashboard.artifacts.artifact import Artifact
 from tvmdash import common
+from tvmdash.common.files import trees
 from tvmdash.errors import DashboardError
-from tvmdash.files import trees
 
 
 class Copies:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tvmdash.structured import Stamp
+from tvmdash.common.structured import Stamp
 
 PROTOCOL = 1
 MARK = "tvm-dashboard-worker"

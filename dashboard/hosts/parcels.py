@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from tvmdash import common, records
+from tvmdash.common.files import sync, trees
 from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, INTERRUPTED, OK, SKIPPED, Home, Night, StepResult
+from tvmdash.dashboard_info.stages import EXPERIMENT, PRECHECK
 from tvmdash.errors import DashboardError
-from tvmdash.files import sync, trees
 from tvmdash.machine import identity
-from tvmdash.stages import EXPERIMENT, PRECHECK
 
 _NIGHT, _MACHINE = "night.json", identity.FILE
 _DATA, _TELEMETRY, _STATUS, _RAW = "data", "telemetry", "status", "raw"

@@ -15,7 +15,7 @@ from tvmdash import records
 from tvmdash.errors import DashboardError
 from tvmdash.measure import reduction
 from tvmdash.records.description import SAMPLES
-from tvmdash.records_exchange import NO_MEDIAN
+from tvmdash.records.exchange import NO_MEDIAN
 
 _OBJECTS = ("workload_args", "engine_config", "build_config", "runtime_config", "execution_config")
 

@@ -13,7 +13,7 @@ from dashboard.importing.parsed import ImportFormat, ImportReading, ParsedNight,
 from dashboard.importing.source import File
 from tvmdash import common, records
 from tvmdash.errors import DashboardError
-from tvmdash.records_exchange import IMPORTED, PlacedRecord, find_nights, parse_rows
+from tvmdash.records.exchange import IMPORTED, PlacedRecord, find_nights, parse_rows
 
 COLUMNS: Table = {
     **fields(Role.IDENTITY, " ".join(records.IDENTITY)),

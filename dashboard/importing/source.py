@@ -20,8 +20,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from tvmdash import common
+from tvmdash.common.files import trees
 from tvmdash.errors import DashboardError
-from tvmdash.files import trees
 
 MAX_FILE_BYTES = 64 << 20
 MAX_ARCHIVE_BYTES = 4 << 30

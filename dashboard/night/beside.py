@@ -15,11 +15,11 @@ from typing import Any
 
 from dashboard.night.context import Context
 from dashboard.plan.job import Job
-from tvmdash import common, records, stages
+from tvmdash import common, records
+from tvmdash.common.files import trees
 from tvmdash.config_util import Beside
-from tvmdash.dashboard_info import StepResult
+from tvmdash.dashboard_info import StepResult, stages
 from tvmdash.errors import DashboardError
-from tvmdash.files import trees
 from tvmdash.measure.reduction import combine_pairs
 from tvmdash.records.metrics import COMPARABLE, Declarations
 

@@ -16,9 +16,9 @@ from dashboard.plan.job import REPOSITORY, Job
 from dashboard.plan.night_plan import Plan
 from dashboard.process.sandbox import Guest, Sandbox
 from tvmdash.common import is_stamp
+from tvmdash.common.files import trees
 from tvmdash.dashboard_info import Home
-from tvmdash.files import trees
-from tvmdash.stages import Stage
+from tvmdash.dashboard_info.stages import Stage
 
 _LONGEST_FINGERPRINT = 100
 

@@ -16,8 +16,8 @@ from dashboard.plan.job import Job
 from dashboard.plan.settings import HomeConfig
 from tvmdash import common
 from tvmdash.dashboard_info import OK, Home
+from tvmdash.dashboard_info.stages import Stage
 from tvmdash.errors import DashboardError
-from tvmdash.stages import Stage
 from tvmdash.text import format_duration
 
 TIMES, FLOOR_S, CAP_TIMES = 4, 900, 3

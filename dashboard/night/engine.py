@@ -22,11 +22,12 @@ from dashboard.plan.job import Job
 from dashboard.process import process
 from dashboard.process.process import ProcessOutcome
 from dashboard.process.watchdog import MARK
-from tvmdash import common, devices, stages
-from tvmdash.dashboard_info import BLOCKED, FAILED, OK, SKIPPED, StepReason, StepResult
+from tvmdash import common
+from tvmdash.common.files import sync, trees
+from tvmdash.dashboard_info import BLOCKED, FAILED, OK, SKIPPED, StepReason, StepResult, stages
+from tvmdash.dashboard_info.stages import Stage, Status
 from tvmdash.errors import DashboardError
-from tvmdash.files import sync, trees
-from tvmdash.stages import Stage, Status
+from tvmdash.machine import devices
 from tvmdash.text import format_bytes
 
 _FULL_BYTES = 1 << 20

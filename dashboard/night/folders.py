@@ -12,10 +12,10 @@ from pathlib import Path
 
 from dashboard.plan.night_plan import Plan
 from tvmdash import common
+from tvmdash.common.files import removal, trees
 from tvmdash.dashboard_info import Home
+from tvmdash.dashboard_info.stages import PIPELINES
 from tvmdash.errors import DashboardError
-from tvmdash.files import removal, trees
-from tvmdash.stages import PIPELINES
 
 _MARK = "home"
 """In a night's folder: whose it is. Homes may share a tmp_data_dir."""

@@ -15,11 +15,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from tvmdash import http_util, last_config
-from tvmdash.dashboard_info import Home, Night
+from tvmdash.common import http_util
+from tvmdash.common.http_util import Answer, Loss, NoAnswerError, find_url_fault
+from tvmdash.dashboard_info import Home, Night, last_config
+from tvmdash.dashboard_info.home_secrets import find_secrets_of_home
 from tvmdash.errors import DashboardError
-from tvmdash.home_secrets import find_secrets_of_home
-from tvmdash.http_util import Answer, Loss, NoAnswerError, find_url_fault
 from tvmdash.redaction import redact
 
 _START_S, _END_S, _REQUEST_S, _PAUSE_S, _TRIES = 5.0, 15.0, 5.0, 0.5, 3

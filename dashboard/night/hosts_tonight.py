@@ -24,9 +24,9 @@ from dashboard.night.journal import Journal
 from dashboard.plan.hosts import Host
 from dashboard.plan.job import Job
 from dashboard.plan.night_plan import Plan
+from tvmdash.common.files import trees
 from tvmdash.dashboard_info import HostNight, HostState, StepResult, host_of
 from tvmdash.errors import DashboardError
-from tvmdash.files import trees
 from tvmdash.text import elide
 
 _log = logging.getLogger("night")

@@ -16,9 +16,9 @@ from typing import Any
 
 from dashboard.plan.job import Job
 from tvmdash import common
+from tvmdash.common.files import trees
 from tvmdash.dashboard_info import RUNNING, Home, JobResult, Night, StepResult
-from tvmdash.files import trees
-from tvmdash.home_secrets import find_secrets_of_home
+from tvmdash.dashboard_info.home_secrets import find_secrets_of_home
 from tvmdash.redaction import redact, redact_json
 
 _BALLAST_BYTES = 4 << 20

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from dashboard.night import machine_lock
 from tvmdash.common import stamp_of, utc_now
+from tvmdash.common.files import lock
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.files import lock
 
 _GLANCE_S = 0.2
 """`is_held` of another process holds the lock for an instant."""

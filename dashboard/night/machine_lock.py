@@ -18,8 +18,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tvmdash.common import stamp_of, utc_now
+from tvmdash.common.files import lock
 from tvmdash.dashboard_info import Home
-from tvmdash.files import lock
 
 NODE = "TVMDASH_NODE"
 _SLURM_NODE = "SLURMD_NODENAME"

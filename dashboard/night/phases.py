@@ -27,8 +27,8 @@ from dashboard.upkeep import disk, drill
 from dashboard.upkeep.indexes import update_index
 from tvmdash.common import utc_now
 from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, OK, MissingBackup, StepReason, StepResult
+from tvmdash.dashboard_info.stages import PRECHECK, Stage, pipeline
 from tvmdash.errors import DashboardError
-from tvmdash.stages import PRECHECK, Stage, pipeline
 from tvmdash.text import format_list
 
 _log = logging.getLogger("night")

@@ -17,12 +17,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from dashboard.plan.job import Job
-from tvmdash import common, pages
-from tvmdash.dashboard_info import COMPLETE, OK, SKIPPED, Home, StepResult
+from tvmdash import common
+from tvmdash.common.files import trees
+from tvmdash.dashboard_info import COMPLETE, OK, SKIPPED, Home, StepResult, pages
+from tvmdash.dashboard_info.stages import POINTS_FILE, Stage
 from tvmdash.errors import DashboardError
-from tvmdash.files import trees
 from tvmdash.redaction import redact
-from tvmdash.stages import POINTS_FILE, Stage
 
 _log = logging.getLogger("night")
 _SIGNS = {OK: "ok", SKIPPED: "kept"}

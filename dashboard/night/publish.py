@@ -11,11 +11,12 @@ from dashboard.night import own_metrics
 from dashboard.night.context import Context, Workspace
 from dashboard.night.environment import read_reference
 from dashboard.plan.job import Job
-from tvmdash import common, config_util, dashboard_info, records, stages
+from tvmdash import common, config_util, dashboard_info, records
+from tvmdash.common.files.trees import Bounds
+from tvmdash.dashboard_info import stages
+from tvmdash.dashboard_info.stages import Stage
 from tvmdash.errors import DashboardError
-from tvmdash.files.trees import Bounds
 from tvmdash.records import metrics
-from tvmdash.stages import Stage
 
 _MOST = Bounds(depth=50, entries=50_000, size_bytes=2 << 30)
 """Of graphs and a summary: what is copied every night, shown on pages and archived. The experiments here leave 3 MB."""

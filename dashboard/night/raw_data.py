@@ -15,10 +15,10 @@ from dashboard.night.environment import SHARED
 from dashboard.plan.job import Job
 from dashboard.process import process
 from tvmdash import common
+from tvmdash.common.files import removal, trees
+from tvmdash.common.files.sync import sync_file, sync_folder
+from tvmdash.common.files.trees import Bounds, Fault, Problem, TreeEntry
 from tvmdash.errors import DashboardError
-from tvmdash.files import removal, trees
-from tvmdash.files.sync import sync_file, sync_folder
-from tvmdash.files.trees import Bounds, Fault, Problem, TreeEntry
 from tvmdash.measure import prebuilt
 from tvmdash.text import format_list
 

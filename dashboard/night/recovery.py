@@ -19,11 +19,11 @@ from dashboard.plan.night_plan import Plan
 from dashboard.process import orphans, watchdog
 from dashboard.upkeep.indexes import update_index
 from tvmdash import common
+from tvmdash.common.files import removal, trees
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, OK, Home, Night, PartialData
+from tvmdash.dashboard_info.stages import pipeline, read_status
 from tvmdash.errors import DashboardError
-from tvmdash.files import removal, trees
 from tvmdash.measure.capture import CAPTURED
-from tvmdash.stages import pipeline, read_status
 from tvmdash.text import format_list
 
 _LONGEST_KEY = 1 << 10

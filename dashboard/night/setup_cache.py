@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash import common
-from tvmdash.files import sync, trees
-from tvmdash.files.trees import TreeEntry
-from tvmdash.stages import SETUP_RETRY_FILE
+from tvmdash.common.files import sync, trees
+from tvmdash.common.files.trees import TreeEntry
+from tvmdash.dashboard_info.stages import SETUP_RETRY_FILE
 
 COMPLETE = ".complete"
 """Written last: a folder without it is an interrupted setup and does not count."""

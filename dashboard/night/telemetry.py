@@ -16,10 +16,10 @@ from pathlib import Path
 
 from dashboard.night.context import Context
 from dashboard.plan.job import Job
+from tvmdash.dashboard_info.stages import Stage
 from tvmdash.errors import DashboardError
 from tvmdash.machine import nvml, telemetry
 from tvmdash.machine.telemetry import SECONDS, Cost, Telemetry
-from tvmdash.stages import Stage
 
 MAX_SHARE = 0.005
 _KEPT_NIGHTS = 30

@@ -11,10 +11,10 @@ from dashboard.plan.job import REPOSITORY, Job
 from dashboard.plan.night_plan import Plan
 from dashboard.process import orphans, process
 from dashboard.upkeep.indexes import update_index
+from tvmdash.common.files import trees
 from tvmdash.dashboard_info import WEBSITE, StepResult
+from tvmdash.dashboard_info.stages import SUBSYSTEM
 from tvmdash.errors import DashboardError
-from tvmdash.files import trees
-from tvmdash.stages import SUBSYSTEM
 
 _FOLDER = "publish"
 _ACTIVATE = 'Write {"active": true} there.'

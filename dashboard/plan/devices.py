@@ -10,8 +10,8 @@ from typing import Any
 from dashboard.plan.job import Job
 from dashboard.plan.settings import HomeConfig
 from tvmdash import config_util
-from tvmdash.devices import CPU, Device
 from tvmdash.machine import nvml
+from tvmdash.machine.devices import CPU, Device
 
 FIELD = "device"
 """The field of an experiment's config that names them."""

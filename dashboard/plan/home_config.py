@@ -21,14 +21,15 @@ from dashboard.plan import home_machine
 from dashboard.plan.hosts import read_hosts
 from dashboard.plan.settings import GitHubSettings, HomeConfig, Isolation, ReferenceRule
 from dashboard.schedule.cron import parse_cron
-from tvmdash import common, config_util, github_api
+from tvmdash import common, config_util
+from tvmdash.common import github_api
+from tvmdash.common.http_util import find_url_fault, is_link
+from tvmdash.common.secret_file import SecretFile
 from tvmdash.config_util import ConfigError
 from tvmdash.dashboard_info import OF_REFERENCE, VARIANT_SIGN, Home
-from tvmdash.devices import KINDS, read_devices
+from tvmdash.dashboard_info.stages import PIPELINES
 from tvmdash.errors import DashboardError
-from tvmdash.http_util import find_url_fault, is_link
-from tvmdash.secret_file import SecretFile
-from tvmdash.stages import PIPELINES
+from tvmdash.machine.devices import KINDS, read_devices
 
 _TVM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 _TVM_FORMS = "pypi:0.26.0, pypi:latest, wheel:PACKAGE@VERSION, git:REVISION, REMOTE@REVISION"

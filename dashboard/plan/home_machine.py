@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tvmdash import common, records
+from tvmdash.common.files import broken
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.files import broken
 from tvmdash.machine import hardware, identity
 from tvmdash.machine.identity import UNNAMED, MachineChange, MachineIdentity
 

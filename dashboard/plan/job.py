@@ -12,7 +12,7 @@ from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.plan.settings import HomeConfig
 from tvmdash.config_util import Beside
 from tvmdash.dashboard_info import experiment_of, host_of, make_title, variant_of
-from tvmdash.stages import EXPERIMENT, SUBSYSTEM, Pipeline, Stage, pipeline
+from tvmdash.dashboard_info.stages import EXPERIMENT, SUBSYSTEM, Pipeline, Stage, pipeline
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 OF_THE_JOB = ("tvms", "hosts", "sandbox")

@@ -25,10 +25,10 @@ from tvmdash import common, config_util
 from tvmdash.common import stamp_of, utc_now
 from tvmdash.config_util import ConfigError
 from tvmdash.dashboard_info import HOST_SIGN, VARIANT_SIGN, Home, variant_of
-from tvmdash.devices import Device
+from tvmdash.dashboard_info.stages import EXPERIMENT, PIPELINES, SUBSYSTEM, Pipeline, Stage, pipeline
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.annotations import list_retired_experiments
-from tvmdash.stages import EXPERIMENT, PIPELINES, SUBSYSTEM, Pipeline, Stage, pipeline
+from tvmdash.machine.devices import Device
 
 _FIRST_LINE = 256
 """The bytes of a script's first line that Linux reads."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.artifacts.spec import TIMEOUT_S, Fallback, provider_of
 from dashboard.plan.hosts import Host
-from tvmdash.devices import Device
+from tvmdash.machine.devices import Device
 
 
 class ReferenceRule(enum.StrEnum):

@@ -26,8 +26,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from dashboard.process import escape, orphans, watchdog
+from tvmdash.common.files import trees
 from tvmdash.errors import DashboardError
-from tvmdash.files import trees
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/sys")
 _SETTINGS = (

@@ -10,10 +10,10 @@ from dashboard.plan.job import CodeFolders
 from tvmdash import common, config_util, records
 from tvmdash.config_util.fields import NIGHTLY
 from tvmdash.dashboard_info import Home, JobResult, Night
+from tvmdash.dashboard_info.pages import read_telemetry
+from tvmdash.dashboard_info.stages import pipeline
 from tvmdash.errors import DashboardError
-from tvmdash.pages import read_telemetry
 from tvmdash.records import NightData
-from tvmdash.stages import pipeline
 
 _UNSHOWN = ("active", "title", "description", "notify", "priority", "timeouts", "size")
 """Config fields that change nothing about what is measured."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tvmdash import common
 from tvmdash.dashboard_info import Home
-from tvmdash.home_secrets import find_secrets_of_home
+from tvmdash.dashboard_info.home_secrets import find_secrets_of_home
 from tvmdash.redaction import redact
 
 _FILE = "refused_start.txt"

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from dashboard.schedule.cron import NICKNAMES, CronLine, parse_cron
-from tvmdash import last_config
-from tvmdash.dashboard_info import Home
+from tvmdash.dashboard_info import Home, last_config
 from tvmdash.errors import DashboardError
 
 _SYSTEM_CRONTABS = ("/etc/crontab", "/etc/cron.d")

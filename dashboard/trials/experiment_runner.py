@@ -20,10 +20,10 @@ from dashboard.process.sandbox import Guest
 from dashboard.trials.rounds import MeasuredRun, MeasuringError, Round, RoundState
 from dashboard.trials.workspace import MeasuringWorkspace, ScratchContext
 from tvmdash import common, records
+from tvmdash.common.files import trees
 from tvmdash.dashboard_info import StepResult
-from tvmdash.files import trees
+from tvmdash.dashboard_info.stages import pipeline
 from tvmdash.measure.prebuilt import LAYOUT
-from tvmdash.stages import pipeline
 from tvmdash.text import format_list
 
 POINTS, METRICS, MINUTES = "TVMDASH_POINTS", "TVMDASH_METRICS", "TVMDASH_MINUTES"

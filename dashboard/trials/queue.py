@@ -19,9 +19,9 @@ from dashboard.plan.job import CodeFolders
 from dashboard.plan.plan import make_plan
 from dashboard.trials.workspace import find_calling_night, select_experiments
 from tvmdash.common import format_moment, stamp_of, utc_now
+from tvmdash.common.files import lock, trees
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.files import lock, trees
 from tvmdash.incidents.annotations import name_user
 from tvmdash.text import align, elide, format_duration, format_list
 from tvmdash.trials import files

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common, records, structured
+from tvmdash import common, records
+from tvmdash.common import structured
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.records import PointValue
+from tvmdash.records.exchange import named_format, read_records
 from tvmdash.records.metrics import RATIOS
-from tvmdash.records_exchange import named_format, read_records
 from tvmdash.trials import receipt as receipts
 from tvmdash.trials.receipt import Pins
 

@@ -15,12 +15,13 @@ from typing import Any
 from dashboard.plan.job import CodeFolders
 from dashboard.trials.rounds import MeasuringRequest, Round, RoundOutcome, TvmOfNight
 from dashboard.trials.session import open_session
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
+from tvmdash.common.structured import Stamp
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.measure.prebuilt import MOST_LAYOUTS
 from tvmdash.records.metrics import RATIOS
-from tvmdash.structured import Stamp
 from tvmdash.verdict.remeasured import RatioRun
 
 SCHEMA_VERSION = 1

@@ -13,10 +13,10 @@ from typing import TypeVar
 from dashboard.trials.rounds import Point, RoundOutcome, point_of
 from tvmdash import records
 from tvmdash.dashboard_info import Home
-from tvmdash.devices import CPU, device_of
 from tvmdash.errors import DashboardError
 from tvmdash.judge import two
 from tvmdash.judge.evidence import Evidence, Pairs
+from tvmdash.machine.devices import CPU, device_of
 from tvmdash.records import PointValue, SeriesKey
 from tvmdash.records.metrics import IN_TURN, MAY_BE_EXACT, RATIOS, Direction, is_worse
 from tvmdash.series import naming

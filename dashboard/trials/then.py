@@ -15,9 +15,9 @@ from dashboard.plan.job import REPOSITORY, CodeFolders, Job
 from dashboard.trials.receipt import PinnedRun
 from tvmdash import common, config_util
 from tvmdash.dashboard_info import experiment_of
+from tvmdash.dashboard_info.stages import pipeline
 from tvmdash.errors import DashboardError
 from tvmdash.machine import hardware
-from tvmdash.stages import pipeline
 
 _TIMEOUT_S = 120.0
 

@@ -21,9 +21,9 @@ from dashboard.trials.trial import Measuring, begin, name_machine, open_turn
 from dashboard.trials.tvms import Found, find_base, find_named, name_again
 from dashboard.trials.workspace import select_experiments
 from tvmdash.common import stamp_of, utc_now
+from tvmdash.common.files import lock
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.files import lock
 from tvmdash.trials import files
 from tvmdash.trials.trial import Trial, TrialKind, TrialRequest, TrialState
 

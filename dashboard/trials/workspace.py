@@ -25,9 +25,9 @@ from dashboard.plan.night_plan import Plan
 from dashboard.plan.plan import make_plan
 from dashboard.process import orphans, process
 from tvmdash import common
+from tvmdash.common.files import trees
 from tvmdash.dashboard_info import Home, variant_of
 from tvmdash.errors import DashboardError
-from tvmdash.files import trees
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,12 @@ from pathlib import Path
 
 from dashboard.archive import archive
 from dashboard.archive.remote import LIMIT_S, RemoteBackup
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
+from tvmdash.common.files import trees
+from tvmdash.common.structured import Stamp
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.files import trees
-from tvmdash.structured import Stamp
 
 EVERY = datetime.timedelta(days=7)
 OF_BACKUP, OF_COPY = "restore_drill.json", "copy_drill.json"

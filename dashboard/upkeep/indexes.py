@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from tvmdash.common.files import broken
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.files import broken
 from tvmdash.records import data_stamps
 
 _DERIVED = ("stat_alerts/state.json", "score/scores.json")

@@ -18,10 +18,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from dashboard.upkeep.indexes import list_indexed, remove_index
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
+from tvmdash.common.files import lines
 from tvmdash.dashboard_info import Home, experiment_of
 from tvmdash.errors import DashboardError
-from tvmdash.files import lines
 
 FOLDER = "set_aside"
 _MOST_AHEAD = 3

@@ -54,9 +54,9 @@ from dashboard.plan.night_plan import Plan
 from dashboard.plan.plan import make_plan
 from dashboard.worker.unpacking import unpack
 from tvmdash import common
+from tvmdash.common.files import lock, trees
 from tvmdash.dashboard_info import COMPLETE, Home
 from tvmdash.errors import DashboardError
-from tvmdash.files import lock, trees
 from tvmdash.machine import hardware
 
 _OUTPUT = 3

@@ -31,9 +31,9 @@ import numpy as np
 
 from tvmdash import common
 from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, OK, Home, JobResult, Night, StepResult
+from tvmdash.dashboard_info.stages import STATUS_FILE, read_status
 from tvmdash.measure.capture import Capture, OperatorSpan, Sample
 from tvmdash.series import store
-from tvmdash.stages import STATUS_FILE, read_status
 from tvmdash.subsys_templates import Subsystem
 from tvmtraces import sealing
 

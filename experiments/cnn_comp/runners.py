@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash import networks, relax_util
+from tvmdash.common.files import trees
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Point, Prepared
 from tvmdash.experiment import on_cuda, per_operator
 from tvmdash.experiment.on_cuda import RivalDevice
-from tvmdash.files import trees
 from tvmdash.measure import prebuilt
 from tvmdash.networks import INPUT, Network, to_onnx, to_torch
 from tvmdash.networks.ops import Array

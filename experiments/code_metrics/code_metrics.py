@@ -17,7 +17,8 @@ from generated import Generated
 from keeping import Keep
 from targets import TARGETS
 
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
 from tvmdash.exp_templates import Axis, Engine, Experiment, ExperimentConfig, History, Point, Prepared
 from tvmdash.experiment import plots as series_plots
 from tvmdash.plot_util.specs import Estimate, GroupedBar, Plot

@@ -22,8 +22,8 @@ from parting import names_before
 from tracing import MAIN
 
 from tvmdash import common
+from tvmdash.common.files import trees
 from tvmdash.exp_templates import Point
-from tvmdash.files import trees
 from tvmdash.relax_util import tvm_facts
 
 VARIABLE = "TVMDASH_CODE"

@@ -22,11 +22,11 @@ from llama_cpp import TOLERANCES, LlamaCpp, LlamaCppCall
 from torch_rival import TorchDecoder
 
 from tvmdash import relax_util
-from tvmdash.devices import CPU
 from tvmdash.exp_templates import Axis, Declared, Experiment, ExperimentConfig, History, Point, Prepared, Record
 from tvmdash.experiment import reference_engines
 from tvmdash.experiment.engines import Engine
 from tvmdash.experiment.on_devices import AXIS
+from tvmdash.machine.devices import CPU
 from tvmdash.networks.ops import Array
 from tvmdash.plot_util.specs import Plot
 from tvmdash.relax_util import Compiled, CompileOptions, workloads

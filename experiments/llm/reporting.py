@@ -7,9 +7,9 @@ from typing import Any
 
 from calls import DECODE, PREFILL
 
-from tvmdash.devices import CPU, device_of
 from tvmdash.exp_templates import History, Record
 from tvmdash.experiment import plots
+from tvmdash.machine.devices import CPU, device_of
 from tvmdash.plot_util.specs import Longitudinal, Plot
 from tvmdash.series.store import Series
 from tvmdash.summary_util import SectionKind, Summary

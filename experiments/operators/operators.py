@@ -13,11 +13,11 @@ import peaks
 import roofline
 
 from tvmdash import relax_util
-from tvmdash.devices import CPU
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared, Record
 from tvmdash.experiment import on_cuda, reference_engines
 from tvmdash.experiment.on_devices import AXIS
+from tvmdash.machine.devices import CPU
 from tvmdash.measure import prebuilt
 from tvmdash.networks import accuracy
 from tvmdash.networks.ops import Array

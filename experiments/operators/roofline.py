@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from peaks import MATMUL, NUMPY, PeakRate, Peaks, bandwidth_of, gflops_of, peaks
 
-from tvmdash.devices import CPU, device_of
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import History, Record
 from tvmdash.experiment import engine_text
 from tvmdash.experiment import plots as series_plots
+from tvmdash.machine.devices import CPU, device_of
 from tvmdash.plot_util.specs import Estimate, GroupedBar, Plot
 from tvmdash.relax_util.operators.kinds import Operator
 from tvmdash.relax_util.operators.table import OPERATORS

@@ -7,10 +7,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tvmdash.devices import CPU, device_of
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import ExperimentConfig, History, Point
 from tvmdash.experiment import plots
+from tvmdash.machine.devices import CPU, device_of
 from tvmdash.relax_templates import CompileOptions, RelaxExperiment
 from tvmdash.series.store import Series
 from tvmdash.summary_util import SectionKind, Summary

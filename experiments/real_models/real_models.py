@@ -17,11 +17,11 @@ import numpy as np
 from models import MODELS, RealModel
 
 from tvmdash import common, relax_util
-from tvmdash.devices import CPU, device_of
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Axis, Engine, Experiment, ExperimentConfig, History, Point, Prepared
 from tvmdash.experiment import plots, reference_engines
 from tvmdash.experiment.on_devices import AXIS
+from tvmdash.machine.devices import CPU, device_of
 from tvmdash.measure import prebuilt
 from tvmdash.measure.phases import phase
 from tvmdash.networks import accuracy

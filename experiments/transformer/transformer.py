@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tvmdash import relax_util
-from tvmdash.devices import CPU, device_of
 from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared, Record
 from tvmdash.experiment import on_cuda, plots, reference_engines
 from tvmdash.experiment.on_devices import AXIS
+from tvmdash.machine.devices import CPU, device_of
 from tvmdash.measure import prebuilt
 from tvmdash.networks import accuracy
 from tvmdash.networks.ops import Array

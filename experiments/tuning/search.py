@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash import common
+from tvmdash.common.files import trees
 from tvmdash.errors import DashboardError
-from tvmdash.files import trees
 from tvmdash.relax_util import tuning
 from tvmdash.relax_util.targets import make_target
 from tvmdash.relax_util.tuning import Subject

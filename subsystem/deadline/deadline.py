@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common, pages
+from tvmdash import common
+from tvmdash.common.structured import from_json
 from tvmdash.config_util import ConfigError, Field, JobConfig, check
-from tvmdash.dashboard_info import Home, Night
+from tvmdash.dashboard_info import Home, Night, pages
+from tvmdash.dashboard_info.pages import DEADLINES_FILE, DeadlineAhead, DeadlinesAhead
 from tvmdash.errors import DashboardError
 from tvmdash.notify.channel import ChannelSection, SlackConfig, find_slack_faults, open_slack, tell_section
 from tvmdash.notify.payloads import Part, escape, format_bold, format_mention, format_pings, link
-from tvmdash.pages import DEADLINES_FILE, DeadlineAhead, DeadlinesAhead
-from tvmdash.structured import from_json
 from tvmdash.subsys_templates import Report, Subsystem
 from tvmdash.text import elide
 

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import message
 
-from tvmdash.account import read_account
+from tvmdash.common.files import trees
+from tvmdash.common.files.trees import TreeEntry
 from tvmdash.config_util import JobConfig
 from tvmdash.dashboard_info import OK, Home, Night
-from tvmdash.files import trees
-from tvmdash.files.trees import TreeEntry
 from tvmdash.notify.channel import (
     Attachment,
     SlackConfig,
@@ -27,6 +26,7 @@ from tvmdash.notify.night import find_page, website_url
 from tvmdash.notify.payloads import Payload, build, link
 from tvmdash.subsys_templates import Report, Subsystem
 from tvmdash.text import elide
+from tvmdash.verdict.account import read_account
 
 
 @dataclass(frozen=True, kw_only=True)

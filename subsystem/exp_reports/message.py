@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tvmdash.account import is_good, is_partly_good, is_unfinished, sort_experiments, title_of
 from tvmdash.dashboard_info import BLOCKED, FAILED, Home, JobResult, Night
+from tvmdash.dashboard_info.pages import read_telemetry
 from tvmdash.notify.channel import ChannelSection
 from tvmdash.notify.night import Notify, make_blocked_parts, make_failed_part, note_parts, read_notify
 from tvmdash.notify.payloads import GOOD, NOTE, UNFINISHED, Part, escape, format_bold, format_pings
-from tvmdash.pages import read_telemetry
 from tvmdash.text import elide
+from tvmdash.verdict.account import is_good, is_partly_good, is_unfinished, sort_experiments, title_of
 
 _SUMMARY = 400
 _DISTURBED = "Possibly disturbed during the measurement:"

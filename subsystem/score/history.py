@@ -11,11 +11,12 @@ from pathlib import Path
 from definitions import Definition
 from scoring import ExperimentNight, ScorePoint, score
 
-from tvmdash import common, config_util, records, structured
+from tvmdash import common, config_util, records
 from tvmdash.check_prerequisites import needs_experiment, unmet
+from tvmdash.common import structured
 from tvmdash.dashboard_info import Home
+from tvmdash.dashboard_info.pages import SCHEMA_VERSION, SCORES_FILE, ScoredNight, ScoreHistory, Scores
 from tvmdash.errors import DashboardError
-from tvmdash.pages import SCHEMA_VERSION, SCORES_FILE, ScoredNight, ScoreHistory, Scores
 
 _NIGHTS_BETWEEN_WRITES = 100
 

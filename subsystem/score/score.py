@@ -18,14 +18,13 @@ import history
 import score_report
 from definitions import Definition
 
-from tvmdash import pages
 from tvmdash.check_prerequisites import is_switched_off, needs_any, needs_experiment, unmet
 from tvmdash.config_util import JobConfig
-from tvmdash.dashboard_info import Home, Night, experiment_of
+from tvmdash.dashboard_info import Home, Night, experiment_of, pages
+from tvmdash.dashboard_info.pages import PAGE_FILE, SCORES_FILE, LeftOut
+from tvmdash.dashboard_info.stages import Blocked
 from tvmdash.incidents.annotations import list_retired_experiments
-from tvmdash.pages import PAGE_FILE, SCORES_FILE, LeftOut
 from tvmdash.plot_util import files as plot_files
-from tvmdash.stages import Blocked
 from tvmdash.subsys_templates import Report, Subsystem
 
 REBUILD = "rebuild"

@@ -10,7 +10,7 @@ from definitions import GEOMEAN, SHARE, SPEEDUP, Definition
 from history import Scored
 from scoring import ScorePoint
 
-from tvmdash.pages import Before, Graph, LeftOut, Missing, ScorePage, ScoreTonight
+from tvmdash.dashboard_info.pages import Before, Graph, LeftOut, Missing, ScorePage, ScoreTonight
 from tvmdash.plot_util import Bar, BarValue, Line, Longitudinal, Mark, Plot, alt_text
 from tvmdash.subsys_templates import Report
 from tvmdash.text import elide, format_list, format_quantity, three_digits

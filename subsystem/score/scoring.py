@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from definitions import CORRECT, SHARE, SPEEDUP, Definition, Selector, find_differing
 
+from tvmdash.dashboard_info.pages import Lack, Missing, ScoredNight, WorkloadValue
 from tvmdash.errors import DashboardError
 from tvmdash.judge.means import combine_ratios
-from tvmdash.pages import Lack, Missing, ScoredNight, WorkloadValue
 from tvmdash.records import Failure, Record
 from tvmdash.text import elide, format_list
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from report.line import ReportLine
 
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import Ledger, iso_of

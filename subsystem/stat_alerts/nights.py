@@ -21,14 +21,14 @@ from rerun.confirm import Confirming
 
 from tvmdash import common
 from tvmdash.dashboard_info import Home
-from tvmdash.detect.fleet.common import find_deviations
-from tvmdash.detect.fleet.fleet import night_threshold, remove_common
-from tvmdash.detect.series import SeriesState
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents import replay
 from tvmdash.incidents.ledger import CHANGE, DETECTOR, LEDGER_FILE, OPENED, Event, Ledger, iso_of
+from tvmdash.judge.history.fleet.common import find_deviations
+from tvmdash.judge.history.fleet.fleet import night_threshold, remove_common
+from tvmdash.judge.history.series import SeriesState
 
 _TABLE_REACH = max(REACH, drift.REACH) + 20
 _log = logging.getLogger("stat_alerts")

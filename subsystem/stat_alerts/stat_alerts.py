@@ -19,14 +19,15 @@ from report import verdict as concluding
 from report.expected import find_retired
 from report.line import ReportLine
 
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
 from tvmdash.config_util import JobConfig
 from tvmdash.dashboard_info import Home, Night
-from tvmdash.detect.rules import StddevSettings, stddev
-from tvmdash.detect.series import Settings
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import annotations as known
 from tvmdash.incidents.ledger import Incidents, Ledger
+from tvmdash.judge.history.rules import StddevSettings, stddev
+from tvmdash.judge.history.series import Settings
 from tvmdash.measure import within_night
 from tvmdash.notify.channel import find_slack_faults
 from tvmdash.subsys_templates import Report, Subsystem

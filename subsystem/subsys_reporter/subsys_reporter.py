@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tvmdash import common, structured
-from tvmdash.account import title_of
+from tvmdash import common
+from tvmdash.common import structured
 from tvmdash.config_util import JobConfig
 from tvmdash.dashboard_info import BLOCKED, FAILED, OK, Home, JobResult, Night
 from tvmdash.errors import DashboardError
@@ -18,6 +18,7 @@ from tvmdash.notify.payloads import GOOD, Part, escape, format_bold, link
 from tvmdash.notify.state import IN_SLACK_FILE, InSlack
 from tvmdash.subsys_templates import Report, Subsystem
 from tvmdash.text import elide, format_list
+from tvmdash.verdict.account import title_of
 
 NAME = "subsys_reporter"
 _NAMED, _NAME, _VALUE = 3, 40, 1200

@@ -16,16 +16,16 @@ from pathlib import Path
 import judgement
 from judgement import Limits
 
-from tvmdash import config_util, pages
+from tvmdash import config_util
 from tvmdash.check_prerequisites import Need, needs_setting
 from tvmdash.config_util import JobConfig
-from tvmdash.dashboard_info import Home, Night
+from tvmdash.dashboard_info import Home, Night, pages
+from tvmdash.dashboard_info.pages import PAGE_FILE, Graph, OutlierTrial, TelemetryPage, TelemetryRun
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.paired.pairs import is_of_reference
 from tvmdash.machine import telemetry as telemetry_data
 from tvmdash.machine.telemetry import SECONDS, Telemetry
 from tvmdash.measure.capture import Trial, read_trials
-from tvmdash.pages import PAGE_FILE, Graph, OutlierTrial, TelemetryPage, TelemetryRun
 from tvmdash.plot_util import files as plot_files
 from tvmdash.plot_util.courses import Course, Panel, Span, Track, format_course
 from tvmdash.series.naming import label_of

@@ -22,10 +22,10 @@ from views.commits import Links
 from views.context import SiteContext
 
 from tvmdash import common
+from tvmdash.common.files import trees
 from tvmdash.dashboard_info import Home, Night
-from tvmdash.files import trees
-from tvmdash.home_secrets import find_secrets_of_home
-from tvmdash.pages import LIVE_FILE, LiveState, as_script
+from tvmdash.dashboard_info.home_secrets import find_secrets_of_home
+from tvmdash.dashboard_info.pages import LIVE_FILE, LiveState, as_script
 from tvmdash.redaction import blank_out, redact
 
 CACHE_TAG = (

@@ -12,9 +12,9 @@ import publishing
 from views.commits import Links
 
 from tvmdash import common
+from tvmdash.common.http_util import is_link
 from tvmdash.config_util import JobConfig
 from tvmdash.dashboard_info import Home, Night
-from tvmdash.http_util import is_link
 from tvmdash.subsys_templates import Report, Subsystem
 
 

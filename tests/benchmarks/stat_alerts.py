@@ -26,7 +26,7 @@ REPO = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(REPO / "shared" / "python"), str(REPO / "subsystem" / "stat_alerts")]
 from tvmdash import common, records  # noqa: E402 - from the repository
 from tvmdash.dashboard_info import Home, Night  # noqa: E402
-from tvmdash.detect.noise import FloatArray  # noqa: E402
+from tvmdash.judge.history.noise import FloatArray  # noqa: E402
 from tvmdash.series import packed as store_packed  # noqa: E402 - from the repository
 from tvmdash.series import store  # noqa: E402 - from the repository
 

@@ -18,9 +18,9 @@ from watching import Watched, opening
 from dashboard.night import progress
 from dashboard.plan.job import Job
 from dashboard.report import site_server
-from tvmdash import common, stages
-from tvmdash.dashboard_info import OK, Home, StepResult
-from tvmdash.pages import LIVE_FILE
+from tvmdash import common
+from tvmdash.dashboard_info import OK, Home, StepResult, stages
+from tvmdash.dashboard_info.pages import LIVE_FILE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

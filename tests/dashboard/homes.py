@@ -22,8 +22,8 @@ import pytest
 from dashboard.cli.main import COMMANDS
 from tests.dashboard import warm_tools
 from tests.warm import Order, Warm
+from tvmdash.common.files import lock as file_lock
 from tvmdash.dashboard_info import Home
-from tvmdash.files import lock as file_lock
 
 REPO = Path(__file__).resolve().parent.parent.parent
 BEGIN = "#!/bin/sh\nset -eu\n"

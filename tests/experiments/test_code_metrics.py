@@ -14,7 +14,8 @@ import pytest
 
 from dashboard.artifacts.artifact import Artifact
 from tests.experiments.trying import STAMP, Tried, config_of, modules
-from tvmdash import common, records, structured
+from tvmdash import common, records
+from tvmdash.common import structured
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Point
 from tvmdash.experiment.info import History

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from tests.experiments.test_identities import SAMPLE, config_of, experiment_of
-from tvmdash import config_util, devices
+from tvmdash import config_util
 from tvmdash.experiment.on_devices import list_engines
+from tvmdash.machine import devices
 
 ON_CARD = {"device": ["cpu", "cuda"]}
 RIVALS = {"onnxruntime", "torch"}

@@ -15,8 +15,8 @@ from dashboard.github.answer import make_mark
 from tests.dashboard import homes
 from tests.github import server
 from tests.github.server import ME, PULL, REPOSITORY, TOKEN, Fault, State
+from tvmdash.common.github_api import GitHub, GitHubBusyError, GitHubError, GitHubRefusedError, PullRequest, open_github
 from tvmdash.errors import DashboardError
-from tvmdash.github_api import GitHub, GitHubBusyError, GitHubError, GitHubRefusedError, PullRequest, open_github
 from tvmdash.text import escape_markdown
 
 HERE = PullRequest(REPOSITORY, PULL)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.tvmdash.records_exchange.hostile import read_hostile
+from tests.tvmdash.records.exchange.hostile import read_hostile
 
 
 def test_ten_thousand_hostile_files_are_read_or_refused_and_nothing_else_is_written(tmp_path: Path) -> None:

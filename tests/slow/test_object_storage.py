@@ -28,7 +28,7 @@ from dashboard.archive.remote import RemoteBackup, pulled
 from dashboard.upkeep import drill
 from tests.dashboard.homes import HomeForTests, good, make_home, write
 from tests.object_storage.server import BUCKET, ObjectStorage, object_storage
-from tvmdash import structured
+from tvmdash.common import structured
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 

@@ -12,7 +12,7 @@ from dashboard.process import sandbox
 from tests.dashboard import homes
 from tests.dashboard.night.test_strange_trees import NIGHTS, STAGES, add_planter, add_planting_subsystem
 from tests.dashboard.strange_trees import INSTEAD, SHAPES
-from tvmdash.files import trees
+from tvmdash.common.files import trees
 
 COPIED = ("visualize", "summarize")
 """What these leave is copied into the home every night."""

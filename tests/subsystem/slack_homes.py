@@ -20,7 +20,7 @@ import pytest
 from tests.subsystem import scripts
 from tvmdash import common
 from tvmdash.dashboard_info import BLOCKED, FAILED, OK, Home, JobResult, Night, StepResult
-from tvmdash.stages import pipeline
+from tvmdash.dashboard_info.stages import pipeline
 from tvmdash.subsys_templates import Subsystem
 
 REPO = Path(__file__).resolve().parents[2]

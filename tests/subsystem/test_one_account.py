@@ -12,12 +12,11 @@ from dashboard.cli import night_summary
 from tests.subsystem import slack_homes
 from tests.subsystem.slack_homes import BLOCKED, FAILED, STAMP, job
 from tests.subsystem.website.sites import Site
-from tvmdash import account
-from tvmdash.account import NightSeverity
 from tvmdash.dashboard_info import JobResult, MissingBackup, Night
 from tvmdash.notify import text
 from tvmdash.notify.night import SEVERITY_ICONS
-from tvmdash.verdict import MOST_TITLE, Level, NightVerdict, write_verdict
+from tvmdash.verdict import MOST_TITLE, Level, NightVerdict, account, write_verdict
+from tvmdash.verdict.account import NightSeverity
 
 JUDGED = job("stat_alerts", kind="subsystem")
 GREEN = "TVM did not get slower: nothing moved beyond its noise"

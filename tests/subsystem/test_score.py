@@ -16,7 +16,7 @@ import pytest
 
 from tests.golden_files import Golden
 from tests.subsystem.scripts import load
-from tvmdash.pages import Lack, LeftOut, Missing, WorkloadValue
+from tvmdash.dashboard_info.pages import Lack, LeftOut, Missing, WorkloadValue
 
 REPO = Path(__file__).resolve().parents[2]
 FOLDER = REPO / "subsystem" / "score"

@@ -21,8 +21,8 @@ from tvmdash.check_prerequisites import (
     unmet,
 )
 from tvmdash.dashboard_info import BLOCKED, FAILED, OK, SKIPPED, Home, JobResult, Night, StepResult
+from tvmdash.dashboard_info.stages import read_status, write_status
 from tvmdash.errors import DashboardError
-from tvmdash.stages import read_status, write_status
 
 STAMP = "20261121T031500Z"
 REPO = Path(__file__).resolve().parents[2]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tvmdash import devices
 from tvmdash.config_util import ConfigError
 from tvmdash.errors import DashboardError
+from tvmdash.machine import devices
 
 LLVM = {"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 1}
 PI: dict[str, Any] = {"tracker_host": "pi", "target": {"kind": "llvm", "mcpu": "cortex-a72"}}

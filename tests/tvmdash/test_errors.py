@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tvmdash import common
+from tvmdash.dashboard_info.stages import Blocked
 from tvmdash.errors import DashboardError
-from tvmdash.stages import Blocked
 
 
 class OfAnAuthor(DashboardError):

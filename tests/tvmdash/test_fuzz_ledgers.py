@@ -22,7 +22,8 @@ from tests import fuzzing
 from tests.fuzzing import the_same_each_time
 from tests.tvmdash.notify import route_homes
 from tests.tvmdash.notify.route_homes import NIGHTS, ONE, moved
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
 from tvmdash.dashboard_info import COMPLETE, RUNNING, Home, JobResult, Night, StepResult
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tvmdash.http_util import Answer
+from tvmdash.common.http_util import Answer
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from jsonschema import Draft202012Validator
 
 from tests.tvmdash.records.test_records import data, record
 from tvmdash import common, config_util
+from tvmdash.common.json_schema import Schema
 from tvmdash.config_util.schema import compile_schema
-from tvmdash.json_schema import Schema
 from tvmdash.records.record import SCHEMAS
 
 DATA = common.read_json(SCHEMAS / "data_v1.json")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tvmdash import stages
+from tvmdash.dashboard_info import stages
+from tvmdash.dashboard_info.stages import PIPELINES, Status
 from tvmdash.errors import DashboardError
-from tvmdash.stages import PIPELINES, Status
 
 
 def test_the_table_is_sound() -> None:
@@ -100,7 +100,7 @@ def test_a_fault_for_people_is_left_as_it_is(tmp_path: Path) -> None:
 
 FAILING = """
 import json, pathlib
-from tvmdash import stages
+from tvmdash.dashboard_info import stages
 
 def share(parts):
     return 1 / parts

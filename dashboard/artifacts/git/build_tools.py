@@ -17,7 +17,7 @@ from dashboard.artifacts.artifact import ArtifactError
 from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.wheel import package_index
 from tvmdash import common
-from tvmdash.files import trees
+from tvmdash.common.files import trees
 
 FROM_PIP: Mapping[str, str] = {
     "cmake": "4.4.4",

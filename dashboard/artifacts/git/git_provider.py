@@ -27,7 +27,7 @@ from dashboard.artifacts.proof import Health, prove
 from dashboard.artifacts.spec import GIT
 from dashboard.artifacts.wheel import package_index
 from tvmdash import common
-from tvmdash.files import trees
+from tvmdash.common.files import trees
 
 FFI_PROJECTS = ("3rdparty/tvm-ffi", "ffi")
 """Where tvm-ffi's Python project lies in TVM's tree, newest way first; before 0.21 there was none."""

@@ -24,7 +24,7 @@ from dashboard.artifacts.proof import Health, prove
 from dashboard.artifacts.spec import LATEST, VERSION, WHEEL, source_of
 from dashboard.artifacts.wheel import package_index
 from dashboard.artifacts.wheel.source import PYPI, TVM, WheelSource
-from tvmdash.files import trees
+from tvmdash.common.files import trees
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from tvmdash import __version__
 from tvmdash.text import plain_output
 
-_COMMANDS = {"traces": "tvmdash.traces.__main__", "records": "tvmdash.records_exchange.__main__"}
+_COMMANDS = {"traces": "tvmdash.traces.__main__", "records": "tvmdash.records.exchange.__main__"}
 """A module each, whose `main` takes the arguments that follow; loaded when it is asked for."""
 
 

@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tvmdash import devices
+from tvmdash.machine import devices
 from tvmdash.measure import content, under_load
 from tvmdash.measure.capture import Trial
 from tvmdash.measure.capture_format import KNOWN_OPERATORS

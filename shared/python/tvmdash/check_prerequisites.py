@@ -20,8 +20,8 @@ from typing import Any, Protocol
 
 from tvmdash import common, config_util
 from tvmdash.dashboard_info import BLOCKED, Home, Night
+from tvmdash.dashboard_info.stages import PRECHECK, pipeline
 from tvmdash.errors import DashboardError
-from tvmdash.stages import PRECHECK, pipeline
 from tvmdash.text import elide
 
 _ANYTHING: Any = object()

@@ -20,7 +20,7 @@ from tvmdash import common, config_util, summary_util
 from tvmdash.config_util import Config
 from tvmdash.config_util.fields import Field
 from tvmdash.dashboard_info import Home, experiment_of
-from tvmdash.devices import CPU
+from tvmdash.dashboard_info.stages import pipeline, run_stage
 from tvmdash.experiment import plots as series_plots
 from tvmdash.experiment import results, setup
 from tvmdash.experiment.config import ExperimentConfig, MeasuringConfig
@@ -31,11 +31,11 @@ from tvmdash.experiment.on_devices import list_engines
 from tvmdash.experiment.points import Combination, axes_of, combinations
 from tvmdash.experiment.processes import MEASURE
 from tvmdash.experiment.run import run
+from tvmdash.machine.devices import CPU
 from tvmdash.measure.capture import OperatorSpan
 from tvmdash.plot_util.specs import Plot
 from tvmdash.records import Record
 from tvmdash.records.metrics import Declared
-from tvmdash.stages import pipeline, run_stage
 
 __all__ = [
     "Axis",

@@ -17,8 +17,8 @@ from tvmdash import common, config_util
 from tvmdash.check_prerequisites import Need, unmet
 from tvmdash.config_util import Config
 from tvmdash.dashboard_info import Home, Night
+from tvmdash.dashboard_info.stages import Blocked, run_stage
 from tvmdash.errors import DashboardError
-from tvmdash.stages import Blocked, run_stage
 
 _REPORT_FILE = "report.json"
 _CHECK = "check"

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tvmdash.common import Json
+from tvmdash.common.json_schema import Schema
 from tvmdash.errors import DashboardError
-from tvmdash.json_schema import Schema
 from tvmdash.judge.means import Ratio, geometric_mean_ratio
 from tvmdash.text import TIME_UNITS, elide, format_bytes, format_duration, format_list, format_quantity
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tvmdash import common
-from tvmdash.files import trees
+from tvmdash.common.files import trees
 from tvmtraces.sealed import CATALOGUE, SealedSource, sealed_source
 from tvmtraces.sealing import keep_only
 

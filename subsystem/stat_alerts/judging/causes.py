@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from judging.table import Table
-from tvmdash.detect.cause import (
+from tvmdash.judge.history.cause import (
     BUILD,
     CONTROL,
     EXACT,
@@ -23,9 +23,9 @@ from tvmdash.detect.cause import (
     of_many,
     of_tvm,
 )
-from tvmdash.detect.fleet import controls as change_controls
-from tvmdash.detect.fleet.common import BASELINE
-from tvmdash.detect.series import Decision
+from tvmdash.judge.history.fleet import controls as change_controls
+from tvmdash.judge.history.fleet.common import BASELINE
+from tvmdash.judge.history.series import Decision
 
 NEAR = 2
 """So many nights on each side of a cut must have the same artifact: the cut's place is exact to a night."""

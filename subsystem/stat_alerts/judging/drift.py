@@ -16,9 +16,9 @@ import numpy as np
 from judging.judge import Options
 from judging.memory import BREAK, KnownShift, Memory
 from judging.table import Table
-from tvmdash.detect.noise import MAD_TO_SD, FloatArray, row_medians
 from tvmdash.incidents.events import Moved, Opened
 from tvmdash.incidents.ledger import CREEP, DETECTOR, OPENED, Event, Incident, Ledger, iso_of
+from tvmdash.judge.history.noise import MAD_TO_SD, FloatArray, row_medians
 
 ANCHORS = (30, 90, 365)
 EVERY, WINDOW, LEAST = 7, 20, 12

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
 from tvmdash.errors import DashboardError
 from tvmdash.verdict.remeasured import SCHEMA_VERSION, ConfirmationSummary, Lack, Outcome, RatioRun, Remeasured, Run
 

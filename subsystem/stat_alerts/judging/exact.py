@@ -19,9 +19,9 @@ import numpy as np
 
 from judging.memory import ALERT, KnownShift, Memory
 from judging.table import REACH, Measured, Table
-from tvmdash.detect.fleet.fleet import FleetState
-from tvmdash.detect.levels import rebase
-from tvmdash.detect.series import SeriesState, scale_series
+from tvmdash.judge.history.fleet.fleet import FleetState
+from tvmdash.judge.history.levels import rebase
+from tvmdash.judge.history.series import SeriesState, scale_series
 
 RECENT, MOST_CHANGES = 15, 5
 """A number that changed more often than that in its last nights is no exact one: each of its changes says nothing."""

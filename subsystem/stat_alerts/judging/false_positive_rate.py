@@ -18,14 +18,15 @@ import numpy as np
 from judging.judge import FleetNight, Judged, Options
 from judging.memory import BREAK, WHOLE
 from judging.table import Table
-from tvmdash import common, structured
-from tvmdash.detect.change_points import change_points
-from tvmdash.detect.fleet.fleet import night_threshold
-from tvmdash.detect.noise import IntArray
-from tvmdash.detect.series import KEPT_NIGHTS as CORRECTED_NIGHTS
-from tvmdash.detect.series import History, SeriesState, Settings, scale_series
+from tvmdash import common
+from tvmdash.common import structured
+from tvmdash.common.structured import Stamp
 from tvmdash.errors import DashboardError
-from tvmdash.structured import Stamp
+from tvmdash.judge.history.change_points import change_points
+from tvmdash.judge.history.fleet.fleet import night_threshold
+from tvmdash.judge.history.noise import IntArray
+from tvmdash.judge.history.series import KEPT_NIGHTS as CORRECTED_NIGHTS
+from tvmdash.judge.history.series import History, SeriesState, Settings, scale_series
 from tvmdash.verdict.page import AlertRate
 
 HONESTY_FILE = "honesty.json"

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from judging.table import Table
-from tvmdash import records, structured
+from tvmdash import records
+from tvmdash.common import structured
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.events import Moved, MovedFunction, Opened

@@ -13,11 +13,11 @@ import numpy as np
 from judging.judge import FleetNight, Judged, Options
 from judging.recovery import BACK
 from judging.table import Table, finite
-from tvmdash.detect.cause import Cause, of_many
-from tvmdash.detect.series import Decision, SeriesState
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.events import Joined, Moved, Opened
 from tvmdash.incidents.ledger import CHANGE, DETECTOR, FALSE_ALARM, FIXED, MACHINE, NEW, Event, Incident, Ledger, iso_of
+from tvmdash.judge.history.cause import Cause, of_many
+from tvmdash.judge.history.series import Decision, SeriesState
 
 JOIN_NIGHTS = 1
 """Cuts this near to each other, on the same version, are one change: so exact is the culprit's place."""

@@ -14,16 +14,16 @@ from judging.memory import ALERT, BREAK, ENVIRONMENT, WHOLE, KnownShift, Memory
 from judging.paired import AskPairs, PairsTonight
 from judging.screening import Screen
 from judging.table import Table, TableRow
-from tvmdash.detect.cause import MACHINE
-from tvmdash.detect.change_points import change_points
-from tvmdash.detect.fleet import fleet as change_fleet
-from tvmdash.detect.fleet.common import FleetRerun
-from tvmdash.detect.fleet.fleet import FleetState, NightDecision
-from tvmdash.detect.levels import rebase
-from tvmdash.detect.reason import Reason, ReasonKind
-from tvmdash.detect.series import Decision, History, Kind, SeriesState, Settings, scale_series
 from tvmdash.incidents.annotations import Annotation
 from tvmdash.incidents.ledger import EXPECTED, Ledger
+from tvmdash.judge.history.cause import MACHINE
+from tvmdash.judge.history.change_points import change_points
+from tvmdash.judge.history.fleet import fleet as change_fleet
+from tvmdash.judge.history.fleet.common import FleetRerun
+from tvmdash.judge.history.fleet.fleet import FleetState, NightDecision
+from tvmdash.judge.history.levels import rebase
+from tvmdash.judge.history.reason import Reason, ReasonKind
+from tvmdash.judge.history.series import Decision, History, Kind, SeriesState, Settings, scale_series
 from tvmdash.verdict import Controls
 
 MOST_REPLAYED = 400

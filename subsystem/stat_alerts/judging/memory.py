@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common, structured
-from tvmdash.detect.fleet.fleet import FleetState
+from tvmdash import common
+from tvmdash.common import structured
+from tvmdash.common.structured import Stamp
 from tvmdash.errors import DashboardError
-from tvmdash.structured import Stamp
+from tvmdash.judge.history.fleet.fleet import FleetState
 
 STATE_FILE = "state.json"
 VERSION = 1

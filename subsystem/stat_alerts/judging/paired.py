@@ -9,15 +9,15 @@ from typing import Protocol
 
 from judging.memory import ALERT, BREAK, RECOVERED, Memory
 from judging.table import InTurn, Table, pairs_again
-from tvmdash.detect.cause import PAIRED, Cause, of_tvm
-from tvmdash.detect.reason import Reason, ReasonKind
-from tvmdash.detect.series import Decision, Measured, SeriesState
-from tvmdash.devices import CPU, device_of
 from tvmdash.incidents.ledger import CHANGE, DETECTOR, Ledger
 from tvmdash.judge import RULES, Evidence, KnownStep, Pairs, two
+from tvmdash.judge.history.cause import PAIRED, Cause, of_tvm
+from tvmdash.judge.history.reason import Reason, ReasonKind
+from tvmdash.judge.history.series import Decision, Measured, SeriesState
 from tvmdash.judge.home import Change, Judgement, Scope, interval, judge
 from tvmdash.judge.home import Decision as Said
 from tvmdash.judge.model import FoundStep, SeriesModel, log_of_any
+from tvmdash.machine.devices import CPU, device_of
 from tvmdash.verdict.remeasured import RatioRun
 
 

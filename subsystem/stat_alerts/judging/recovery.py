@@ -11,13 +11,13 @@ import numpy as np
 from judging.judge import Judged, begun_anew
 from judging.memory import ENVIRONMENT, RECOVERED, WHOLE, KnownShift, Memory
 from judging.table import Table
-from tvmdash.detect.cause import MEASURED_AGAIN, PAIRED
-from tvmdash.detect.fleet.fleet import FleetState
-from tvmdash.detect.series import SeriesState
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.events import Moved, Recovered
 from tvmdash.incidents.headline import shorten
 from tvmdash.incidents.ledger import CHANGE, DETECTOR, Event, Incident, Ledger, iso_of
+from tvmdash.judge.history.cause import MEASURED_AGAIN, PAIRED
+from tvmdash.judge.history.fleet.fleet import FleetState
+from tvmdash.judge.history.series import SeriesState
 from tvmdash.judge.home import Decision, interval
 from tvmdash.judge.model import FoundStep
 from tvmdash.text import format_percent

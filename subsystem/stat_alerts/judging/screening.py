@@ -7,10 +7,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from judging.table import REACH, Table
-from tvmdash.detect.fleet.ahead import Ahead, look_ahead
-from tvmdash.detect.fleet.common import find_common_shift, find_deviations
-from tvmdash.detect.fleet.fleet import FleetState, night_threshold
-from tvmdash.detect.series import SeriesState, Settings
+from tvmdash.judge.history.fleet.ahead import Ahead, look_ahead
+from tvmdash.judge.history.fleet.common import find_common_shift, find_deviations
+from tvmdash.judge.history.fleet.fleet import FleetState, night_threshold
+from tvmdash.judge.history.series import SeriesState, Settings
 
 NIGHTS_AHEAD = 64
 """So many nights are looked through at once."""

@@ -15,13 +15,14 @@ from pathlib import Path
 from judging.false_positive_rate import Rate
 from judging.judge import Judged
 from judging.table import Table
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
+from tvmdash.common.structured import Stamp
 from tvmdash.errors import DashboardError
 from tvmdash.judge import RULES
 from tvmdash.judge.chance import NO_NULLS, Nulls, chance_of, chance_of_step, find_nulls
 from tvmdash.judge.home import Decision, decide
 from tvmdash.judge.model import FoundStep, SeriesModel
-from tvmdash.structured import Stamp
 from tvmdash.verdict import ByChance, PlantedStep, Sensitivity
 
 SENSITIVITY_FILE = "sensitivity.json"

@@ -13,9 +13,9 @@ import numpy as np
 
 from judging.evidence import PairsOfNight
 from tvmdash.dashboard_info import Home
-from tvmdash.detect.noise import FloatArray, IntArray
-from tvmdash.detect.series import History
 from tvmdash.judge import Pairs
+from tvmdash.judge.history.noise import FloatArray, IntArray
+from tvmdash.judge.history.series import History
 from tvmdash.judge.model import locate
 from tvmdash.machine.identity import MachineIdentity
 from tvmdash.records import Build

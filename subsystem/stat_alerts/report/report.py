@@ -16,15 +16,15 @@ from rerun.outcomes import lines as measured_again
 from report.line import ReportLine, lines_about
 from report.standings import EXPECTED_NIGHTS, SeriesStanding
 from report.verdict_text import describe_beside, exact_text, suspect_text
-from tvmdash import structured
-from tvmdash.detect.grade import noise_grade
-from tvmdash.detect.reason import Reason, ReasonKind
+from tvmdash.common import structured
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.annotations import RETIRED, Annotation
 from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import CHANGE, Event, Incident, Ledger, iso_of
 from tvmdash.incidents.reason_text import format_reason
 from tvmdash.incidents.text import describe
+from tvmdash.judge.history.grade import noise_grade
+from tvmdash.judge.history.reason import Reason, ReasonKind
 from tvmdash.subsys_templates import Report
 from tvmdash.text import elide, elide_begin, format_list, format_percent
 from tvmdash.verdict import ByChance, NightVerdict, PlantedStep, Sensitivity, SeriesOf

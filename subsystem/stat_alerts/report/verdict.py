@@ -17,9 +17,9 @@ from report.findings import Findings
 from report.standings import MovedPart, SeriesStanding, moved_parts, see_exact, standings
 from tvmdash import records
 from tvmdash.dashboard_info import Home, Night
-from tvmdash.detect.series import Decision
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import Incident, Ledger
+from tvmdash.judge.history.series import Decision
 from tvmdash.records import PointValue
 from tvmdash.records.metrics import is_worse, judge_exact_change
 from tvmdash.series import naming

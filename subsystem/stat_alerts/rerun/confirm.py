@@ -24,9 +24,9 @@ from rerun import outcomes
 from rerun.questions import Asking, Wanted
 from tvmdash import common
 from tvmdash.dashboard_info import Home
-from tvmdash.detect.series import Settings
 from tvmdash.errors import DashboardError
 from tvmdash.judge import RULES
+from tvmdash.judge.history.series import Settings
 from tvmdash.measure import within_night
 from tvmdash.measure.prebuilt import MOST_LAYOUTS
 from tvmdash.series.naming import id_of

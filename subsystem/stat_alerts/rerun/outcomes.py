@@ -10,9 +10,9 @@ from judging.judge import Judged
 from judging.table import Table
 
 from rerun.questions import Asking
-from tvmdash.detect.cause import CONTROLS, OLDER_ARTIFACTS, SAME_ARTIFACT, SAME_VERSION
-from tvmdash.detect.reason import ReasonKind
-from tvmdash.detect.series import Decision
+from tvmdash.judge.history.cause import CONTROLS, OLDER_ARTIFACTS, SAME_ARTIFACT, SAME_VERSION
+from tvmdash.judge.history.reason import ReasonKind
+from tvmdash.judge.history.series import Decision
 from tvmdash.series.naming import id_of
 from tvmdash.text import elide, format_duration, format_list
 from tvmdash.verdict.remeasured import Outcome, OutcomeKind

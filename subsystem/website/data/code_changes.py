@@ -14,7 +14,9 @@ from files.incremental import IncrementalSite, fingerprint, mark
 from files.reading import fault_of
 from views.context import SiteContext
 
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
+from tvmdash.common.structured import Stamp
 from tvmdash.errors import DashboardError
 from tvmdash.records.code_changes import (
     FILE,
@@ -25,7 +27,6 @@ from tvmdash.records.code_changes import (
     bound_texts,
 )
 from tvmdash.series.naming import label_of
-from tvmdash.structured import Stamp
 
 SCHEMA_VERSION = 1
 MOST_LINES = 250

@@ -17,7 +17,8 @@ from views.context import SiteContext
 
 from data.catalogue import SiteCatalogue
 from data.raw_points import CATALOGUE, Measured, identity_of, read_measured, write_trace
-from tvmdash import common, config_util, records, structured
+from tvmdash import common, config_util, records
+from tvmdash.common import structured
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.machine import identity as machine_identity

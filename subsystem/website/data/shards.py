@@ -13,9 +13,9 @@ from typing import Any
 from files.incremental import IncrementalSite, fingerprint
 
 from data.catalogue import CatalogueEntry, MeasuredNights, SiteCatalogue, Stores
+from tvmdash.dashboard_info.pages import as_script
 from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import FALSE_ALARM, MACHINE, Incident
-from tvmdash.pages import as_script
 from tvmdash.series.store import Series
 from tvmdash.text import elide
 

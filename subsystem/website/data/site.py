@@ -20,10 +20,10 @@ from data.catalogue import CatalogueEntry, CatalogueExperiment, SiteCatalogue, S
 from data.shards import format_column
 from tvmdash import common
 from tvmdash.dashboard_info import Night, host_of
+from tvmdash.dashboard_info.pages import as_script
 from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import Incident, iso_of
 from tvmdash.incidents.text import describe
-from tvmdash.pages import as_script
 from tvmdash.records.metrics import BETTER, CHANGED, WORSE
 from tvmdash.series.store import Store
 from tvmdash.text import clean_lines, elide

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from files.incremental import IncrementalSite, fingerprint
-from tvmdash.pages import as_script
+from tvmdash.dashboard_info.pages import as_script
 
 _FOLDERS = ("nights/", "receipts/")
 

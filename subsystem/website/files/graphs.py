@@ -11,7 +11,7 @@ from pathlib import Path
 
 from files.files import carry_over, regular_file_bytes
 from tvmdash import common
-from tvmdash.files import trees
+from tvmdash.common.files import trees
 from tvmdash.text import elide, format_bytes
 
 SUFFIXES = (".svg", ".png")

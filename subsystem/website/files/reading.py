@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from tvmdash import structured
+from tvmdash.common import structured
 from tvmdash.errors import DashboardError
 
 WRONG = (KeyError, TypeError, ValueError, AttributeError, IndexError)

@@ -8,7 +8,7 @@ from data.code_changes import CodeDifference, NightDifferences
 from markup.escaping import clean
 from markupsafe import Markup, escape
 
-from tvmdash import structured
+from tvmdash.common import structured
 from tvmdash.errors import DashboardError
 
 _KINDS = {"+": "ins", "-": "del"}

@@ -25,7 +25,7 @@ from views.levels import match_ratios, read_levels
 
 from incident.code import draw_difference, read_differences
 from tvmdash import common
-from tvmdash.http_util import is_link
+from tvmdash.common.http_util import is_link
 from tvmdash.incidents.differences import (
     ComparedNight,
     DifferencePart,

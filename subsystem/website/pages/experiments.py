@@ -19,8 +19,8 @@ from views.tonight import ExperimentView
 
 from pages.code_changes import CodeNight, find_code_nights
 from tvmdash.dashboard_info import JobResult
-from tvmdash.pages import TelemetryRun
-from tvmdash.stages import PRECHECK, pipeline
+from tvmdash.dashboard_info.pages import TelemetryRun
+from tvmdash.dashboard_info.stages import PRECHECK, pipeline
 from tvmdash.text import format_duration
 
 MOST_SERIES = 1000

@@ -20,12 +20,12 @@ from views.overview import Overall, read_overall
 from views.series import EXACT_KIND, GONE, MISSING, YOUNG, SeriesView, counts, some_of_each
 from views.tonight import ExperimentView, ReportView, report_views
 
-from tvmdash.account import describe_disturbed
 from tvmdash.dashboard_info import RUNNING
 from tvmdash.incidents.text import format_level
 from tvmdash.records.metrics import WAYS
 from tvmdash.text import format_exact
 from tvmdash.verdict import Absence
+from tvmdash.verdict.account import describe_disturbed
 
 _MOST_EXACT, _MOST_VALUES = 20, 8
 MOST_INCIDENTS = 3

@@ -13,10 +13,10 @@ from render import page as pages
 from views.context import SiteContext
 
 from tvmdash.dashboard_info import host_of
+from tvmdash.dashboard_info.pages import TelemetryRun
 from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import MACHINE
 from tvmdash.machine.identity import format_change
-from tvmdash.pages import TelemetryRun
 from tvmdash.text import elide, format_bytes, format_list
 
 _BYTES = frozenset({"memory_bytes"})

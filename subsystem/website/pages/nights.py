@@ -20,13 +20,14 @@ from views.commits import list_new
 from views.context import SiteContext
 from views.night_results import KeptResults, Results, ResultsView
 
-from tvmdash import common, structured
-from tvmdash.account import sort_experiments
+from tvmdash import common
+from tvmdash.common import structured
 from tvmdash.dashboard_info import Night
 from tvmdash.errors import DashboardError
 from tvmdash.records.metrics import Way
 from tvmdash.store import read_pages
 from tvmdash.verdict import ledger
+from tvmdash.verdict.account import sort_experiments
 
 FOLDER = "nights"
 UNREADABLE = "unreadable"

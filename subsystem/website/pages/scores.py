@@ -14,7 +14,7 @@ from render import page as pages
 from views.context import SiteContext
 from views.night_results import amount
 
-from tvmdash.pages import SCORE, ScoredNight, ScoreTonight
+from tvmdash.dashboard_info.pages import SCORE, ScoredNight, ScoreTonight
 from tvmdash.text import format_percent, three_digits
 
 MOST_NIGHTS = 365

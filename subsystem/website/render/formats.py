@@ -10,10 +10,10 @@ from views.night_results import amount
 from views.series import BLIND, GONE, MISSING, STEADY, SUSPECT, UNJUDGED, YOUNG
 
 from tvmdash import common
-from tvmdash.account import NightSeverity
 from tvmdash.incidents.ledger import ACKNOWLEDGED, CONFIRMED, EXPECTED, FALSE_ALARM, FIXED, NEW
 from tvmdash.records.metrics import BETTER, CHANGED, WORSE
 from tvmdash.text import MINUS, elide, format_bytes, format_duration, format_percent, format_quantity, three_digits
+from tvmdash.verdict.account import NightSeverity
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 SERIES_ICONS = {

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from files.reading import fault_of
 
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import decisions

@@ -14,13 +14,10 @@ from files.incremental import code_version, fingerprint
 from files.reading import Read, read
 
 from tvmdash import common
-from tvmdash.account import Account, make_account
+from tvmdash.common.files import trees
 from tvmdash.config_util import CONFIG_FILE
 from tvmdash.dashboard_info import Home, Night, host_of
-from tvmdash.errors import DashboardError
-from tvmdash.files import trees
-from tvmdash.machine.identity import MachineIdentity
-from tvmdash.pages import (
+from tvmdash.dashboard_info.pages import (
     DEADLINE,
     DEADLINES_FILE,
     PAGE_FILE,
@@ -34,8 +31,11 @@ from tvmdash.pages import (
     Scores,
     TelemetryPage,
 )
+from tvmdash.errors import DashboardError
+from tvmdash.machine.identity import MachineIdentity
 from tvmdash.trials import files
 from tvmdash.verdict import Controls, JudgedSeries, NightVerdict, read_verdict
+from tvmdash.verdict.account import Account, make_account
 from views.alerts import Alerts, PutAside, read_alerts, read_muted, read_retired
 from views.commits import Links, NewCommits, list_new
 from views.frame import HOSTS, TRIES, Frame

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tvmdash import common, dashboard_info
-from tvmdash.account import is_unfinished
 from tvmdash.dashboard_info import JobResult, Night, StepResult
-from tvmdash.stages import PRECHECK
+from tvmdash.dashboard_info.stages import PRECHECK
 from tvmdash.text import describe_missing_backups, format_duration, format_list
+from tvmdash.verdict.account import is_unfinished
 
 OK, FAILED, BLOCKED, SKIPPED = "ok", "failed", "blocked", "skipped"
 UNFINISHED, ABSENT, PARTIAL = "unfinished", "absent", "partial"

@@ -8,8 +8,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from tvmdash import common
-from tvmdash.account import NightSeverity
 from tvmdash.dashboard_info import JobResult
+from tvmdash.verdict.account import NightSeverity
 from views.night import ABSENT, FAILED, OK, PARTIAL, job_state
 from views.night_results import KeptResults
 

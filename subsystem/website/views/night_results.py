@@ -8,7 +8,7 @@ from typing import Any
 
 from files.incremental import fingerprint
 
-from tvmdash import structured
+from tvmdash.common import structured
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.headline import format_headline
 from tvmdash.records.metrics import Way

@@ -15,13 +15,13 @@ from files.graphs import SiteGraph
 from files.reading import WRONG, reason_of
 
 from tvmdash import common, config_util, records, redaction
-from tvmdash.account import sort_experiments
 from tvmdash.dashboard_info import Home, JobResult, Night, experiment_of, make_title
 from tvmdash.errors import DashboardError
 from tvmdash.measure.reduction import combine_pairs
 from tvmdash.records.metrics import RUN_TIME
 from tvmdash.series.naming import label_of
 from tvmdash.text import format_bytes
+from tvmdash.verdict.account import sort_experiments
 from views.context import SiteContext
 from views.night import ABSENT, OK, PARTIAL, job_state, subsystems
 

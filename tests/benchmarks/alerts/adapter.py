@@ -17,9 +17,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "shared" / "python"))
 
-from tvmdash.detect import change_points
-from tvmdash.detect.fleet import fleet as change_fleet
-from tvmdash.detect.series import History, SeriesState, Settings
+from tvmdash.judge.history import change_points
+from tvmdash.judge.history.fleet import fleet as change_fleet
+from tvmdash.judge.history.series import History, SeriesState, Settings
 
 FloatArray = np.ndarray[Any, Any]
 

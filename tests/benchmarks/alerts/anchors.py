@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tvmdash.detect import rules as change_rules
+from tvmdash.judge.history import rules as change_rules
 
 Array = np.ndarray[Any, Any]
 Anchor = Callable[[Array], int | None]

@@ -31,9 +31,9 @@ sys.path[:0] = [str(HERE.parents[2] / "shared" / "python"), str(HERE)]
 import anchors  # noqa: E402
 import generator as own_generator  # noqa: E402
 
-from tvmdash.detect import change_points  # noqa: E402
-from tvmdash.detect.fleet import fleet as change_fleet  # noqa: E402 - from the repository
-from tvmdash.detect.series import History, SeriesState, Settings  # noqa: E402
+from tvmdash.judge.history import change_points  # noqa: E402
+from tvmdash.judge.history.fleet import fleet as change_fleet  # noqa: E402 - from the repository
+from tvmdash.judge.history.series import History, SeriesState, Settings  # noqa: E402
 
 FIRST, MARGIN, HORIZON, NIGHTS = 30, 5, 30, 160
 OURS = ("tvmdash", "tvmdash-without-reruns")

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from evaluate import FIRST, HORIZON, MARGIN, NIGHTS
 
-from tvmdash.detect import change_points
-from tvmdash.detect.series import History, SeriesState
+from tvmdash.judge.history import change_points
+from tvmdash.judge.history.series import History, SeriesState
 
 Array = np.ndarray[Any, Any]
 

@@ -25,9 +25,9 @@ sys.path[:0] = [str(HERE.parents[2] / "shared" / "python"), str(HERE)]
 
 import generator  # noqa: E402
 
-from tvmdash.detect import change_points  # noqa: E402
-from tvmdash.detect.fleet import fleet as change_fleet  # noqa: E402 - from the repository
-from tvmdash.detect.series import Decision, History, SeriesState, Settings  # noqa: E402
+from tvmdash.judge.history import change_points  # noqa: E402
+from tvmdash.judge.history.fleet import fleet as change_fleet  # noqa: E402 - from the repository
+from tvmdash.judge.history.series import Decision, History, SeriesState, Settings  # noqa: E402
 
 Array = np.ndarray[Any, Any]
 Generator = np.random.Generator

@@ -24,8 +24,8 @@ from dashboard.archive import objects
 from dashboard.archive.archive import ArchiveResult, archive, archives, prune, restore, verify
 from dashboard.archive.manifests import read_manifest
 from tests.dashboard.killed import in_a_child, killed_at
+from tvmdash.common.files import trees
 from tvmdash.errors import DashboardError
-from tvmdash.files import trees
 
 Contents = dict[str, tuple[object, ...]]
 SIGNATURE = "Signature: 8a477f597d28d172789f06886806bc55\n"

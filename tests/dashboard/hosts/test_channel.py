@@ -18,7 +18,7 @@ from dashboard.hosts.channel import Channel, ChannelError
 from dashboard.hosts.messages import MOST_BYTES, Acknowledge, Beat, Begin, Ended, Hello, Holds, Offer, Refused, Tvm
 from tests import fuzzing
 from tests.fuzzing import cases, the_same_each_time
-from tvmdash import structured
+from tvmdash.common import structured
 
 HASH = "0" * 64
 STAMP = "20261123T031500Z"

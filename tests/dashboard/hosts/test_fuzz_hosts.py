@@ -31,7 +31,7 @@ from tests.dashboard import homes
 from tests.dashboard.hosts.test_hosts_night import add_experiment
 from tests.dashboard.hosts.test_parcels import damage_headers, pack_unread, write_night
 from tests.fuzzing import the_same_each_time
-from tvmdash import structured
+from tvmdash.common import structured
 from tvmdash.dashboard_info import OK, RUNNING, Home, HostState, JobResult, Night, StepResult
 from tvmdash.errors import DashboardError
 

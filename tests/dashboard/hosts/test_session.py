@@ -13,7 +13,7 @@ from dashboard.hosts.messages import PROTOCOL, Begin, Hello
 from dashboard.hosts.session import Session
 from dashboard.plan.hosts import Host, Launcher
 from tests.dashboard import homes
-from tvmdash import structured
+from tvmdash.common import structured
 from tvmdash.errors import DashboardError
 
 HELLO = Hello(PROTOCOL, "box", "", "3.11.7", "cp311", "x86_64", 0.0, 0)

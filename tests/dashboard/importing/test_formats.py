@@ -27,7 +27,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.machine import identity
 from tvmdash.machine.identity import MachineIdentity, Rename, RenameKind
 from tvmdash.records import PointValue, table
-from tvmdash.records_exchange import records_in
+from tvmdash.records.exchange import records_in
 from tvmdash.traces.home_files import DataSource
 
 __all__ = ["home"]

@@ -14,7 +14,7 @@ from dashboard.plan.job import Job
 from tests.dashboard.homes import BEGIN, HomeForTests, good, killed_at_end, make_home, wait_for, write
 from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, FAILED, OK, JobResult, Night, StepResult
-from tvmdash.stages import pipeline
+from tvmdash.dashboard_info.stages import pipeline
 
 RUN = pipeline("experiment").stage("run")
 NOW = "a" * 16

@@ -17,8 +17,8 @@ import pytest
 
 from tests.dashboard import homes
 from tests.site_files import read_script
-from tvmdash.files import removal
-from tvmdash.pages import LIVE_FILE, LiveState
+from tvmdash.common.files import removal
+from tvmdash.dashboard_info.pages import LIVE_FILE, LiveState
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ from dashboard.process.process import ProcessOutcome
 from tests import fuzzing
 from tests.dashboard import homes, result_homes
 from tests.fuzzing import files_like, the_same_each_time
-from tvmdash import common, dashboard_info, records, stages
+from tvmdash import common, dashboard_info, records
+from tvmdash.dashboard_info import stages
 from tvmdash.errors import DashboardError
 from tvmdash.series import store
 

@@ -11,7 +11,7 @@ from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.night.journal import Journal
 from dashboard.plan.job import Job
 from tests.dashboard import homes
-from tvmdash import structured
+from tvmdash.common import structured
 from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, OK, RUNNING, Home, Night, StepReason, StepResult
 
 STAMP = "20260101T000000Z"

@@ -10,8 +10,8 @@ import pytest
 
 from dashboard.night import lock
 from tests.dashboard import homes
+from tvmdash.common.files import lock as file_lock
 from tvmdash.dashboard_info import Home
-from tvmdash.files import lock as file_lock
 
 
 @pytest.fixture

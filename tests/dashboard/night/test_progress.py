@@ -8,8 +8,7 @@ import pytest
 
 from dashboard.night import progress
 from dashboard.plan.job import Job
-from tvmdash import stages
-from tvmdash.dashboard_info import Home
+from tvmdash.dashboard_info import Home, stages
 
 STAMP = "20261121T030000Z"
 RUN = next(stage for stage in stages.EXPERIMENT.stages if stage.name == "run")

@@ -18,7 +18,7 @@ from tests.dashboard import homes, strange_trees
 from tests.dashboard.strange_trees import INSTEAD, SHAPES
 from tests.thorough import THOROUGH
 from tvmdash import common
-from tvmdash.files import trees
+from tvmdash.common.files import trees
 
 NIGHTS = 3 if THOROUGH else 2
 STAGES = ("setup", *homes.STAGES)

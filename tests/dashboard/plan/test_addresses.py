@@ -10,7 +10,7 @@ import pytest
 
 from tests.dashboard.homes import REPO, HomeForTests, make_home, write
 from tests.webhook.server import SECRET
-from tvmdash.http_util import find_url_fault, is_link, is_safe
+from tvmdash.common.http_util import find_url_fault, is_link, is_safe
 
 
 @pytest.fixture

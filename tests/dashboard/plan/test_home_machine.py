@@ -16,7 +16,8 @@ from dashboard.archive import archive
 from dashboard.plan import home_machine
 from dashboard.plan.home_config import read_home_config
 from tests.dashboard import homes
-from tvmdash import records, structured
+from tvmdash import records
+from tvmdash.common import structured
 from tvmdash.dashboard_info import Home
 from tvmdash.machine import hardware
 from tvmdash.machine.identity import MachineIdentity, write

@@ -15,8 +15,8 @@ from dashboard.plan.job import CodeFolders
 from dashboard.plan.night_plan import Plan
 from dashboard.plan.plan import make_plan
 from tests.dashboard import homes
+from tvmdash.dashboard_info.stages import pipeline
 from tvmdash.errors import DashboardError
-from tvmdash.stages import pipeline
 
 
 @pytest.fixture

@@ -14,8 +14,7 @@ from dashboard.plan.job import CodeFolders
 from dashboard.report import markdown, night_page, results
 from tests.dashboard.result_homes import HOSTILE, STAMP, data, home, job, record
 from tests.golden_files import Golden
-from tvmdash import pages
-from tvmdash.dashboard_info import Home
+from tvmdash.dashboard_info import Home, pages
 
 
 def page(made: Home) -> str:

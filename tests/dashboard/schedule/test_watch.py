@@ -17,8 +17,8 @@ from tests.github import server as github
 from tests.slack import server as slack
 from tests.webhook import server as webhook
 from tvmdash import common
+from tvmdash.common.files import lock
 from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, RUNNING, Night
-from tvmdash.files import lock
 
 _ENV = {name: os.environ[name] for name in ("PATH",)}
 

@@ -11,8 +11,9 @@ import pytest
 from dashboard.night import lock
 from tests.dashboard import homes
 from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, measure_in_turn, past, put_artifact
-from tvmdash import common, structured
-from tvmdash.json_schema import Schema
+from tvmdash import common
+from tvmdash.common import structured
+from tvmdash.common.json_schema import Schema
 from tvmdash.records import SCHEMAS
 from tvmdash.trials import files
 from tvmdash.trials.trial import Trial

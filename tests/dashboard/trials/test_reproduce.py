@@ -17,10 +17,10 @@ from dashboard.trials import receipt, then
 from dashboard.trials import reproduce as plan
 from tests.dashboard import homes
 from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, make_lab_for_tries, put_artifact
-from tvmdash import records_exchange
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.machine import hardware
+from tvmdash.records import exchange as records_exchange
 from tvmdash.trials.trial import (
     Reproduced,
     ReproducedSeries,

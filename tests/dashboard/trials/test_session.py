@@ -18,7 +18,7 @@ from dashboard.trials.rounds import MeasuringError, MeasuringRequest, Round, Rou
 from dashboard.trials.session import MeasuringSession
 from dashboard.trials.workspace import MeasuringWorkspace, open_workspace
 from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, past, point, put_artifact
-from tvmdash.files import trees
+from tvmdash.common.files import trees
 
 OLD, NEW = ArtifactSpec("pypi", "0.27.0"), ArtifactSpec("pypi", "0.28.0")
 

@@ -23,12 +23,13 @@ from tests.benchmarks.lab.noise import calm
 from tests.benchmarks.lab.rows import Experiment
 from tests.benchmarks.lab.world import Draw, World
 from tests.dashboard.signoff_homes import PlantedHome, PlantedTvm, point, stamp_of
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
+from tvmdash.common.json_schema import Schema
 from tvmdash.incidents import annotations
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents.events import Moved, Opened
 from tvmdash.incidents.ledger import DETECTOR, LEDGER_FILE, OPENED, Event, iso_of
-from tvmdash.json_schema import Schema
 from tvmdash.records import SCHEMAS
 from tvmdash.trials.signoff import SignoffState
 from tvmdash.trials.suspect import Suspect

@@ -29,7 +29,7 @@ from dashboard.trials.tvms import find_base_commit
 from tests.dashboard import homes, standin
 from tests.dashboard import remeasure_homes as labs
 from tests.dashboard.remeasure_homes import NAME, Lab
-from tvmdash import structured
+from tvmdash.common import structured
 from tvmdash.errors import DashboardError
 from tvmdash.records import PointValue, SeriesKey
 from tvmdash.trials import files, text

@@ -20,9 +20,9 @@ from dashboard.trials import queue
 from tests.dashboard import homes
 from tests.dashboard import remeasure_homes as labs
 from tests.dashboard.remeasure_homes import NAME, Lab
-from tvmdash import structured
+from tvmdash.common import structured
+from tvmdash.common.files import lock
 from tvmdash.dashboard_info import Home
-from tvmdash.files import lock
 from tvmdash.trials import files
 from tvmdash.trials.trial import Trial, TrialRequest, TrialState, TrialTvm
 

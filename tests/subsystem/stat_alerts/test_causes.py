@@ -11,11 +11,11 @@ import pytest
 
 from tests.subsystem import scripts
 from tests.subsystem.stat_alerts.alert_homes import stamp_of
-from tvmdash.detect.reason import Reason, ReasonKind
-from tvmdash.detect.series import Decision, Measured, SeriesState
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.ledger import Incident, Ledger
 from tvmdash.incidents.text import describe
+from tvmdash.judge.history.reason import Reason, ReasonKind
+from tvmdash.judge.history.series import Decision, Measured, SeriesState
 from tvmdash.records import Build
 
 SUBSYSTEM = scripts.load("stat_alerts")

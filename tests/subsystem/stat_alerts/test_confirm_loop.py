@@ -12,9 +12,9 @@ import pytest
 
 from tests.subsystem import scripts
 from tvmdash.dashboard_info import Home
-from tvmdash.detect.series import Settings
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import Ledger
+from tvmdash.judge.history.series import Settings
 from tvmdash.records import Build
 
 SUBSYSTEM = scripts.load("stat_alerts")

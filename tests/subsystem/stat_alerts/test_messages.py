@@ -14,13 +14,13 @@ from tests.golden_files import Golden
 from tests.subsystem import scripts
 from tests.tvmdash.incidents.test_incidents import AT, ONE, TWO, moved, opened
 from tests.tvmdash.incidents.test_messages import exact, incident
-from tvmdash.detect.cause import CONTROLS, MACHINE, SAME_ARTIFACT, SAME_VERSION, Cause
-from tvmdash.detect.fleet.common import Common
-from tvmdash.detect.fleet.fleet import FleetState, NightDecision
-from tvmdash.detect.reason import Reason, ReasonKind
-from tvmdash.detect.series import Decision, SeriesState
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.ledger import DETECTOR, Event, fold
+from tvmdash.judge.history.cause import CONTROLS, MACHINE, SAME_ARTIFACT, SAME_VERSION, Cause
+from tvmdash.judge.history.fleet.common import Common
+from tvmdash.judge.history.fleet.fleet import FleetState, NightDecision
+from tvmdash.judge.history.reason import Reason, ReasonKind
+from tvmdash.judge.history.series import Decision, SeriesState
 from tvmdash.verdict import (
     MOST_TITLE,
     Absence,

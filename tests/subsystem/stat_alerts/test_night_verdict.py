@@ -15,14 +15,24 @@ from tests.subsystem import scripts, slack_homes
 from tests.subsystem.slack_homes import job
 from tests.subsystem.stat_alerts.alert_homes import MLP, AlertHome, Truth, stamp_of
 from tests.subsystem.website.sites import Site
-from tvmdash import account, common
+from tvmdash import common
 from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, JobResult, Night
-from tvmdash.detect.cause import UNKNOWN
-from tvmdash.detect.reason import ReasonKind
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
+from tvmdash.judge.history.cause import UNKNOWN
+from tvmdash.judge.history.reason import ReasonKind
 from tvmdash.notify.night import make_opening
-from tvmdash.verdict import Absence, Evidence, Level, NightVerdict, Standing, Suspect, read_verdict, write_verdict
+from tvmdash.verdict import (
+    Absence,
+    Evidence,
+    Level,
+    NightVerdict,
+    Standing,
+    Suspect,
+    account,
+    read_verdict,
+    write_verdict,
+)
 
 SUBSYSTEM = scripts.load("stat_alerts")
 DQN = MLP.replace("mlp", "dqn")

@@ -19,9 +19,9 @@ from tests.subsystem.stat_alerts import alert_homes
 from tests.subsystem.stat_alerts.alert_homes import MLP, AlertHome, Truth, stamp_of
 from tvmdash import common
 from tvmdash.dashboard_info import Home, JobResult, Night, PartialData
-from tvmdash.detect.fleet import fleet
-from tvmdash.detect.series import History
 from tvmdash.incidents.file import read_ledger
+from tvmdash.judge.history.fleet import fleet
+from tvmdash.judge.history.series import History
 from tvmdash.verdict import Controls, Level
 
 SUBSYSTEM = scripts.load("stat_alerts")

@@ -17,9 +17,9 @@ from tests.subsystem.stat_alerts.alert_homes import MLP, AlertHome, Truth, stamp
 from tests.subsystem.website.sites import HOSTILE, STAMP, Page, Site, assert_whole, failure, job, record, stamp
 from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, OK, Home, JobResult, StepResult
-from tvmdash.detect.reason import Reason, ReasonKind
 from tvmdash.incidents import decisions
 from tvmdash.incidents.decisions import By
+from tvmdash.judge.history.reason import Reason, ReasonKind
 from tvmdash.machine import identity
 from tvmdash.machine.identity import MachineIdentity, Rename, RenameKind
 from tvmdash.verdict import Level, NightVerdict, write_verdict

@@ -20,7 +20,6 @@ from tests.subsystem.website import planted
 from tests.subsystem.website.planted import TONIGHT, Planted
 from tests.subsystem.website.sites import Page
 from tvmdash import common
-from tvmdash.account import make_account
 from tvmdash.incidents import command
 from tvmdash.notify.config import Owner, Route, RouteKind, Routing
 from tvmdash.notify.message import Message
@@ -31,6 +30,7 @@ from tvmdash.notify.state import RouteState, RouteStates, write_states
 from tvmdash.notify.text import describe_new
 from tvmdash.series import store
 from tvmdash.verdict import Absence, Level
+from tvmdash.verdict.account import make_account
 
 website = scripts.load("website")
 Links, SiteContext = website.Links, website.publishing.SiteContext

@@ -10,7 +10,8 @@ import pytest
 
 from tests.golden_files import Golden
 from tests.subsystem.website.sites import HOSTILE, STAMP, Page, Site, as_shown, assert_whole, job
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
 from tvmdash.dashboard_info import Home
 from tvmdash.trials.suspect import Suspect
 from tvmdash.trials.trial import (

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from tvmdash import config_util, devices
+from tvmdash import config_util
 from tvmdash.exp_templates import Axis, Engine, EngineFacts, Experiment, Point
 from tvmdash.experiment import on_devices
 from tvmdash.experiment.on_devices import list_engines, list_points
 from tvmdash.experiment.points import group_points, name_values
+from tvmdash.machine import devices
 from tvmdash.machine.cuda import CudaCard
 
 FIELDS = {

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tvmdash.common.files import lines
 from tvmdash.errors import DashboardError
-from tvmdash.files import lines
 from tvmdash.incidents import annotations
 
 VERSIONS = {"20260701T031500Z": "aaaa11", "20260702T031500Z": "bbbb22", "20260704T031500Z": "bbbb22"}

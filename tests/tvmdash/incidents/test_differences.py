@@ -8,7 +8,8 @@ import pytest
 
 from tests.tvmdash.incidents.test_incidents import moved
 from tests.tvmdash.incidents.test_messages import incident
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
 from tvmdash.incidents.differences import describe_why
 from tvmdash.series import naming
 from tvmdash.trials.receipt import Receipt, ReceiptRecord, place_of

@@ -7,9 +7,6 @@ from typing import Any
 
 from tests.golden_files import Golden
 from tests.tvmdash.incidents.test_incidents import AT, ONE, moved, opened
-from tvmdash.detect.cause import MACHINE, RUNTIME, Cause
-from tvmdash.detect.reason import Reason, ReasonKind
-from tvmdash.detect.series import Decision, SeriesState
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.cause_text import describe_cause, format_cause_in_short
 from tvmdash.incidents.events import Moved, MovedFunction
@@ -17,6 +14,9 @@ from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import Event, Incident
 from tvmdash.incidents.reason_text import format_reason
 from tvmdash.incidents.text import describe
+from tvmdash.judge.history.cause import MACHINE, RUNTIME, Cause
+from tvmdash.judge.history.reason import Reason, ReasonKind
+from tvmdash.judge.history.series import Decision, SeriesState
 
 EXACT: dict[str, Any] = {"metric": "code_size", "unit": "bytes", "kind": "size", "low": None, "high": None}
 REGISTERS: dict[str, Any] = {**EXACT, "metric": "registers", "unit": "registers", "kind": "count", "processes": 3}

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from tvmdash.detect.cause import Cause
-from tvmdash.detect.reason import Reason, ReasonKind
-from tvmdash.detect.series import Decision, SeriesState
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.reason_text import format_reason
+from tvmdash.judge.history.cause import Cause
+from tvmdash.judge.history.reason import Reason, ReasonKind
+from tvmdash.judge.history.series import Decision, SeriesState
 
 
 def decided(reason: Reason, cause: Cause | None = None) -> str:

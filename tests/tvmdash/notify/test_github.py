@@ -11,7 +11,7 @@ import pytest
 from tests.github import server
 from tests.github.server import REPOSITORY, TOKEN, Fault, State
 from tests.tvmdash.notify.route_homes import NIGHTS, ONE, SITE, RouteHome, moved
-from tvmdash import github_api
+from tvmdash.common import github_api
 from tvmdash.incidents.events import BisectionAnswer
 from tvmdash.incidents.ledger import BISECTED, Event, iso_of
 from tvmdash.notify import command, errors

@@ -8,7 +8,6 @@ from typing import Any
 
 from tests.golden_files import Golden
 from tests.tvmdash.notify.route_homes import AFTER, BEFORE, NIGHTS, ONE, SITE, moved
-from tvmdash.account import make_account
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.events import Joined, Opened
 from tvmdash.incidents.ledger import DETECTOR, Event, Incident, fold, iso_of
@@ -17,6 +16,7 @@ from tvmdash.notify.message import Item, Message
 from tvmdash.notify.message import Occasion as Kind
 from tvmdash.notify.slack import make_payload
 from tvmdash.verdict import Level, NightVerdict
+from tvmdash.verdict.account import make_account
 
 HOME = "/home"
 FACTS: dict[str, Any] = {

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.slack import server
-from tvmdash import structured
+from tvmdash.common import structured
 from tvmdash.notify.payloads import (
     MAX_SECTION,
     Part,

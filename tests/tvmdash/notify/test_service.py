@@ -9,8 +9,8 @@ import pytest
 
 from tests.dashboard.homes import release_after
 from tests.tvmdash.notify.route_homes import RouteHome
+from tvmdash.common.files import lock
 from tvmdash.errors import DashboardError
-from tvmdash.files import lock
 from tvmdash.notify.state import SUBSYSTEM
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from tests.slack import server
 from tests.slack.server import CHANNEL, HOOK_PATH, TOKEN, Fault, State
-from tvmdash import http_util
+from tvmdash.common import http_util
 from tvmdash.errors import DashboardError
 from tvmdash.notify import slack as slack_module
 from tvmdash.notify.errors import Budget, BusyError, DeliveryError, RefusedError, UncertainError

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tvmdash import devices, relax_util
-from tvmdash.devices import Device
+from tvmdash import relax_util
 from tvmdash.errors import DashboardError
+from tvmdash.machine import devices
+from tvmdash.machine.devices import Device
 from tvmdash.networks import make_input, make_weights, mlp, reference
 from tvmdash.networks.accuracy import check_answer
 from tvmdash.relax_util import CompileOptions, Loaded, on_device

@@ -11,7 +11,8 @@ import pytest
 
 from tests.dashboard import result_homes
 from tests.dashboard.signoff_homes import PlantedHome, PlantedTvm, point, stamp_of
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
 from tvmdash.incidents import annotations
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers

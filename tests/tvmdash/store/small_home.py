@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.dashboard.result_homes import data, record
-from tvmdash import common, structured, verdict
+from tvmdash import common, verdict
+from tvmdash.common import structured
 from tvmdash.dashboard_info import COMPLETE, FAILED, OK, Home, JobResult, Night, StepResult
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents.ledger import LEDGER_FILE, Event, iso_of

@@ -15,9 +15,9 @@ import pytest
 from tests.tvmdash.store.small_home import NIGHTS, key_of, make_small_home, send_in_slack, tell_incident
 from tests.tvmtraces.traces_for_tests import write_raw
 from tvmdash import verdict
+from tvmdash.common.files import lock, mounts
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.files import lock, mounts
 from tvmdash.series import store as series_store
 from tvmdash.store import TABLES, connect, fill, keep_messages, update
 from tvmdash.verdict import ledger

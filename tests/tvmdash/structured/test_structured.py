@@ -14,9 +14,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.make_schemas import schema_of
-from tvmdash import structured
+from tvmdash.common import structured
+from tvmdash.common.structured import Stamp, named, written_as
 from tvmdash.errors import DashboardError
-from tvmdash.structured import Stamp, named, written_as
 
 STAMP = "20261121T031500Z"
 
@@ -162,5 +162,5 @@ def test_the_schema_accepts_what_is_read_and_refuses_what_is_not() -> None:
 
 
 def test_importing_what_reads_json_does_not_import_cattrs() -> None:
-    code = "import sys, tvmdash.structured, tvmdash.verdict; sys.exit('cattrs' in sys.modules)"
+    code = "import sys, tvmdash.common.structured, tvmdash.verdict; sys.exit('cattrs' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tvmdash import common
+from tvmdash.common.json_schema import Schema
 from tvmdash.config_util.fields import (
     AXIS_COLUMNS,
     ENGINE,
@@ -39,7 +40,6 @@ from tvmdash.config_util.fields import (
     Fields,
 )
 from tvmdash.errors import DashboardError
-from tvmdash.json_schema import Schema
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError

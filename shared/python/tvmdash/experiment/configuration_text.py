@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from tvmdash.devices import CPU, device_of
 from tvmdash.experiment import plots
 from tvmdash.experiment.info import History
 from tvmdash.experiment.on_devices import AXIS
+from tvmdash.machine.devices import CPU, device_of
 from tvmdash.plot_util.specs import GroupedBar
 from tvmdash.series.store import Series
 from tvmdash.summary_util import SectionKind, Summary

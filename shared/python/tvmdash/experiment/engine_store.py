@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tvmdash import common
+from tvmdash.common.files import lock, sync, trees
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.engines import Engine
-from tvmdash.files import lock, sync, trees
 from tvmdash.text import elide
 
 ENGINES_FILE = "engines.json"

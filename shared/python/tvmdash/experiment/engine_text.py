@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tvmdash.devices import CPU, FIELD, device_of
+from tvmdash.machine.devices import CPU, FIELD, device_of
 from tvmdash.series.store import Series
 from tvmdash.summary_util import format_ratio, geometric_mean_ratio
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 from tvmdash.config_util.fields import AXIS_COLUMNS
-from tvmdash.devices import CPU
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.engines import Engine
+from tvmdash.machine.devices import CPU
 from tvmdash.measure.capture import OperatorSpan
 from tvmdash.records.metrics import COMPILE_CPU_TIME, Declared
 from tvmdash.series.store import Series

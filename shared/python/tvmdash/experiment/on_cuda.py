@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tvmdash.devices import CPU, FACT, find_device
 from tvmdash.errors import DashboardError
 from tvmdash.machine import nvml
 from tvmdash.machine.cuda import CudaCard, find_cuda_card
+from tvmdash.machine.devices import CPU, FACT, find_device
 from tvmdash.measure.under_load import watch_card
 
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from tvmdash.config_util import Config, values_of
-from tvmdash.devices import CPU, FIELD, Device, find_device
 from tvmdash.experiment.engines import Engine
 from tvmdash.experiment.info import Axis, Measurable, Point
 from tvmdash.machine.cuda import find_cuda_card
+from tvmdash.machine.devices import CPU, FIELD, Device, find_device
 
 AXIS = Axis(FIELD, "runtime_config")
 

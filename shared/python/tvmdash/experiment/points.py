@@ -13,12 +13,12 @@ from typing import Any
 from tvmdash import common
 from tvmdash.config_util import Config
 from tvmdash.config_util.fields import ENGINE, FIELD_SETS, WORKLOAD, Fields
-from tvmdash.devices import FIELD
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.engines import Engine
 from tvmdash.experiment.info import Axis, Measurable, Point
 from tvmdash.experiment.on_devices import AXIS, list_points
 from tvmdash.experiment.per_operator import AXIS as OPERATOR
+from tvmdash.machine.devices import FIELD
 
 IDENTITY = ("workload", "workload_args", "engine", "engine_config", "target", "build_config", "runtime_config")
 """What names a point in the list of TVMDASH_POINTS: a record's columns, without the machine's."""

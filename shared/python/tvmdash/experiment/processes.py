@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tvmdash.common.files import trees
 from tvmdash.experiment import engine_store
 from tvmdash.experiment.measure import MeasuringTask
 from tvmdash.experiment.paired.pairs import REFERENCE, TONIGHT
 from tvmdash.experiment.paired.partners import Conductor, describe_end, describe_limit, started
 from tvmdash.experiment.paired.reference import Reference
 from tvmdash.experiment.points import MeasuringJob, PointGroup, key
-from tvmdash.files import trees
 from tvmdash.measure.prebuilt import FOLDER
 from tvmdash.trial_util import Timing
 

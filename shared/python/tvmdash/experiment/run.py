@@ -19,8 +19,7 @@ from typing import Any, Generic
 
 from tvmdash import common
 from tvmdash.config_util import Config
-from tvmdash.devices import CPU as CPU_DEVICE
-from tvmdash.devices import find_device
+from tvmdash.dashboard_info.stages import POINTS_FILE
 from tvmdash.errors import DashboardError
 from tvmdash.experiment import engine_store
 from tvmdash.experiment.config import MeasuringConfig
@@ -38,10 +37,11 @@ from tvmdash.experiment.rounds import (
     is_pair_wanted,
     is_wanted,
 )
+from tvmdash.machine.devices import CPU as CPU_DEVICE
+from tvmdash.machine.devices import find_device
 from tvmdash.measure.capture import Trial, read_trials
 from tvmdash.measure.reduction import PairedRatio
 from tvmdash.records.metrics import COMPILE_TIME
-from tvmdash.stages import POINTS_FILE
 
 PLAN_FILE, ENDED_FILE = "plan.json", "ended.json"
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tvmdash import common
+from tvmdash.dashboard_info.stages import SETUP_RETRY_FILE, read_status
 from tvmdash.errors import DashboardError
 from tvmdash.experiment import engine_store
 from tvmdash.experiment.engines import Engine
-from tvmdash.stages import SETUP_RETRY_FILE, read_status
 
 INPUTS = "inputs"
 """The verb of the experiment's script that makes the inputs, and the name of their folder."""

@@ -18,9 +18,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
+from tvmdash.common.files import lines
 from tvmdash.errors import DashboardError
-from tvmdash.files import lines
 from tvmdash.text import plain_output
 
 ANNOTATIONS_FILE = "annotations.jsonl"

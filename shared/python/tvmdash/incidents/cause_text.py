@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tvmdash.detect.cause import (
+from tvmdash.judge.history.cause import (
     CODE,
     CONTROL,
     CONTROLS,

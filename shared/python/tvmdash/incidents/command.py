@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tvmdash import common
+from tvmdash.common.http_util import is_link
 from tvmdash.dashboard_info import WEBSITE, Home
 from tvmdash.errors import DashboardError
-from tvmdash.http_util import is_link
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.annotations import name_user

@@ -9,7 +9,8 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
 from tvmdash.dashboard_info import DEPENDENCIES
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.events import Moved

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tvmdash.detect.cause import Cause
+from tvmdash.common.structured import Stamp
+from tvmdash.judge.history.cause import Cause
 from tvmdash.records.metrics import Direction, FleetKind, Way, way
-from tvmdash.structured import Stamp
 from tvmdash.trials.suspect import Suspect
 
 

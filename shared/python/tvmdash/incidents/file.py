@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
+from tvmdash.common.files import lines
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.files import lines
 from tvmdash.incidents.ledger import CHANGE, LEDGER_FILE, SUBSYSTEM, Event, Ledger, check, fold
 
 _log = logging.getLogger("incidents")

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from tvmdash import common, structured
-from tvmdash.detect.cause import Cause
+from tvmdash import common
+from tvmdash.common import structured
+from tvmdash.common.structured import Stamp, written_as
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.events import (
     BisectionAnswer,
@@ -30,9 +31,9 @@ from tvmdash.incidents.events import (
     StateSet,
     Unsilenced,
 )
+from tvmdash.judge.history.cause import Cause
 from tvmdash.records import metrics
 from tvmdash.records.metrics import Direction, FleetKind, Way, is_worse, way
-from tvmdash.structured import Stamp, written_as
 from tvmdash.trials.trial import Trial
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from tvmdash.detect.reason import Reason, ReasonKind
-from tvmdash.detect.series import Decision
 from tvmdash.incidents.cause_text import format_cause_in_short
+from tvmdash.judge.history.reason import Reason, ReasonKind
+from tvmdash.judge.history.series import Decision
 from tvmdash.text import format_percent, format_signed
 
 _FIXED = {

@@ -11,16 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from tvmdash import common, structured
-from tvmdash.detect.again import replay
-from tvmdash.detect.change_points import observe
-from tvmdash.detect.fleet.common import Deviation, find_common_shift
-from tvmdash.detect.series import Decision, History, Measured, SeriesState, Settings
+from tvmdash import common
+from tvmdash.common import structured
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import Incident
 from tvmdash.incidents.reason_text import format_odds, format_reason
 from tvmdash.incidents.text import describe
 from tvmdash.judge import RULES, Evidence, KnownStep, Pairs
+from tvmdash.judge.history.again import replay
+from tvmdash.judge.history.change_points import observe
+from tvmdash.judge.history.fleet.common import Deviation, find_common_shift
+from tvmdash.judge.history.series import Decision, History, Measured, SeriesState, Settings
 from tvmdash.judge.home import interval
 from tvmdash.judge.model import FoundStep, SeriesModel
 from tvmdash.judge.noise import HomeNoise, SeriesNoise

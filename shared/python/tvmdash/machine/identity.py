@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
 from tvmdash.errors import DashboardError
 
 FILE = "machine.json"

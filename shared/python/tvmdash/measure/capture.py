@@ -22,8 +22,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tvmdash.common.files import trees
 from tvmdash.errors import DashboardError
-from tvmdash.files import trees
 from tvmdash.measure import phases
 from tvmdash.measure.capture_format import (
     FORMAT_VERSION,

@@ -14,8 +14,8 @@ from typing import Any
 from tvmdash import common
 from tvmdash.config_util import JobConfig
 from tvmdash.dashboard_info import Home, Night
+from tvmdash.dashboard_info.stages import pipeline
 from tvmdash.errors import DashboardError
-from tvmdash.stages import pipeline
 
 SHARE = 0.75
 """Of the stage's time limit, for measuring: the rest is for judging, for the last analysis, for tidying up."""

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+from tvmdash.common.secret_file import SecretFile
 from tvmdash.errors import DashboardError
 from tvmdash.notify import text
 from tvmdash.notify.config import Route
 from tvmdash.notify.errors import BusyError, DeliveryError, RefusedError, UncertainError, make_http_error
 from tvmdash.notify.message import Message
 from tvmdash.notify.sender import Sender
-from tvmdash.secret_file import SecretFile
 
 _LOGGER = logging.getLogger("apprise")
 _LOGGER.propagate = False  # what it logs holds the address

@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common, config_util, structured
+from tvmdash import common, config_util
+from tvmdash.common import structured
+from tvmdash.common.structured import Stamp
 from tvmdash.config_util import ConfigError
 from tvmdash.dashboard_info import Home, Night
+from tvmdash.dashboard_info.home_secrets import find_secrets_of_home
 from tvmdash.errors import DashboardError
-from tvmdash.home_secrets import find_secrets_of_home
 from tvmdash.notify import slack_history, token
 from tvmdash.notify.delivery import Delivery, Due
 from tvmdash.notify.errors import Budget, DeliveryError
@@ -26,7 +28,6 @@ from tvmdash.notify.outbox import FILE, Outbox, hold, make_identity
 from tvmdash.notify.payloads import Part, Payload, build, escape, format_bold, format_pings
 from tvmdash.notify.slack import SCOPES, Slack, SlackSender
 from tvmdash.notify.state import SUBSYSTEM
-from tvmdash.structured import Stamp
 from tvmdash.text import clean_message, format_list, plain_output
 
 SPEAKERS = ("exp_reports", "subsys_reporter", "deadline")

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tvmdash import common, config_util, last_config
+from tvmdash import common, config_util
+from tvmdash.common.github_api import DEFAULT_FILE, is_repository
+from tvmdash.common.http_util import is_local, is_safe
 from tvmdash.config_util import ConfigError
-from tvmdash.dashboard_info import Home
+from tvmdash.dashboard_info import Home, last_config
 from tvmdash.errors import DashboardError
-from tvmdash.github_api import DEFAULT_FILE, is_repository
-from tvmdash.http_util import is_local, is_safe
 from tvmdash.verdict import Level
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}", re.ASCII)

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
 from tvmdash.errors import DashboardError
 from tvmdash.notify.errors import Budget, BusyError, DeliveryError, IncompleteError, RefusedError, UnfitError
 from tvmdash.notify.message import Entry, Item, Message, Occasion, Outgoing, State, opening_of

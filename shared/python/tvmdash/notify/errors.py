@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from tvmdash.common.http_util import end_after
 from tvmdash.errors import DashboardError
-from tvmdash.http_util import end_after
 
 _MOST_WAIT_S = 3600.0
 _REQUEST_S, _ATTEMPTS, _FIRST_PAUSE_S = 20.0, 4, 0.5

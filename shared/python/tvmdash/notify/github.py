@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tvmdash import github_api
-from tvmdash.github_api import GitHub, Issue, PullRequest, open_github
+from tvmdash.common import github_api
+from tvmdash.common.github_api import GitHub, Issue, PullRequest, open_github
 from tvmdash.incidents.ledger import FALSE_ALARM, SETTLED, Incident, iso_of
 from tvmdash.notify import text
 from tvmdash.notify.config import Route

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from email.message import EmailMessage
 from pathlib import Path
 
+from tvmdash.common.http_util import make_tls_context
+from tvmdash.common.secret_file import SecretFile
 from tvmdash.errors import DashboardError
-from tvmdash.http_util import make_tls_context
 from tvmdash.notify import text
 from tvmdash.notify.config import Route, Security
 from tvmdash.notify.errors import BusyError, DeliveryError, IncompleteError, RefusedError, UncertainError
 from tvmdash.notify.message import Message, Occasion
 from tvmdash.notify.sender import Sender
-from tvmdash.secret_file import SecretFile
 
 _IN_LINES = email.policy.SMTP.clone(max_line_length=300)
 """Subjects on one line: one that is folded before its first word has a blank in front where a program shows it so."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from tvmdash.common.structured import Stamp
 from tvmdash.incidents.ledger import Incident
 from tvmdash.notify.payloads import Payload
-from tvmdash.structured import Stamp
 from tvmdash.verdict import Level
 
 _OPENED = " opened"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tvmdash import common, config_util
-from tvmdash.account import NightSeverity, read_account
 from tvmdash.dashboard_info import BLOCKED, FAILED, Home, JobResult, Night, StepResult
+from tvmdash.dashboard_info.stages import PRECHECK
 from tvmdash.errors import DashboardError
 from tvmdash.notify.payloads import (
     BAD,
@@ -22,8 +22,8 @@ from tvmdash.notify.payloads import (
     format_pings,
     link,
 )
-from tvmdash.stages import PRECHECK
 from tvmdash.text import elide, format_duration, format_list
+from tvmdash.verdict.account import NightSeverity, read_account
 
 SEVERITY_ICONS = dict(zip(NightSeverity, ("🔴", NOTE, "❔", GOOD), strict=True))
 _REASON, _TAIL, _LISTED = 700, 1500, 8

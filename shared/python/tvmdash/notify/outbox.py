@@ -11,9 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
+from tvmdash.common.files import broken, lock
 from tvmdash.errors import DashboardError
-from tvmdash.files import broken, lock
 from tvmdash.notify.message import Entry, Kept, Occasion, State
 
 FILE = "outbox.json"

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tvmdash import common
-from tvmdash.account import Account
 from tvmdash.incidents.ledger import (
     CONFIRMED,
     DETECTOR,
@@ -25,6 +24,7 @@ from tvmdash.notify.message import Item, Message, Occasion, State, incident_of, 
 from tvmdash.notify.outbox import LATE_DAYS, Outbox, make_identity
 from tvmdash.notify.owners import find_level, find_owners, is_for, is_pinged_by, list_names, list_people
 from tvmdash.verdict import Level
+from tvmdash.verdict.account import Account
 
 _MOST_SERIES = 50
 """Of an incident, in a message."""

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tvmdash import common
-from tvmdash.account import Account, NightSeverity, read_account
 from tvmdash.dashboard_info import Home
+from tvmdash.dashboard_info.home_secrets import find_secrets_of_home
 from tvmdash.errors import DashboardError
-from tvmdash.home_secrets import find_secrets_of_home
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents.ledger import Ledger
 from tvmdash.notify.apprise import open_apprise
@@ -32,6 +31,7 @@ from tvmdash.notify.slack_history import read_threads
 from tvmdash.notify.state import SUBSYSTEM, RouteState, RouteStates, write_states
 from tvmdash.notify.token import find_secrets
 from tvmdash.notify.webhook import open_webhook
+from tvmdash.verdict.account import Account, NightSeverity, read_account
 
 SENDERS: Mapping[RouteKind, Callable[[Route, Path], Sender]] = {
     RouteKind.EMAIL: open_mail,

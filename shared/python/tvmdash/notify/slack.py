@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from tvmdash import http_util
-from tvmdash.common import Json
+from tvmdash.common import Json, http_util
+from tvmdash.common.http_util import Answer, Loss, NoAnswerError, is_safe
 from tvmdash.errors import DashboardError
-from tvmdash.http_util import Answer, Loss, NoAnswerError, is_safe
 from tvmdash.notify.config import Route
 from tvmdash.notify.errors import (
     BusyError,

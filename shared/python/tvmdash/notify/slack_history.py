@@ -15,12 +15,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
+from tvmdash.common.structured import Stamp
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.ledger import Change, Incident, Ledger
 from tvmdash.notify.message import Entry, Kept, Occasion, Outgoing, State, opening_of
 from tvmdash.notify.payloads import Payload
-from tvmdash.structured import Stamp
 
 FILE, CARRIED = "slack.json", "carried over"
 _SHARED = "night-"

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
+from tvmdash.common.files import lock
+from tvmdash.common.structured import Stamp
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.files import lock
 from tvmdash.notify.config import Route, RouteKind, Routing
 from tvmdash.notify.delivery import Due
 from tvmdash.notify.message import Item, Message, Occasion
@@ -21,7 +23,6 @@ from tvmdash.notify.service import Told, send_due
 from tvmdash.notify.state import SUBSYSTEM as ROUTES
 from tvmdash.notify.state import THREADS, RouteState
 from tvmdash.notify.token import DEFAULT_FILE, find_secrets
-from tvmdash.structured import Stamp
 from tvmdash.verdict import Level
 
 _FOLDER, _CURRENT, _LOCK, _LOCK_S = "watch", "current.json", ".watch.lock", 30.0

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
+from tvmdash.common.structured import Stamp
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.structured import Stamp
 
 ROUTES_FILE, IN_SLACK_FILE = "routes.json", "in_slack.json"
 SUBSYSTEM, THREADS = "routes", "stat_alerts"

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tvmdash import common
-from tvmdash.account import Account
+from tvmdash.common.http_util import is_link
 from tvmdash.dashboard_info import WEBSITE, Home
-from tvmdash.http_util import is_link
 from tvmdash.incidents.differences import describe_why
 from tvmdash.incidents.headline import format_headline, format_range
 from tvmdash.incidents.ledger import ACKNOWLEDGED, CHANGE, DETECTOR, MACHINE, NEW, OPEN_STATES, Change, Incident
@@ -26,6 +25,7 @@ from tvmdash.notify.message import Item, Message
 from tvmdash.notify.payloads import GOOD, NOTE
 from tvmdash.records.metrics import CHANGED
 from tvmdash.text import clean, escape_markdown, format_list
+from tvmdash.verdict.account import Account
 
 _COLUMNS, _NAMED = 78, 5
 

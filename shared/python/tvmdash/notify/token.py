@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tvmdash.common.http_util import is_safe
+from tvmdash.common.secret_file import SecretFile
 from tvmdash.errors import DashboardError
-from tvmdash.http_util import is_safe
-from tvmdash.secret_file import SecretFile
 
 TOKEN_VARIABLE, WEBHOOK_VARIABLE = "SLACK_BOT_TOKEN", "SLACK_WEBHOOK_URL"
 DEFAULT_FILE = "~/.config/tvmdash/slack_token"

@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tvmdash import http_util, structured
+from tvmdash.common import http_util, structured
+from tvmdash.common.http_util import Loss, NoAnswerError, is_safe
+from tvmdash.common.secret_file import SecretFile
 from tvmdash.errors import DashboardError
-from tvmdash.http_util import Loss, NoAnswerError, is_safe
 from tvmdash.notify.config import Route
 from tvmdash.notify.errors import BusyError, UncertainError, make_http_error
 from tvmdash.notify.message import Message
 from tvmdash.notify.sender import Sender
-from tvmdash.secret_file import SecretFile
 
 SCHEMA_VERSION = 1
 _PREFIX = "whsec_"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tvmdash.structured import Stamp
+from tvmdash.common.structured import Stamp
 
 FILE = "code_changes.json"
 SCHEMA_VERSION = 1

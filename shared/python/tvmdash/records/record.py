@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash import common
+from tvmdash.common.json_schema import Schema
 from tvmdash.errors import DashboardError
-from tvmdash.json_schema import Schema
 from tvmdash.machine import identity
 from tvmdash.machine.identity import MachineIdentity
 from tvmdash.records.description import FACT, select_identity

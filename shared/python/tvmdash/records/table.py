@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash import common
+from tvmdash.common.json_schema import Schema
 from tvmdash.errors import DashboardError
-from tvmdash.json_schema import Schema
 
 VERSION = 2
 _SCHEMA = Path(__file__).parents[1] / "schemas" / "data_v2.json"

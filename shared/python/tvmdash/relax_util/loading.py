@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tvmdash.devices import CPU
 from tvmdash.errors import DashboardError
+from tvmdash.machine.devices import CPU
 from tvmdash.measure.capture import OperatorSpan
 from tvmdash.networks.ops import Array
 from tvmdash.relax_util.build import Compiled

@@ -12,9 +12,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tvmdash.devices import CPU, FACT, KINDS, Device, find_device
 from tvmdash.errors import DashboardError
 from tvmdash.machine import cuda, nvml
+from tvmdash.machine.devices import CPU, FACT, KINDS, Device, find_device
 from tvmdash.measure.phases import phase
 from tvmdash.measure.under_load import watch_card
 from tvmdash.networks.ops import Array

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from tvmdash import common
+from tvmdash.common.files import trees
 from tvmdash.errors import DashboardError
-from tvmdash.files import trees
 from tvmdash.relax_util import build
 from tvmdash.relax_util.passes import pipeline_steps
 from tvmdash.relax_util.targets import make_target

@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 from tvmdash import networks
-from tvmdash.devices import CPU
 from tvmdash.experiment.engines import Engine, EngineFacts
 from tvmdash.experiment.info import Prepared
 from tvmdash.machine import hardware
+from tvmdash.machine.devices import CPU
 from tvmdash.measure import prebuilt
 from tvmdash.measure.capture import OperatorSpan
 from tvmdash.networks import Network, accuracy

@@ -19,8 +19,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from tvmdash import records
+from tvmdash.common.files import mounts
 from tvmdash.errors import DashboardError
-from tvmdash.files import mounts
 from tvmdash.machine import identity
 from tvmdash.machine.identity import MachineIdentity
 from tvmdash.records.metrics import FOREIGN, Direction, Kind

@@ -11,11 +11,11 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tvmdash.devices import CPU, device_of
 from tvmdash.judge import two
 from tvmdash.judge.evidence import Evidence, Pairs
 from tvmdash.judge.noise import learn
 from tvmdash.judge.rules import RULES
+from tvmdash.machine.devices import CPU, device_of
 from tvmdash.signoff.measured import MeasuredSeries, TwoTvms
 from tvmdash.trials.signoff import SignoffEvidence
 

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
+from tvmdash.common.files import lines
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.files import lines
 from tvmdash.text import format_list
 from tvmdash.trials.signoff import Signoff, SignoffSeries, SignoffState, SignoffWaiver, WaiverEvent
 from tvmdash.verdict import TELL

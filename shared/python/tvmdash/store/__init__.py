@@ -15,9 +15,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from tvmdash.common.files import lock, mounts
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.files import lock, mounts
 from tvmdash.series import store as series_store
 from tvmdash.series import tables
 from tvmdash.series.store import open_for_reading as open_for_reading  # by this name authors know it

@@ -15,7 +15,9 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common, structured, verdict
+from tvmdash import common, verdict
+from tvmdash.common import structured
+from tvmdash.common.structured import Stamp
 from tvmdash.dashboard_info import OK, SKIPPED, Home, Night
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import file as incident_file
@@ -28,7 +30,6 @@ from tvmdash.notify.state import ROUTES_FILE, SUBSYSTEM
 from tvmdash.records.metrics import RATIOS
 from tvmdash.series import naming
 from tvmdash.series.store import Outline, Store
-from tvmdash.structured import Stamp
 from tvmdash.trials import files as trial_files
 from tvmdash.verdict import ledger, remeasured
 

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
+from tvmdash.common.files import lock
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.files import lock
 from tvmdash.trials import old
 from tvmdash.trials.trial import REQUEST_VERSION, Trial, TrialRequest
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
 from tvmdash.errors import DashboardError
 from tvmdash.records.metrics import MAY_BE_EXACT
 from tvmdash.trials.trial import Trial

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tvmdash import common
-from tvmdash.structured import Stamp
+from tvmdash.common.structured import Stamp
 
 SCHEMA_VERSION = 1
 FOLDER = "receipts"

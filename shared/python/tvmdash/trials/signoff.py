@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tvmdash.structured import written_as
+from tvmdash.common.structured import written_as
 from tvmdash.trials.suspect import Suspect
 
 

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
-from tvmdash import structured
+from tvmdash.common import structured
+from tvmdash.common.structured import Stamp
 from tvmdash.records.metrics import Kind
-from tvmdash.structured import Stamp
 from tvmdash.trials.signoff import Signoff
 from tvmdash.trials.suspect import Suspect
 

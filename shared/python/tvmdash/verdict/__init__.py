@@ -9,12 +9,13 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
+from tvmdash.common.structured import Stamp
 from tvmdash.dashboard_info import Home, experiment_of
-from tvmdash.detect.cause import Cause
-from tvmdash.detect.reason import Reason
 from tvmdash.errors import DashboardError
-from tvmdash.structured import Stamp
+from tvmdash.judge.history.cause import Cause
+from tvmdash.judge.history.reason import Reason
 from tvmdash.verdict import ledger
 
 SUBSYSTEM = "stat_alerts"

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
+from tvmdash.common.files import lines
+from tvmdash.common.structured import Stamp
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.files import lines
-from tvmdash.structured import Stamp
 
 VERDICT, PAGE, MESSAGES = "verdict", "page", "messages"
 """How each series stood, what the site said of the night, and which messages were settled when it closed."""

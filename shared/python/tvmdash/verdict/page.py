@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tvmdash.detect.reason import Reason
-from tvmdash.structured import Stamp, named
+from tvmdash.common.structured import Stamp, named
+from tvmdash.judge.history.reason import Reason
 from tvmdash.verdict import Standing
 from tvmdash.verdict.remeasured import ConfirmationSummary
 

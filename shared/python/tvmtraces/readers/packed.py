@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tvmdash.common.files import trees
 from tvmdash.errors import DashboardError
-from tvmdash.files import trees
 
 LOGS = ("-wal", "-journal")
 INDEX = "index.yaml"

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tvmdash import devices
 from tvmdash.experiment.info import Clock
 from tvmdash.experiment.points import key
+from tvmdash.machine import devices
 from tvmdash.measure.capture import Sample, Trial
 from tvmdash.measure.reduction import PairedRatio, combine_pairs, log_ratio_of_turns, reduce_processes
 from tvmdash.records.metrics import COMPILE_CPU_TIME, COMPILE_TIME, IN_TURN, METRICS, RUN_TIME, read_own

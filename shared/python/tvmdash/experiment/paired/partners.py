@@ -21,10 +21,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from tvmdash.dashboard_info.stages import read_status
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.paired.turns import END, PREPARE, SAMPLE, VARIABLE
 from tvmdash.experiment.points import MeasuringJob, key
-from tvmdash.stages import read_status
 from tvmdash.trial_util import Timing
 
 Answer = Mapping[str, Any]

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tvmdash import common, structured
+from tvmdash import common
+from tvmdash.common import structured
 from tvmdash.dashboard_info import OF_REFERENCE, VARIANT_SIGN
 
 VARIABLE = "TVMDASH_REFERENCE"

@@ -1,0 +1,177 @@
+"""What all series of one machine did together on one night, and whose doing it was.
+
+Controls (programs built once, never recompiled) tell the machine from a compiler-wide change: they see
+the first and not the second (change_controls). Where there are none, or they are too noisy to say, older
+artifacts measured tonight answer the same question.
+
+Source: Kalibera & Jones 2013 (controls).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from tvmdash.judge.history.cause import BUILD, CONTROLS, MACHINE, OLDER_ARTIFACTS, UNKNOWN, Cause
+from tvmdash.judge.history.fleet.controls import ControlShift, find_weighted_median, weigh
+from tvmdash.judge.history.noise import LEAST_FLOOR, MAD_TO_SD, FloatArray, row_medians
+from tvmdash.judge.history.series import History, Scaled, SeriesState, scale_series
+
+BASELINE = 40
+LEAST_BASELINE = 3
+LEAST_SERIES = 8
+LEAST_SHIFT = 0.003
+SAME_WAY = 0.75
+LEAST_CONTROLS = 4
+"""So many controls are believed for one night even where they are not sure; as many older artifacts are needed."""
+PROBES = 6
+
+
+class FleetRerun(Protocol):
+    """Measures one series' artifact of `night` again tonight, `count` times."""
+
+    def __call__(self, series: str, night: int, count: int) -> Sequence[float]: ...
+
+
+@dataclass(frozen=True)
+class Common:
+    """What the series did together on one night: the shift (logarithm), its standard error, whose it is.
+
+    share: of so many series, controls not among them, which went that way.
+    """
+
+    night: int
+    shift: float
+    error: float
+    share: float
+    series: int
+    cause: Cause
+
+    @property
+    def blame(self) -> str:
+        """The machine, the compiler or unknown."""
+        return self.cause.blame
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """Tonight's distance of one series from its baseline, and the noise of one night."""
+
+    away: float
+    scale: float
+    median: float
+    positive: bool
+
+
+def find_deviations(histories: Mapping[str, History], states: Mapping[str, SeriesState]) -> dict[str, Deviation]:
+    """Tonight's deviation of each series that has a value and a baseline."""
+    deviation_of = {}
+    for name, history in histories.items():
+        tonight = find_deviations_from(scale_series(history, states[name]), states[name], history.tonight)
+        if history.tonight in tonight:
+            deviation_of[name] = tonight[history.tonight]
+    return deviation_of
+
+
+def find_deviations_from(series: Scaled, state: SeriesState, first: int) -> dict[int, Deviation]:
+    """The deviation of each night with a value from `first` on, from the level that began with `state.start`."""
+    start = series.index_of(state.start)
+    places = np.arange(max(series.index_of(first), start + LEAST_BASELINE), len(series.x))
+    if not len(places):
+        return {}
+    column = places[:, None] + np.arange(-BASELINE, 0)[None, :]
+    before = np.where(column >= start, series.x[np.maximum(column, 0)], np.nan)
+    median = row_medians(before)
+    residual = _fill_from_reserve(before - median[:, None], np.array(state.reserve))
+    scale = np.maximum(MAD_TO_SD * row_medians(np.abs(residual)), LEAST_FLOOR)
+    rows = zip((series.x[places] - median).tolist(), scale.tolist(), median.tolist(), strict=True)
+    nights = series.nights[places].tolist()
+    return {night: Deviation(*row, positive=series.unit is None) for night, row in zip(nights, rows, strict=True)}
+
+
+def _fill_from_reserve(residual: FloatArray, reserve: FloatArray) -> FloatArray:
+    """Each row (NaN in front) filled from the right with the last residuals of closed segments."""
+    width = residual.shape[1]
+    padded = np.concatenate([np.full(width, np.nan), reserve])[-width:]
+    own = np.isfinite(residual).sum(axis=1)[:, None]
+    index = np.minimum(np.arange(width)[None, :] + own, width - 1)
+    return np.asarray(np.where(np.isfinite(residual), residual, padded[index]))
+
+
+def find_common_shift(
+    table: Mapping[str, Deviation],
+    controls: AbstractSet[str],
+    tonight: int,
+    probe: Callable[[Sequence[str]], Sequence[float]] | None = None,
+) -> Common | None:
+    """The shift that most series share tonight, where there is one.
+
+    Few series alone cannot show one; with controls that moved as well they can. probe: measures older artifacts of
+    these series tonight, and says by how much they moved.
+    """
+    rows = {name: row for name, row in table.items() if row.positive}
+    moving = {name: row for name, row in rows.items() if name not in controls}
+    few = len(moving) < LEAST_SERIES
+    seen = _find_shift_together(list((rows if few else moving).values()))
+    if seen is None or not moving or len(rows) < LEAST_SERIES:
+        return None
+    shift, error = seen
+    share = float(np.mean([row.away * shift > 0 for row in moving.values()]))
+    cause = weigh([_find_shift_of_tonight(row) for name, row in rows.items() if name in controls], shift)
+    if few:
+        own = float(np.median([row.away for row in moving.values()]))
+        with_them = cause.whose == MACHINE and own / shift > 0.5
+        return Common(tonight, shift, error, share, len(moving), cause) if with_them else None
+    if cause.whose == UNKNOWN:
+        quietest = sorted(moving, key=lambda name: moving[name].scale)[:PROBES]
+        cause = _weigh_older(cause, probe(quietest) if probe else (), shift)
+    return Common(tonight, shift, error, share, len(moving), cause)
+
+
+def _find_shift_of_tonight(row: Deviation) -> ControlShift:
+    return ControlShift(row.away, row.scale, row.away)
+
+
+def _find_shift_together(rows: Sequence[Deviation]) -> tuple[float, float] | None:
+    """The shift of these series and its standard error, where they did the same beyond chance."""
+    if not rows:
+        return None
+    away = np.array([row.away for row in rows])
+    scale = np.array([row.scale for row in rows])
+    shift = find_weighted_median(away, 1 / scale)
+    error = 1.25 * float(np.median(scale)) / math.sqrt(len(rows))
+    share = float(np.mean(np.sign(away) == np.sign(shift)))
+    return None if abs(shift) <= max(4 * error, LEAST_SHIFT) or share < SAME_WAY else (shift, error)
+
+
+def _weigh_older(cause: Cause, moved: Sequence[float], shift: float) -> Cause:
+    """The cause by what older artifacts did tonight; without them the one to which controls, if not few, are nearer."""
+    if len(moved) >= LEAST_CONTROLS:
+        older = float(np.median(moved))
+        whose = MACHINE if older / shift > 0.5 else BUILD
+        return replace(cause, whose=whose, evidence=OLDER_ARTIFACTS, older=len(moved), older_shift=math.expm1(older))
+    if cause.controls >= LEAST_CONTROLS and cause.controls_shift is not None:
+        whose = MACHINE if math.log1p(cause.controls_shift) / shift > 0.5 else BUILD
+        return replace(cause, whose=whose, evidence=CONTROLS, older=len(moved))
+    return replace(cause, older=len(moved))
+
+
+def probe_older(
+    names: Sequence[str],
+    table: Mapping[str, Deviation],
+    histories: Mapping[str, History],
+    states: Mapping[str, SeriesState],
+    rerun: FleetRerun,
+) -> Iterator[float]:
+    """By how much older artifacts of these series moved, measured tonight."""
+    for name in names:
+        series = scale_series(histories[name], states[name])
+        old = [int(night) for night in series.nights[:-1] if night >= states[name].start][-5:-2]
+        values = list(rerun(name, old[-1], 1)) if old else []
+        if values and math.isfinite(values[0]) and values[0] > 0:
+            yield math.log(values[0]) - table[name].median

@@ -1,0 +1,206 @@
+"""The files that records are exchanged in: one visible row for each format."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tvmdash import common
+from tvmdash.errors import DashboardError
+from tvmdash.records.exchange.rows import IMPORTED, PlacedRecord, find_nights
+from tvmdash.records.exchange.tvm_log import from_log, to_log
+
+_OBJECTS = frozenset((
+    "additional_info", "workload_args", "engine_config", "build_config", "runtime_config", "execution_config", "pins",
+    "environment",
+))  # fmt: skip
+_COLUMNS = {
+    **dict.fromkeys(("experiment", "night", "tvm_hash", "timestamp"), "VARCHAR"),
+    "schema_version": "BIGINT",
+    **dict.fromkeys(("additional_info", "workload", "workload_args", "engine", "engine_version"), "VARCHAR"),
+    **dict.fromkeys(("engine_config", "target", "build_config", "env_name", "hw_model"), "VARCHAR"),
+    **dict.fromkeys(("runtime_config", "execution_config"), "VARCHAR"),
+    **dict.fromkeys(("execution_elapsed_ms_mean", "execution_elapsed_ms_std"), "DOUBLE"),
+    **dict.fromkeys(("pins", "environment"), "VARCHAR"),
+}
+"""The columns in Parquet; objects are JSON."""
+_ADDED = frozenset(("experiment", "night", "tvm_hash", "pins", "environment"))
+"""Columns that apache/tvm#4304 does not have."""
+
+
+_DTYPES = {"VARCHAR": "object", "BIGINT": "int64", "DOUBLE": "float64"}
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format: in words, how it is written to a path that does not exist, and how it is read."""
+
+    about: str
+    write: Callable[[Path, Iterable[PlacedRecord]], int]
+    read: Callable[[Path, str], Iterator[PlacedRecord]]
+
+
+def named_format(path: Path) -> str | None:
+    """The format that the file's name ends with, as in records.parquet."""
+    return next((name for name in FORMATS if path.name.lower().endswith(f".{name}")), None)
+
+
+def find_format(path: Path) -> str:
+    """The same; jsonl where it ends with none."""
+    return named_format(path) or "jsonl"
+
+
+def write_records(path: Path, rows: Iterable[PlacedRecord], style: str) -> int:
+    """Write records to `path`, which is not there yet, whole or not at all; how many."""
+    if path.exists():
+        raise DashboardError(f"{path}: already exists. Give a new file name.")
+    if not path.parent.is_dir():
+        raise DashboardError(f"{path.parent}: no such folder. Create it first.")
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".tmp", dir=path.parent)
+    os.close(descriptor)
+    beside = Path(name)
+    try:
+        count = FORMATS[style].write(beside, rows)
+        beside.chmod(0o644)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+    return count
+
+
+def read_records(path: Path, style: str, experiment: str = IMPORTED) -> Iterator[PlacedRecord]:
+    """The records in a file; DashboardError names file, row and place. `experiment` is for rows that name none."""
+    return find_nights(FORMATS[style].read(path, experiment))
+
+
+def _write_json(path: Path, rows: Iterable[PlacedRecord]) -> int:
+    values = [row.to_json() for row in rows]
+    common.write_json(path, values)
+    return len(values)
+
+
+def _read_json(path: Path, experiment: str) -> Iterator[PlacedRecord]:
+    yield from parse_rows(_read_entries(path), str(path), experiment)
+
+
+def _write_lines(path: Path, rows: Iterable[PlacedRecord]) -> int:
+    return _write_each(path, (row.to_json() for row in rows))
+
+
+def _write_each(path: Path, values: Iterable[Mapping[str, Any]]) -> int:
+    count = 0
+    with path.open("w", encoding="utf-8", errors="replace") as file:
+        for value in values:
+            file.write(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n")
+            count += 1
+    return count
+
+
+def _read_lines(path: Path, experiment: str) -> Iterator[PlacedRecord]:
+    yield from parse_rows(_read_lines_of(path), str(path), experiment)
+
+
+def _write_log(path: Path, rows: Iterable[PlacedRecord]) -> int:
+    """The records that are times: the format has no place for another number."""
+    return _write_each(path, (to_log(row) for row in rows if row.record.execution_elapsed_ms_mean is not None))
+
+
+def _read_entries(path: Path) -> Iterator[common.Json]:
+    """Of a list, of a single object over lines, as the documentation of the log format prints it, or one a line."""
+    try:
+        value = common.read_json(path)
+    except DashboardError:
+        yield from _read_lines_of(path)
+    else:
+        yield from value if isinstance(value, list) else [value]
+
+
+def _read_lines_of(path: Path) -> Iterator[common.Json]:
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    yield common.parse_json(line, f"{path}: line {number}")
+    except OSError as error:
+        raise DashboardError(f"{path}: cannot be read: {error.strerror}.") from error
+
+
+def parse_rows(values: Iterable[common.Json], where: str, experiment: str = IMPORTED) -> Iterator[PlacedRecord]:
+    """The records in objects of our own or of the log format; DashboardError names the row and the place in it."""
+    for number, value in enumerate(values, start=1):
+        try:
+            if not isinstance(value, dict):
+                raise DashboardError(f"$: {type(value).__name__} is not an object.")
+            parse = from_log if "runtime_ms_mean" in value else PlacedRecord.from_json
+            yield parse(value, experiment)
+        except DashboardError as error:
+            raise DashboardError(f"{where}: record {number}: {error}") from error
+
+
+def _write_parquet(path: Path, rows: Iterable[PlacedRecord]) -> int:
+    import numpy
+
+    table = [row.to_json() for row in rows]
+    arrays: dict[str, Any] = {}
+    for name, kind in _COLUMNS.items():
+        values = [json.dumps(row[name], sort_keys=True) if name in _OBJECTS else row[name] for row in table]
+        arrays[name] = numpy.array(values, dtype=_DTYPES[kind])
+    database = _import_duckdb()
+    try:
+        database.register("rows", arrays)
+        chosen = ", ".join(f'CAST({_known(name)} AS {kind}) AS "{name}"' for name, kind in _COLUMNS.items())
+        selection = f"SELECT {chosen} FROM rows"  # noqa: S608 - our own names
+        database.execute(f"COPY ({selection}) TO {_format_literal(path)} (FORMAT parquet, COMPRESSION zstd)")
+    finally:
+        database.close()
+    return len(table)
+
+
+def _known(name: str) -> str:
+    """A column of the arrays as SQL: NaN, which stands for null there, is NULL."""
+    return f'CASE WHEN isnan("{name}") THEN NULL ELSE "{name}" END' if _COLUMNS[name] == "DOUBLE" else f'"{name}"'
+
+
+def _read_parquet(path: Path, experiment: str) -> Iterator[PlacedRecord]:
+    database = _import_duckdb()
+    try:
+        rows_of = f"FROM read_parquet({_format_literal(path)})"
+        there = {str(row[0]) for row in database.execute(f"DESCRIBE SELECT * {rows_of}").fetchall()}
+        names = [name for name in _COLUMNS if name in there or name not in _ADDED]
+        columns = ", ".join(f'"{name}"' for name in names)
+        fetched = database.execute(f"SELECT {columns} {rows_of}").fetchall()
+    except Exception as error:
+        raise DashboardError(f"{path}: not a Parquet file of records: {error}") from error
+    finally:
+        database.close()
+    rows = (dict(zip(names, row, strict=True)) for row in fetched)
+    where = f"{path}: an object of a record"
+    parse = common.parse_json
+    values = ({k: parse(str(v).encode(), where) if k in _OBJECTS else v for k, v in row.items()} for row in rows)
+    yield from parse_rows(values, str(path), experiment)
+
+
+def _import_duckdb() -> Any:
+    try:
+        import duckdb
+    except ImportError as error:
+        message = "Parquet needs the package duckdb, which is not installed. Choose another format."
+        raise DashboardError(message) from error
+    return duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false"})
+
+
+def _format_literal(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"
+
+
+FORMATS: Mapping[str, Format] = {
+    "json": Format("one JSON list of records", _write_json, _read_json),
+    "jsonl": Format("a JSON object a line", _write_lines, _read_lines),
+    "parquet": Format("Parquet, objects as JSON texts", _write_parquet, _read_parquet),
+    "tvm-0.1": Format("the benchmark log format v0.1 of TVM's documentation, an entry a line", _write_log, _read_json),
+}
