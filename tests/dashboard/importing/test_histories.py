@@ -77,7 +77,11 @@ def tell(place: HomeForTests, verdict: NightVerdict) -> tuple[Level, frozenset[s
     return verdict.level, frozenset(told | {suspect.name for suspect in verdict.suspects})
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+@pytest.mark.parametrize(
+    "tool",
+    # the others' files are read by tests/dashboard/importing; what happens then is the same, in seconds each
+    [pytest.param(tool, id=tool.name, marks=() if tool.name == "asv" else pytest.mark.slow) for tool in TOOLS],
+)
 def test_a_history_goes_on_and_the_change_alone_is_told(tool: Tool, place: HomeForTests, tmp_path: Path) -> None:
     files = tool.unpack(tmp_path / "results")
     later = [(path, path.rename(tmp_path / path.name)) for path in files[UNCHANGED:]]
