@@ -152,6 +152,12 @@ def test_every_package_and_module_of_the_library_has_its_row() -> None:
     assert there == set(FLOORS)
 
 
+def test_the_drawing_of_the_house_is_true() -> None:
+    drawn = subprocess.run([sys.executable, REPO / "tests/make_house.py"], capture_output=True, text=True, check=True)
+    kept = (REPO / "docs/explanation/house.svg").read_text(encoding="utf-8")
+    assert kept == drawn.stdout, "python3 tests/make_house.py > docs/explanation/house.svg"
+
+
 def test_the_library_imports_what_its_rows_say() -> None:
     seen: dict[str, set[str]] = {name: set() for name in FLOORS}
     for path in modules_of(LIBRARY):
