@@ -406,7 +406,7 @@ def test_what_is_measured_again_in_pairs_is_told_of_the_other_nights_artifact(tm
     assert [one["ratios"] for one in rounds] == [{}, {}], "this experiment measures no pairs"
     assert (tmp_path / "told").read_text().split()[-2:] == [older.key, "none"]
     done, _ = lab.remeasure([{**request, "stamp": second, "beside": "yesterday"}])
-    assert "$[0].beside: 'yesterday' is not a night stamp" in done.output
+    assert "$[0].beside: 'yesterday' is not a stamp" in done.output
 
 
 # What was measured beside it before
