@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import tvmdash
 from files.files import carry_over, write_data, write_new
 from tvmdash import common
 from tvmdash.errors import DashboardError
@@ -23,7 +22,7 @@ from tvmdash.errors import DashboardError
 STATE_FILE = "published.json"
 SCHEMA_VERSION = 1
 NONE = "none"
-_MAKERS = (Path(__file__).resolve().parents[1], Path(tvmdash.__file__).resolve().parent)
+_MAKERS = (Path(__file__).resolve().parents[1], Path(common.__file__).resolve().parents[1])
 """The website and the library, which judges and words what pages show. No file of them is left out by hand: a list of
 those that matter was wrong whenever code moved, and a full build takes seconds."""
 
