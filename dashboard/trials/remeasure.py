@@ -54,9 +54,10 @@ def _parse_round(value: common.Json, path: Path, at: str) -> Round:
         raise DashboardError(f"{path}: {at}.{unknown.pop()}: not a field of a round.")
     if not 0 <= asked.layout <= MOST_LAYOUTS:
         raise DashboardError(f"{path}: {at}.layout: {asked.layout} is not a whole number from 0 to {MOST_LAYOUTS}.")
-    other = TvmOfNight(asked.beside) if asked.beside else None
-    own = (TvmOfNight(asked.stamp),)
-    return Round(asked.experiment, own, asked.points, beside=other, layout=asked.layout, metrics=asked.metrics)
+    if not all(map(str.isidentifier, asked.metrics)):
+        raise DashboardError(f"{path}: {at}.metrics: {[*asked.metrics]!r:.80} is not a list of metrics' names.")
+    own, other = TvmOfNight(asked.stamp), TvmOfNight(asked.beside) if asked.beside else None
+    return Round(asked.experiment, (own,), asked.points, beside=other, layout=asked.layout, metrics=asked.metrics)
 
 
 def stamp_of(outcome: RoundOutcome) -> str:

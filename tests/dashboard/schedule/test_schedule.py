@@ -64,6 +64,8 @@ def test_times_of_a_zone_and_the_night_its_clocks_change() -> None:
         ("²  3 * * *", "Bad minute"),
         ("0 0 31 4 *", "Bad day-of-month"),
         ("@reboot", "it has 1 fields instead of 5"),
+        ("0 3 L * *", "cron knows no 'L'"),
+        ("0 3 * * fri#2", "cron knows no '#'"),
     ],
 )
 def test_what_is_no_time_of_cron_is_told(fields: str, said: str) -> None:

@@ -243,6 +243,7 @@ def test_a_stage_that_only_says_it_is_in_a_night_waits_for_nobodys_lock(lab: Lab
         ([{"experiment": "x", "stamp": "yesterday"}], "$[0].stamp"),
         ([{"experiment": "x", "stamp": "20200101T000000Z", "points": [3]}], "$[0].points"),
         ([{"experiment": "x", "stamp": "20200101T000000Z", "metrics": "compile_time"}], "$[0].metrics"),
+        ([{"experiment": "x", "stamp": "20200101T000000Z", "metrics": ["two words"]}], "$[0].metrics"),
         ([{"experiment": "x", "stamp": "20200101T000000Z", "layout": 256}], "$[0].layout"),
         ([{"experiment": "x", "stamp": "20200101T000000Z", "pionts": []}], "$[0]"),
     ],

@@ -1,6 +1,6 @@
 """From every version of data.json ever written to the newest, one pure step at a time.
 
-Whoever reads a data.json (`records.read_data`, `records_exchange`) comes by here. Version 1 is the newest that holds
+Whoever reads a data.json (`records.read_data`, `records.exchange`) comes by here. Version 1 is the newest that holds
 records one by one; version 2 is the same in columns (`table`), and is read as version 1. What the ancestor and other
 tools wrote are formats of their own: `dashboard import` reads them. When version 3 comes: raise NEWEST, add the step
 from 1, schemas/data_v3.json, and a golden file to tests/golden.
