@@ -35,7 +35,7 @@ class RoundAsked:
     experiment: str
     stamp: Stamp
     points: tuple[Mapping[str, Any], ...] = ()
-    beside: Stamp = ""
+    beside: Stamp | None = None
     layout: int = 0
     metrics: tuple[str, ...] = ()
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from dashboard.trials import remeasure
 from tests.dashboard import homes
 from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, point, put_artifact
 
@@ -260,3 +261,11 @@ def test_an_experiment_that_is_not_there_is_inactive(lab: Lab) -> None:
     _, rounds = lab.remeasure([{"experiment": name, "stamp": stamp, "points": []} for name in ("nobody", f"../{NAME}")])
     assert [each["state"] for each in rounds] == ["inactive"] * 2
     assert json.dumps(rounds)
+
+
+def test_a_round_beside_nothing_may_say_so(tmp_path: Path) -> None:
+    asked = {"experiment": "x", "stamp": "20200101T000000Z"}
+    homes.write(tmp_path / "request.json", [asked, {**asked, "beside": None}])
+    plain, said = remeasure.read_rounds(tmp_path / "request.json")
+    assert plain == said
+    assert said.beside is None
