@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -324,24 +325,32 @@ CEILINGS = {
     "entries of a folder": 29,
     "rooms of the library": 31,
     "arrows between them": 141,
-    "modules outside the judge that do its statistics": 3,
+    "modules outside the judge that do its statistics": 1,
+    "docstrings without a verb": 1435,
     "lines of product Python": 90_695,
 }
 """What may only fall: how much of the tree one must hold in mind. Lower a number when it has fallen."""
+_RIDDLES = re.compile(r"(What|Whether|How|So many|The same)\b")
+"""How a docstring begins that leaves its subject and verb to the reader."""
 PRODUCT = ("dashboard", "experiments", "shared", "subsystem")
 
 
 def test_what_one_must_hold_in_mind_does_not_grow() -> None:
-    found = {
+    assert {name: value for name, value in measure_house().items() if value > CEILINGS[name]} == {}
+
+
+def measure_house() -> dict[str, int]:
+    """Count what CEILINGS bounds, as the tree is now."""
+    return {
         "import chain": max(map(_longest_chain_of, ROOTS)),
         "class names used twice": sum(count > 1 for count in _count_class_names().values()),
         "entries of a folder": max(_count_entries().values()),
         "rooms of the library": len(FLOORS),
         "arrows between them": sum(map(len, arrows_of(FLOORS).values())),
         "modules outside the judge that do its statistics": sum(map(_does_statistics, _product_modules())),
+        "docstrings without a verb": sum(map(_count_riddles, _product_modules())),
         "lines of product Python": sum(len(path.read_bytes().splitlines()) for path in _product_modules()),
     }
-    assert {name: value for name, value in found.items() if value > CEILINGS[name]} == {}
 
 
 def _product_modules() -> list[Path]:
@@ -362,6 +371,16 @@ def _longest_chain_of(package: str) -> int:
 def _count_class_names() -> Counter[str]:
     trees = (ast.walk(ast.parse(path.read_bytes())) for path in _product_modules())
     return Counter(node.name for tree in trees for node in tree if isinstance(node, ast.ClassDef))
+
+
+def _count_riddles(path: Path) -> int:
+    """Count the strings that stand alone, docstrings of constants and fields among them."""
+    texts = [node.value for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, ast.Expr)]
+    return sum(
+        bool(_RIDDLES.match(text.value))
+        for text in texts
+        if isinstance(text, ast.Constant) and isinstance(text.value, str)
+    )
 
 
 def _count_entries() -> Counter[str]:
