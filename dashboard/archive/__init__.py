@@ -1,1 +1,1 @@
-"""Archives of a home: what changed since the last one, verified, and restored."""
+"""Archives of a home: incremental, verified, restorable."""

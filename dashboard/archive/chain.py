@@ -1,4 +1,4 @@
-"""The archives of one home as a chain: which stand, which are broken, what each holds."""
+"""The archives of one home as a chain of manifests."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Chain:
             yield link, state
 
     def state(self, name: str | None = None) -> State:
-        """What the archive `name` holds, by path; DashboardError where there is none.
+        """Return the entries of the archive `name` by path; raise DashboardError where there is no such archive.
 
-        None: the newest, where no archive is broken; nothing, where there is none yet.
+        None: of the newest, provided that no archive is broken; empty where there is none yet.
         """
         if name is None:
             self.require_sound()
@@ -121,6 +121,7 @@ def _follow(base: Manifest, children: dict[str, Manifest]) -> list[Manifest]:
     links = [base]
     while True:
         child = children.get(links[-1].name)
+        # A squashed base keeps its name: only the identity tells whether this delta was made on that content.
         if child is None or child.parent_identity != links[-1].identity:
             return links
         links.append(children.pop(links[-1].name))

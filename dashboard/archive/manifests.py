@@ -67,7 +67,7 @@ class Manifest:
     squashed: tuple[str, ...] = ()
     """Of a base: the archives that went into it; their files may still lie about."""
     identity: str = ""
-    """What a child names as its parent's: the checksum this archive's manifest had when it was new."""
+    """The checksum of this archive's manifest when it was new, by which a child names its parent."""
 
     @property
     def file_name(self) -> str:
@@ -95,6 +95,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> int:
             file.write(raw)
             file.flush()
             os.fsync(file.fileno())
+            # Out of the page cache, so that what is read back comes from the disk.
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         if Path(name).read_bytes() != raw:
             raise DashboardError(f"{path}: reading it back gave different data. Check this disk for errors.")

@@ -1,4 +1,4 @@
-"""Content filed under its SHA-256: what the manifests of the archives point at."""
+"""A store of contents, each filed under its SHA-256, to which the archives' manifests refer."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Objects:
             pass
 
     def find_faults(self, wanted: Iterable[tuple[str, int]]) -> dict[str, str]:
-        """What is wrong with those of these contents, each a hash and a size in bytes, that are missing or damaged."""
+        """Check contents, given as hash and size in bytes; return the faults of those missing or damaged, by hash."""
         faults = {}
         for sha256, size_bytes in wanted:
             try:
@@ -192,6 +192,7 @@ def _check_content(path: Path, sha256: str, size_bytes: int) -> Iterator[bytes]:
 
 def open_regular(path: Path) -> BinaryIO:
     """The file, never waited for; OSError where it cannot be opened, or is a pipe or anything else that is no file."""
+    # A FIFO put in a file's place would block open(2) for ever.
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115 - returned
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()

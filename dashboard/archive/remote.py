@@ -25,11 +25,11 @@ from tvmdash.errors import DashboardError
 from tvmdash.text import format_duration
 
 LIMIT_S = 1800.0
-"""What a push may take at the end of a night, and a drill: the next night sends the rest."""
+"""The limit of a push at the end of a night, and of a drill: the next night sends the rest."""
 _FORM = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:/[A-Za-z0-9._/-]{1,500})?", re.ASCII)
 _OBJECTS, _ARCHIVES = "objects", "archives"
 _FILE = re.compile(rf"{_OBJECTS}/([0-9a-f]{{2}})/\1[0-9a-f]{{62}}|{_ARCHIVES}/[A-Za-z0-9][A-Za-z0-9._-]{{0,99}}\.json")
-"""What a backup consists of; whatever else lies there is neither fetched, which could go astray, nor removed."""
+"""The files of a backup; anything else there is neither fetched, as its path could lead astray, nor removed."""
 _BASE = f"{_ARCHIVES}/{BASE}.json"
 _SETTINGS = {"connect_timeout": 10, "read_timeout": 20, "retries": {"total_max_attempts": 2, "mode": "standard"}}
 _TRIES = 3
@@ -43,7 +43,7 @@ REQUIREMENTS = "requirements-s3-hashes.txt"
 
 @dataclass(frozen=True)
 class Pushed:
-    """What a push did: files and bytes sent, how many of them had been there but damaged, files removed."""
+    """The account of one push; `mended` counts the files sent that were there but damaged."""
 
     files: int = 0
     sent_bytes: int = 0
@@ -60,7 +60,7 @@ class _There:
 
 
 def is_remote(text: str) -> bool:
-    """Whether it names object storage, well or badly written."""
+    """Return True where `text` is meant as an address of object storage, even if it is misspelled."""
     return "://" in text
 
 
@@ -74,7 +74,7 @@ def check_url(url: str) -> str:
 class RemoteBackup:
     """A folder of a bucket. Keys and the endpoint come from where every tool for S3 looks: AWS_* or ~/.aws.
 
-    limit_s: what all its requests together may take, from now on.
+    limit_s: the time for all requests together, counted from now.
     """
 
     def __init__(self, url: str, limit_s: float = _PATIENT_S) -> None:
@@ -94,7 +94,7 @@ class RemoteBackup:
         self._files.retries = _TRIES
 
     def push(self, backup: Path, doubted: Collection[str] = ()) -> Pushed:
-        """Make the storage hold the archives of `backup`: what is missing there, and what differs in size or checksum.
+        """Bring the storage up to date with `backup`: send files that it lacks or has with another size or checksum.
 
         doubted: paths of files there that are damaged though they look well. A content that is damaged in `backup` is
         not sent over what may be better: DashboardError names it, once all else is there.
@@ -123,9 +123,9 @@ class RemoteBackup:
     def _send_contents(
         self, backup: Path, contents: Mapping[str, int], known: Mapping[str, _There]
     ) -> tuple[dict[str, int], list[str]]:
-        """Send what is not there as it should be; the bytes sent by path, and what is wrong with what `backup` has.
+        """Send the contents that the storage lacks; return the bytes sent by path, and the faults found in `backup`.
 
-        The smallest are first: of a storage whose checksums are none of ours, it takes one to know.
+        The smallest go first: one upload shows whether this storage's ETags are checksums that we can compare.
         """
         sent, faults = dict[str, int](), list[str]()
         objects = Objects(backup / _OBJECTS)
@@ -140,7 +140,6 @@ class RemoteBackup:
         return sent, faults
 
     def _must_send(self, source: Path, known: _There | None) -> bool:
-        """Whether the storage lacks this content, or what it has there is another."""
         if known is None or not source.is_file():
             return known is None
         own = _compute_facts(source)
@@ -212,7 +211,7 @@ class RemoteBackup:
             Path(name).unlink(missing_ok=True)
 
     def _call(self, name: str, *arguments: Any, **options: Any) -> Any:
-        """What this function of s3fs returns, ended where the time for all of them is over."""
+        """Call this function of s3fs with the time that is left for all requests."""
         left_s = self._end - time.monotonic()
         if left_s <= 0:
             raise TimeoutError
@@ -254,12 +253,11 @@ def _path_of(sha256: str) -> str:
 
 
 def _read_facts(facts: Mapping[str, Any]) -> _There:
-    """What the storage says of a file."""
     return _There(int(facts["size"]), str(facts.get("ETag", "")).strip('"'))
 
 
 def _compute_facts(source: Path) -> _There:
-    """What a storage says of this file: the ETag is its MD5, of one that is sent in parts the MD5 of their MD5s."""
+    """Return size and ETag as storages report them: the MD5, or of a multipart upload the MD5 of its parts' MD5s."""
     with open_regular(source) as file:
         size_bytes = os.fstat(file.fileno()).st_size
         if size_bytes < 2 * _PART_BYTES:  # so s3fs decides

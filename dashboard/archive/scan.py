@@ -1,4 +1,4 @@
-"""What of a home is archived: finding it, and storing what is new of it."""
+"""The part of a home that is archived: found, and stored where it is new."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tvmdash.common.files.trees import Bounds, Fault, Problem, TreeEntry
 
 CACHE_TAG = "CACHEDIR.TAG"
 CACHE_SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55"
-"""What a cache folder's tag begins with (https://bford.info/cachedir/)."""
+"""The first bytes of a cache folder's tag (https://bford.info/cachedir/)."""
 
 _GRAPHS = "results/experiments/graph"
 _STORE = "results/store.sqlite"
@@ -31,7 +31,7 @@ _LARGEST_BYTES = 8 << 30
 
 @dataclass
 class Scan:
-    """What a home holds, by path relative to it; `.` is the home itself.
+    """The contents of a home, by path relative to it; `.` is the home itself.
 
     `skipped` names in a sentence each what is left out though it is not derived; `complete` is false where
     some of it could not be read. beside: the folders outside the home whose content is here, by where it lies in it.
@@ -125,7 +125,7 @@ def _is_derived(path: str, name: str) -> bool:
 
 
 def _is_cache_tag(root: Path, entry: TreeEntry) -> bool:
-    """Whether the folder that this file lies in is a cache; the home itself is none."""
+    """Return True where this tag makes its folder a cache; the home itself is never one."""
     if not entry.folder:
         return False
     try:
@@ -136,7 +136,7 @@ def _is_cache_tag(root: Path, entry: TreeEntry) -> bool:
 
 
 def store(home: Path, scanned: Scan, before: State, objects: Objects) -> tuple[State, int]:
-    """What the archive of `found` holds, its content being in `objects`, and the bytes written for it."""
+    """Store the contents that are new since `before`; return the archive's entries, and the bytes written."""
     now: State = {path: Folder(mode) for path, mode in scanned.folder_modes.items()}
     now.update((path, Link(target)) for path, target in scanned.links.items())
     new_bytes = 0
@@ -147,6 +147,7 @@ def store(home: Path, scanned: Scan, before: State, objects: Objects) -> tuple[S
             continue
         try:
             now[path], written = _store_file(*scanned.source_of(home, path), objects)
+        # Removed since the scan: an archive of the home as it is now does without it.
         except FileNotFoundError:
             continue
         except UnreadableSourceError as error:
@@ -165,7 +166,7 @@ def _is_unchanged(known: StoredFile, status: os.stat_result) -> bool:
 
 
 def _store_file(root: Path, path: str, objects: Objects) -> tuple[StoredFile, int]:
-    """What is stored of the file, which may change meanwhile: then the next archive finds it changed."""
+    """Store one file. If it changes meanwhile, its noted time is older than it, and the next archive reads it again."""
     try:
         file = trees.open_file(root, path)
     except FileNotFoundError:

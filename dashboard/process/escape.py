@@ -1,4 +1,4 @@
-"""What a sandbox is tested with: run in it as a text, this prints as JSON which ways out are open.
+"""A program that tries to get out of the sandbox that it runs in, and prints as JSON which ways are open.
 
 Its arguments: a port on this machine on which somebody listens, a file that is not shown, a folder that is the
 program's own, and the limits of processes and bytes. It may import nothing of this repository, which is not there.
@@ -15,7 +15,6 @@ SETTINGS = ("sys/kernel/hostname", "sys/kernel/core_pattern", "sys/vm/overcommit
 
 
 def can_open(path: str, mode: str) -> bool:
-    """Whether the file can be opened so."""
     try:
         with open(path, mode):
             return True
@@ -24,7 +23,6 @@ def can_open(path: str, mode: str) -> bool:
 
 
 def can_connect(port: int) -> bool:
-    """Whether somebody on this machine answers."""
     try:
         socket.create_connection(("127.0.0.1", port), 5).close()
     except OSError:
@@ -33,7 +31,7 @@ def can_connect(port: int) -> bool:
 
 
 def has_privileges() -> bool:
-    """Whether there are capabilities, or there could be by a program that gives them."""
+    """Return True where the process has capabilities, or could gain them by running a program that carries some."""
     with open("/proc/self/status") as file:
         facts = {name: value.strip() for name, _, value in (line.partition(":") for line in file)}
     return int(facts["CapEff"], 16) != 0 or int(facts["CapPrm"], 16) != 0 or facts["NoNewPrivs"] != "1"

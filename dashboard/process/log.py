@@ -89,7 +89,6 @@ class BoundedLog:
 
     @property
     def left_out_bytes(self) -> int:
-        """How much of the output is not in the file."""
         return self._left_out_bytes
 
     def _cut_to_whole_characters(self) -> bytes:

@@ -43,7 +43,7 @@ def become_subreaper() -> None:
 
 
 def start(program: Callable[[], subprocess.Popen[bytes]], mark: str) -> subprocess.Popen[bytes]:
-    """What `program` starts, counted as living under `mark`."""
+    """Call `program`, and count what it starts as living under `mark`."""
     with _lock:
         leader = program()
         _live[leader.pid] = mark
@@ -57,7 +57,7 @@ def forget(leader: int) -> None:
 
 
 def signal_group(group: int, number: int) -> bool:
-    """Whether the group existed."""
+    """Send a signal to a process group; return False where there is no such group."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:
@@ -111,7 +111,7 @@ def _kill(pid: int) -> None:
 
 
 def _has_ended(pid: int) -> bool:
-    """Whether the process is already gone; an adopted one is then forgotten, another one is its parent's until then."""
+    """Return True where the process is gone. This reaps an adopted one; another stays until its parent reaps it."""
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == pid
     except ChildProcessError:
@@ -133,6 +133,7 @@ def _is_orphan(pid: int, mark: str, ours: int) -> bool:
         return False
     carried = mark_of(pid)
     if carried is None:
+        # Its environment cannot be read (setuid, or it is just ending): only beside living stages may it belong to one.
         return not living
     return carried == mark or carried not in living.values()
 

@@ -33,7 +33,7 @@ class Cancelled(Exception):
 
 @dataclass(frozen=True)
 class ProcessOutcome:
-    """How a program ended. `exit_code` is None where a signal ended it; `tail` is the end of its output.
+    """The end of one program: `exit_code` is None where a signal ended it, and `tail` is the last of its output.
 
     `left_behind` background processes were ended; `left_out_bytes` of its output are not in the log.
     """

@@ -59,7 +59,7 @@ _SIGNALLED = 128
 
 @dataclass(frozen=True)
 class Sandbox:
-    """What the program may read beside the system, and what it may change. What is not there is left out."""
+    """Folders that a program may read beside the system's, and folders it may change; missing ones are left out."""
 
     visible: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
@@ -136,7 +136,7 @@ def split_code(code: int, *, is_sandboxed: bool) -> tuple[int | None, int | None
 
 
 class Hole(StrEnum):
-    """What a program in a sandbox must not be able to do, and the self-test found that it can."""
+    """Forbidden actions that the self-test found possible inside a sandbox."""
 
     FILE = "read a file that it is not shown"
     FOLDER = "write to a folder of the system"
@@ -150,7 +150,7 @@ class Hole(StrEnum):
 
 @dataclass(frozen=True)
 class SelfTest:
-    """What a program that tried to get out found; `obstacle`: why there is no sandbox at all, with the remedy."""
+    """The result of trying to get out; `obstacle`: why there is no sandbox at all, with the remedy."""
 
     holes: tuple[Hole, ...] = ()
     obstacle: str = ""
@@ -280,7 +280,7 @@ def _spell(paths: Iterable[Path]) -> list[str]:
 
 @dataclass(frozen=True)
 class Guest:
-    """How a TVM whose code is not trusted is built and run: in a sandbox where `is_sealed`, with `visible` in it."""
+    """The manner of building and running an untrusted TVM: sandboxed where `is_sealed`, and shown `visible`."""
 
     is_sealed: bool
     visible: tuple[Path, ...] = ()

@@ -26,6 +26,7 @@ _DEADLINE_S, _REMEDY_S = 30.0, 60.0
 def end_all(is_meant: Callable[[str], bool]) -> int:
     """End every process whose stage id is meant; how many there were."""
     ended, own = set[int](), str(os.getpid())
+    # New processes may start while the list is read, so it is read again until nothing is left.
     deadline = time.monotonic() + _DEADLINE_S
     while time.monotonic() < deadline:
         pids = [int(name) for name in os.listdir("/proc") if name.isdigit() and name != own]
@@ -57,7 +58,7 @@ def mark_of(pid: int) -> str | None:
 
 
 def _becomes_another_program(pid: int) -> bool:
-    """Whether execve(2) has not yet laid out the process's arguments: its environment reads as empty until then."""
+    """Return True while execve(2) has not laid out the arguments: the environment reads as empty until then."""
     state = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[0]
     return state not in b"ZX" and not _read(f"/proc/{pid}/cmdline")
 

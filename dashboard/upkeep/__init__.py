@@ -1,1 +1,1 @@
-"""What keeps a home well for years: strays set aside, archives tried, indexes made anew, and what a doctor finds."""
+"""Upkeep of a home over years: strays set aside, restores rehearsed, indexes rebuilt, disks watched."""

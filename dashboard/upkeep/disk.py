@@ -33,12 +33,12 @@ class Growth:
 
     @property
     def per_night_bytes(self) -> float | None:
-        """What a night takes in the middle: what others free or take on one day counts little. None: too few nights."""
+        """Median bytes used up by a night, so that one unusual day counts little. None: too few nights."""
         steps = [before - after for before, after in zip(self.free_bytes, self.free_bytes[1:], strict=False)]
         return statistics.median(steps) if len(steps) >= _LEAST else None
 
     def count_nights_left(self, free_bytes: int, least_bytes: int) -> int | None:
-        """How many nights there is room for until one cannot begin; None where it does not shrink."""
+        """Estimate for how many more nights there is room; None where free space does not shrink."""
         per_night = self.per_night_bytes
         if per_night is None or per_night <= 0:
             return None
@@ -96,7 +96,7 @@ def _list_disks(home: Home, folders: Sequence[Path]) -> list[Path]:
 
 
 def _read_lines(home: Home) -> list[dict[str, Any]]:
-    """What nights noted; a damaged line counts for nothing."""
+    """Return the lines that nights wrote, less the damaged ones."""
     path = home.root / "results" / _FILE
     lines = []
     for number, raw in enumerate(path.read_bytes().splitlines() if path.is_file() else [], start=1):

@@ -26,7 +26,7 @@ OF_BACKUP, OF_COPY = "restore_drill.json", "copy_drill.json"
 """The files of the last one each, in `results`."""
 _PREFIX = ".restore-drill."
 _SPARE = 2
-"""So many times its size must be free for an archive to be tried."""
+"""Multiple of an archive's size that must be free before its restore is tried."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,12 @@ def read_drill(home: Home, file: str = OF_BACKUP) -> Drill | None:
 
 
 def is_empty(backup: Path) -> bool:
-    """Whether the folder holds no archive at all, not even a broken one."""
+    """Return True where the folder holds no archive at all, not even a broken one."""
     return not any((backup / "archives").glob("*.json"))
 
 
 def is_due(home: Home, now: datetime.datetime, file: str = OF_BACKUP) -> bool:
-    """Whether the last one, or where there was none the first night, is older than a week."""
+    """Return True where the last drill, or the first night where there was none, is over a week old."""
     last, nights = read_drill(home, file), home.night_stamps()
     since = last.at if last else nights[0] if nights else common.stamp_of(now)
     return abs(now - common.parse_stamp(since)) >= EVERY
@@ -70,7 +70,7 @@ def run_drill(home: Home, backup: Path, scratch: Path, now: datetime.datetime) -
 
 
 def run_copy_drill(home: Home, url: str, backup: Path, scratch: Path, now: datetime.datetime) -> Drill:
-    """The same from the copy at `url`, of which every file is read; what is damaged there is sent again first."""
+    """Restore likewise from the copy at `url`, reading every file of it; damaged ones are sent again first."""
 
     def restore() -> int:
         scratch.mkdir(parents=True, exist_ok=True)

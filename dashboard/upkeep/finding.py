@@ -1,4 +1,4 @@
-"""What is found at a home, and what to do about it."""
+"""Findings about a home, each with its remedy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 
 class Severity(enum.StrEnum):
-    """How bad it is."""
+    """The weight of a finding."""
 
     FAULT = "fault"
     """Nights fail or lose something, or will soon."""
@@ -38,15 +38,12 @@ class HomeFinding:
 
 
 def make_fault(subject: str, text: str, remedy: str, fix: Callable[[], str] | None = None) -> HomeFinding:
-    """What must be mended."""
     return HomeFinding(Severity.FAULT, subject, text, remedy, fix)
 
 
 def make_warning(subject: str, text: str, remedy: str, fix: Callable[[], str] | None = None) -> HomeFinding:
-    """What should be."""
     return HomeFinding(Severity.WARNING, subject, text, remedy, fix)
 
 
 def make_good(subject: str, text: str) -> HomeFinding:
-    """What is well."""
     return HomeFinding(Severity.GOOD, subject, text)

@@ -24,7 +24,7 @@ _RESULTS = ("data", "backfill", "status", "summary", "graph", "telemetry")
 
 
 def rename(home: Home, change: Rename) -> list[str]:
-    """Do it; a line for each thing done. The caller holds the home. DashboardError where it cannot be, and nothing is.
+    """Rename and return a line for each thing done. The caller holds the home. DashboardError: nothing was changed.
 
     Patterns of owners, mutes and what is retired stay as they were written.
     """
@@ -73,7 +73,10 @@ def _refuse_collisions(moves: list[tuple[Path, Path]]) -> None:
 
 
 def _check_workload(home: Home, change: Rename) -> bool:
-    """Whether the new name was measured as well; DashboardError where the old one never was, or both in one night."""
+    """Return True where the new name was measured as well.
+
+    DashboardError where the old name never was measured, or both were in one night.
+    """
     from tvmdash.series import store  # `plan` starts without it
 
     names: set[str] = set()

@@ -1,4 +1,4 @@
-"""What makes this machine's numbers scatter, and the command that steadies it."""
+"""Causes of noisy measurements on this machine, each with the command that removes it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BUSY_CORES, _STOLEN_SHARE, _SWAPPED_BYTES = 0.3, 0.01, 64 << 20
 
 
 def examine(root: Path = Path("/"), look_s: float = _LOOK_S) -> Iterator[HomeFinding]:
-    """What is found in /proc and /sys below `root`; other load is looked at for that long."""
+    """Look in /proc and /sys below `root`, and for `look_s` at the load of other programs."""
     state = hardware.read_state(root)
     found = [*_find_frequency(root, state), *_find_memory(root), *_find_load(root, look_s)]
     yield from found
@@ -50,7 +50,7 @@ def _find_memory(root: Path) -> Iterator[HomeFinding]:
 
 
 def _find_load(root: Path, look_s: float) -> Iterator[HomeFinding]:
-    """What others and the hypervisor take, while this process does nothing."""
+    """Find CPU time taken by other programs and by the hypervisor: this process sleeps meanwhile."""
     before = _read_cores(root)
     time.sleep(look_s)
     after = _read_cores(root)
@@ -76,7 +76,6 @@ def _read_cores(root: Path) -> tuple[int, int, int]:
 
 
 def _read(path: Path) -> str:
-    """What the file of the system holds; empty where there is none."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:

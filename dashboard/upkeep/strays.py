@@ -29,7 +29,7 @@ _MOST_AHEAD = 3
 """Where more nights are ahead of the clock, only a person can say whether it is wrong now or was then."""
 _WORDS_FILE = "why.jsonl"
 _STAMPED = re.compile(r"(?:data_)?([0-9]{8}T[0-9]{6}Z)\.json")
-"""How the name of a file is made that is of one night; nobody reads it where its stamp is of no moment."""
+"""The name of a file that belongs to one night; nothing reads it where the stamp is no valid time."""
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,14 @@ def list_ahead(home: Home, now: datetime.datetime) -> list[str]:
 
 
 def are_too_many(ahead: Sequence[str]) -> bool:
-    """Whether so many nights are ahead of the clock that it is wrong now, or was in those nights."""
+    """Return True where so many nights are ahead of the clock that it is wrong now, or was in those nights."""
     return len(ahead) > _MOST_AHEAD
 
 
 def find_strays(
     home: Home, now: datetime.datetime, *, only_new: bool = False, is_clock_right: bool = False
 ) -> Iterator[Stray]:
-    """What does not belong into the history.
+    """Yield the files that do not belong in the history.
 
     only_new: of what is not ahead of the clock, only what came since the last night and is not in the index. Where many
     nights are ahead of the clock, none counts as one to come unless a person says that the clock is right.
@@ -97,7 +97,7 @@ def _find_last_change(home: Home, now: datetime.datetime) -> float:
 
 
 def _is_since(path: Path, since: float) -> bool:
-    """Whether it came into its folder then or later; a copy may have kept its time of change."""
+    # ctime: a copy may have kept its time of change.
     return path.lstat().st_ctime >= since
 
 
@@ -134,7 +134,7 @@ def _find_in_data(path: Path, experiment: str, stamp: str, home: Home) -> Iterat
 
 
 def _is_same(home: Home, one: str, other: str) -> bool:
-    """Whether the two names are of one experiment, which may have been renamed."""
+    """Return True where both names are of one experiment, which may have been renamed."""
     if one == other:
         return True
     try:
@@ -146,7 +146,7 @@ def _is_same(home: Home, one: str, other: str) -> bool:
 
 @dataclass(frozen=True)
 class _SetAside:
-    """What is kept of one that was set aside: when, its path below results, its name now.
+    """The note on one file that was set aside: when, its path below results, its name now.
 
     is_misdated: a person said that the clock was right then, so it is of no night at that time.
     """
@@ -212,13 +212,13 @@ def _stamp_in(line: _SetAside) -> str:
 
 
 def _was_to_come(line: _SetAside) -> bool:
-    """Whether it was set aside for being of a night to come, and lay below the results."""
+    """Return True for a file set aside because its night was to come; a path that leaves results is never one."""
     is_below = not {"/", ".."} & set(PurePosixPath(line.path).parts) and PurePosixPath(line.now).name == line.now
     return is_below and not line.is_misdated and _stamp_in(line) > re.sub("[-:]", "", line.at)
 
 
 def _read_lines(path: Path) -> Iterator[_SetAside]:
-    """What was set aside, the oldest first; a line that nobody can read brings nothing back."""
+    """Read the notes, oldest first; a line that cannot be read brings nothing back."""
     try:
         raw = path.read_bytes() if path.is_file() else b""
     except OSError:
