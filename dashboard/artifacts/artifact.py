@@ -1,4 +1,4 @@
-"""What an artifact is, and the manifest that makes its folder count as one."""
+"""An artifact, one proven TVM build, and the manifest that makes its folder count as one."""
 
 from __future__ import annotations
 
@@ -58,7 +58,6 @@ class ArtifactSpec:
 
     @classmethod
     def of(cls, remote: str, branch: str, options: Mapping[str, str]) -> ArtifactSpec:
-        """The same from a config's values."""
         return cls(remote, branch, tuple(sorted(options.items())))
 
     @property
@@ -97,12 +96,12 @@ class Artifact:
 
     @property
     def loader_path(self) -> tuple[Path, ...]:
-        """What belongs in front of a stage's LD_LIBRARY_PATH: the libraries, and the runtimes of devices."""
+        """The folders for the front of a stage's LD_LIBRARY_PATH: libraries, and the runtimes of devices."""
         return (*self.library_path, *self.runtimes, *(root / "lib" for root in self._cuda))
 
     @property
     def import_path(self) -> tuple[Path, ...]:
-        """What belongs in front of a stage's PYTHONPATH: TVM, and what the runtimes of devices import."""
+        """The folders for the front of a stage's PYTHONPATH: TVM, and modules that the runtimes of devices import."""
         return (*self.pythonpath, *self.runtimes)
 
     @property
@@ -115,7 +114,7 @@ class Artifact:
         return tuple(folder / CUDA for folder in self.runtimes if (folder / CUDA).is_dir())
 
     def identity(self) -> dict[str, Any]:
-        """What records and nights say of it."""
+        """Return the fields by which records and nights refer to it."""
         return {
             "key": self.key,
             "provider": self.provider,
@@ -131,7 +130,6 @@ def python_tag() -> str:
 
 
 def runs_here(artifact: Artifact) -> bool:
-    """Whether it was built for this Python and this machine."""
     return (artifact.facts.get("python"), artifact.facts.get("machine")) == (python_tag(), platform.machine())
 
 

@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Pruned:
-    """What `prune` removed, oldest-used first, and what all that is left occupies."""
+    """The keys that `prune` removed, least recently used first, and the size of the remaining artifacts."""
 
     removed: tuple[str, ...]
     left_bytes: int
@@ -132,6 +132,7 @@ def _remove(path: Path) -> bool:
     if lock is None:
         return False
     with lock:
+        # Renamed first: killed in between, no folder with a manifest lacks half of its files.
         grave = path.parent / _BUILDING / path.name
         trees.remove(grave)
         grave.parent.mkdir(exist_ok=True)
@@ -149,7 +150,7 @@ def _last_used(path: Path) -> float:
 
 
 def _size_bytes(path: Path) -> int:
-    """What the artifact occupies, counted once and after each runtime that it gets: a TVM has thousands of files."""
+    """Return the artifact's size, counted once and after each runtime added to it: a TVM has thousands of files."""
     runtimes, file = path / RUNTIMES, path / _SIZE
     state = runtimes.stat().st_mtime_ns if runtimes.is_dir() else 0
     with contextlib.suppress(OSError, TypeError, ValueError):

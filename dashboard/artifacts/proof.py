@@ -27,7 +27,7 @@ _MAX_REASON = 300
 
 @dataclass(frozen=True)
 class Health:
-    """What a healthy build said of itself. `commit`, `llvm_version` are None where it does not know."""
+    """The facts that a healthy build reported. `commit`, `llvm_version` are None where it does not know."""
 
     tvm_version: str
     tvm_ffi_version: str
@@ -37,7 +37,7 @@ class Health:
 
     @property
     def facts(self) -> dict[str, str]:
-        """What an artifact's facts hold of it."""
+        """The part of these that an artifact's facts keep."""
         llvm = {"llvm_version": self.llvm_version} if self.llvm_version else {}
         return {"tvm_ffi": self.tvm_ffi_version, **llvm, "proved_with_numpy": self.numpy_version}
 

@@ -37,13 +37,13 @@ class Provider(Protocol):
     """One way to come by a TVM build; a module with these is one."""
 
     def satisfies(self, artifact: Artifact, spec: ArtifactSpec) -> bool:
-        """Whether this provider built `artifact`, it is what `spec` asks for, and it runs here."""
+        """Return True where this provider built `artifact`, it is what `spec` asks for, and it runs here."""
 
     def rank(self, artifact: Artifact) -> Any:
         """Sorts the artifacts that satisfy one spec from old to new."""
 
     def is_exact(self, spec: ArtifactSpec) -> bool:
-        """Whether `spec` means the same TVM every night."""
+        """Return True where `spec` means the same TVM every night."""
 
     def resolve(self, spec: ArtifactSpec, context: BuildContext) -> ArtifactSpec:
         """`spec` made exact; without network where it is exact already."""
@@ -52,11 +52,11 @@ class Provider(Protocol):
         """The name of what is built for `exact`: one night at a time builds it."""
 
     def build(self, exact: ArtifactSpec, folder: Path, context: BuildContext) -> Artifact:
-        """The artifact, built and proved in the empty folder `place`."""
+        """Build and prove the artifact in the empty `folder`."""
 
 
 GuestRule = Callable[[ArtifactSpec], Guest | None]
-"""How what an exact spec names is built where its code is not trusted; None where it is."""
+"""A rule that gives the sandbox for building an exact spec; None where its code is trusted."""
 
 PROVIDERS: Mapping[str, Provider] = MappingProxyType({WHEEL: wheel_provider, GIT: git_provider})
 

@@ -24,7 +24,6 @@ from dashboard.artifacts.wheel.source import PYPI
 from tvmdash.dashboard_info import Night, Reference, ReferenceChoice
 
 MOST_TRIES = 3
-"""So many releases are tried in one night."""
 _BUILT_ALIKE = ("remote", "options", "toolchain", "source", "python", "machine")
 """The facts that two builds share where only their commits differ."""
 
@@ -120,7 +119,7 @@ def _is_same_tvm(
 
 
 def _list_chosen(night: Night, key: str) -> Iterator[Reference]:
-    """What the dashboard chose that night as the reference of the artifact with this key."""
+    """Yield the references that the dashboard chose that night for the artifact with this key."""
     return (
         reference
         for reference in night.references

@@ -1,4 +1,4 @@
-"""What people ask for as a TVM, checked without looking anywhere: `pypi:0.26.0`, `git:main`, `REMOTE@REVISION`.
+"""Names of TVMs as people write them, checked offline: `pypi:0.26.0`, `git:main`, `REMOTE@REVISION`.
 
 A remote is git's, or a source of wheels: `wheel:mlc-ai-nightly-cpu@0.26.dev203`.
 """
@@ -23,7 +23,7 @@ WHEEL, GIT = "wheel", "git"
 VERSION = re.compile(r"\d{1,6}(\.\d{1,6}){0,4}((a|b|rc)\d{1,6})?(\.post\d{1,6})?(\.dev\d{1,10})?", re.ASCII)
 """A version of a wheel."""
 TIMEOUT_S: Mapping[str, int] = MappingProxyType({WHEEL: 3600, GIT: 21600})
-"""What each provider is allowed where nobody says more.
+"""The default time limit of each provider.
 
 A whole TVM took 7200 CPU s: one core, or two that others use, need twice that and more. It is to end what hangs.
 """
@@ -64,7 +64,7 @@ def source_of(spec: ArtifactSpec) -> WheelSource:
 
 
 def parse(name: str, own: ArtifactSpec) -> ArtifactSpec | None:
-    """What `name` asks for in a home whose own TVM is `own`; None where it has none of the forms.
+    """Return the TVM that `name` means in a home whose own TVM is `own`; None where it has none of the forms.
 
     A git revision is built with the options of `own`; `git:` and `wheel:VERSION` mean its remote. DashboardError where
     it cannot be meant.

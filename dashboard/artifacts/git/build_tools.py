@@ -37,7 +37,7 @@ _LLVM_CONFIGS = ("llvm-config", *(f"llvm-config-{version}" for version in range(
 
 @dataclass(frozen=True)
 class Toolchain:
-    """What compiles: full paths, and the words by which two toolchains are told apart. Empty where there is none."""
+    """The tools for a build as full paths, empty where there is none; `words` tell two toolchains apart."""
 
     compiler: str
     ccache: str
@@ -51,7 +51,7 @@ class Toolchain:
 
 
 def toolchain() -> Toolchain:
-    """What this machine compiles with."""
+    """Find the tools that this machine compiles with."""
     compiler, ccache, linker = (shutil.which(name) or "" for name in ("c++", "ccache", "mold"))
     llvm = newest_llvm_config()
     versions = [_read_first_line([tool, "--version"]) for tool in (compiler, linker, llvm) if tool]
@@ -67,7 +67,7 @@ def newest_llvm_config() -> str:
 
 
 def find_missing(options: Mapping[str, str]) -> list[str]:
-    """What is missing for a build with these CMake options, a sentence each with the packages that bring it."""
+    """List the tools missing for a build with these CMake options: a sentence each, naming the packages."""
     wanted = {
         "git": "git is not installed (Debian, Ubuntu: apt install git)",
         "c++": "no C++ compiler found (Debian, Ubuntu: apt install g++)",
@@ -94,6 +94,7 @@ def check(options: Mapping[str, str]) -> None:
 
 def install(context: BuildContext) -> Path:
     """The folder with the tools from pip, installed where they are not there yet; `bin` in it belongs on PATH."""
+    # Python is part of the key: compiled packages fit one minor version.
     digest = hashlib.sha256(repr((sorted(FROM_PIP.items()), sys.version_info[:2])).encode()).hexdigest()[:12]
     folder = context.folder / ".tools" / digest
     with locks.exclusive(folder.with_suffix(".lock"), "installing build tools", context.deadline):

@@ -18,7 +18,7 @@ from dashboard.process.sandbox import Sandbox
 from tvmdash.errors import DashboardError
 
 JOB_BYTES = 2 << 30
-"""What one compilation is given: TVM's largest files were seen to need 1.6 GB."""
+"""Memory reserved for one compilation: TVM's largest files were seen to need 1.6 GB."""
 CACHE_SIZE = "10G"
 _DEFAULTS = {"CMAKE_BUILD_TYPE": "Release", "USE_GTEST": "OFF", "USE_Z3": "OFF"}
 _ERRORS = re.compile(
@@ -40,7 +40,6 @@ class CmakeBuild:
 
     @property
     def folder(self) -> Path:
-        """Where CMake builds."""
         return self.tree / "build"
 
     def compile(self) -> None:
@@ -148,7 +147,7 @@ def cmake_options(options: Mapping[str, str], toolchain: Toolchain) -> dict[str,
 
 
 def choose_job_count() -> int:
-    """How many compilations at once: one a core, as far as the memory that is free now allows."""
+    """Return the number of parallel compilations: one for each core, as far as free memory allows."""
     memory = Path("/proc/meminfo").read_text(encoding="ascii")
     match = re.search(r"^MemAvailable:\s+(\d+) kB$", memory, re.MULTILINE)
     free_bytes = int(match[1]) * 1024 if match else JOB_BYTES

@@ -43,7 +43,7 @@ _QUERY_TIMEOUT_S = 120.0
 
 @dataclass(frozen=True)
 class Caution:
-    """How somebody is asked who is not trusted: nobody hears a password or key of this user.
+    """Settings for asking an untrusted remote: it receives no password or key of this user.
 
     Where a stranger named whom to ask, that is asked by `protocol` alone, at these `addresses` (`HOST:PORT:ADDRESS`;
     git before 2.37 looks the host up again), and may send git nowhere else.
@@ -54,13 +54,11 @@ class Caution:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Git's options for it."""
         pinned = [word for address in self.addresses for word in ("-c", f"http.curloptResolve={address}")]
         return (*_ANONYMOUS, *pinned, *(("-c", "http.followRedirects=false") if self.protocol else ()))
 
     @property
     def environment(self) -> dict[str, str]:
-        """Git's variables for it."""
         return {**_NOBODY, **({"GIT_ALLOW_PROTOCOL": self.protocol} if self.protocol else {})}
 
 
@@ -91,7 +89,7 @@ def work(
 
 
 def ask(arguments: list[str], *, cwd: Path, borrowed: Path | None = None) -> str | None:
-    """What a git command answers about a repository on this disk; None where it fails.
+    """Run a git command on a repository of this disk and return its output; None where it fails.
 
     borrowed: a bare repository whose commits it sees as well.
     """

@@ -32,7 +32,7 @@ from tvmdash.common.files import trees
 FFI_PROJECTS = ("3rdparty/tvm-ffi", "ffi")
 """Where tvm-ffi's Python project lies in TVM's tree, newest way first; before 0.21 there was none."""
 NEEDS_BEFORE_FFI: Mapping[str, str] = {"decorator": "5.3.1"}
-"""What `import tvm` of a tree without tvm-ffi needs beside the dashboard's own requirements."""
+"""Packages that `import tvm` of a tree without tvm-ffi needs beside the dashboard's own requirements."""
 VTA, VTA_CONFIG = "vta/python", "3rdparty/vta-hw/config"
 """VTA's Python package, which looks for its hardware's description at this place beside it."""
 _KEPT = ("python", "include", VTA, VTA_CONFIG)
@@ -51,7 +51,7 @@ _OFF = frozenset(("", "OFF", "0", "FALSE", "NO", "N"))
 
 
 def satisfies(artifact: Artifact, spec: ArtifactSpec) -> bool:
-    """Whether `artifact` is a commit of what `spec` names, built with its options for this Python and machine."""
+    """Return True for a commit of the branch in `spec`, built with its options for this Python and machine."""
     facts = artifact.facts
     same = (facts.get("remote"), facts.get("options")) == (spec.remote, _format_options(spec))
     if artifact.provider != GIT or not artifact.commit or not runs_here(artifact) or not same:
@@ -69,7 +69,7 @@ def rank(artifact: Artifact) -> object:
 
 
 def is_exact(spec: ArtifactSpec) -> bool:
-    """Whether `spec` names all 40 digits of a commit."""
+    """Return True for the full 40 digits of a commit."""
     return git_names.is_commit(spec.branch)
 
 
@@ -98,7 +98,7 @@ def base_of(exact: ArtifactSpec) -> str:
 
 
 def build(exact: ArtifactSpec, folder: Path, context: BuildContext) -> Artifact:
-    """Check out, compile and prove `exact` in the empty folder `place`; ArtifactError says at which step it ended."""
+    """Check out, compile and prove `exact` in the empty `folder`; ArtifactError says at which step it ended."""
     begun = time.monotonic()
     options, mirror = dict(exact.options), Mirror.of(context.folder, exact.remote)
     build_tools.check(options)
@@ -148,7 +148,7 @@ def _list_left_out(options: Mapping[str, str]) -> list[str]:
 
 
 def _install(this: cmake.CmakeBuild, folder: Path, version: str, commit: str) -> None:
-    """Move what runs from the sources to `place`: the Python package, the libraries, tvm-ffi."""
+    """Move what runs from the sources to `folder`: the Python package, the libraries, tvm-ffi."""
     tree = folder / "tree"
     package = this.tree / "python" / "tvm"
     if not package.is_dir():
@@ -223,7 +223,7 @@ def read_options(artifact: Artifact) -> dict[str, str]:
 
 
 def format_python_version(described: str) -> str:
-    """What `git describe --long` says as a version of Python's kind, with the commit's digits in its local part.
+    """Convert the output of `git describe --long` to a Python version, with the commit's digits in its local part.
 
     `v0.27.0-12-g1b565e7c3` becomes `0.27.0.post12+g1b565e7c3`; where there is no tag, `0+g1b565e7c3`.
     """
@@ -255,7 +255,7 @@ class Submodule:
 def check_out(
     mirror: Mirror, commit: str, folder: Path, context: BuildContext, *, leave_out: Iterable[str] = ()
 ) -> None:
-    """Write the files of `commit` into the empty folder `place`, with its submodules and theirs.
+    """Write the files of `commit` into the empty `folder`, with its submodules and theirs.
 
     Submodules at the paths `leave_out` stay empty. ArtifactError where one cannot be had.
     """
@@ -282,7 +282,7 @@ def _check_out(
 
 
 def read_submodules(folder: Path, remote: str) -> Iterator[Submodule]:
-    """The submodules of the commit that is checked out in `place`, which came from `remote`."""
+    """Yield the submodules of the commit checked out in `folder`, which came from `remote`."""
     links = {}
     for line in (git_command.ask(["ls-tree", "-r", "-z", "HEAD"], cwd=folder) or "").split("\0"):
         match = _GITLINK.match(line)
@@ -301,6 +301,7 @@ def _read_urls(path: Path) -> dict[str, str]:
     parser = configparser.RawConfigParser(strict=False)
     try:
         text = path.read_text(encoding="utf-8")
+        # git indents the keys, which configparser would take for continued lines.
         parser.read_string(re.sub(r"^[ \t]+", "", text, flags=re.MULTILINE))
     except (OSError, ValueError, configparser.Error) as error:
         raise ArtifactError(f"{path.name}: cannot be read: {error}.") from error

@@ -69,7 +69,7 @@ class Mirror:
                 raise ArtifactError(f"{self.remote}: {error}") from error
 
     def _choose_caution(self, context: BuildContext) -> git_command.Caution | None:
-        """What a fetch for a guest must not do; ArtifactError where a guest's commit sends it to this network."""
+        """Choose the restrictions on a fetch for a guest; ArtifactError where its commit leads to this network."""
         if context.guest is None:
             return None
         if not self.named_by:
@@ -94,6 +94,7 @@ class Mirror:
         """An empty repository where there is none, and no traces of a fetch that was killed; hold the lock."""
         self.path.mkdir(parents=True, exist_ok=True)
         git_command.work(["init", "--bare", "--quiet", "."], cwd=self.path, log=log, deadline=context.deadline)
+        # git leaves its lock files behind when it is killed, and refuses to go on beside them.
         for stale in (*self.path.glob("*.lock"), *self.path.glob("refs/**/*.lock")):
             stale.unlink(missing_ok=True)
         for stale in self.path.glob("objects/pack/tmp_*"):
@@ -140,7 +141,7 @@ class Mirror:
         return commit if is_commit(commit) else None
 
     def contains(self, tip: str, commit: str) -> bool:
-        """Whether `commit` is `tip` or one of those that it was made from."""
+        """Return True where `commit` is `tip` or one of its ancestors."""
         return git_command.ask(["merge-base", "--is-ancestor", commit, tip], cwd=self.path) is not None
 
     def find_merge_base(self, tip: str, other: str, other_mirror: Mirror) -> str | None:
@@ -154,7 +155,7 @@ class Mirror:
         return (answer or commit[:9]).strip()
 
     def commits(self, old: str, new: str, *, most: int = 1000) -> tuple[Commit, ...]:
-        """What `new` has and `old` has not, newest first, at most `most`."""
+        """Return the commits in `new` that `old` lacks, newest first, at most `most`."""
         return self._log([f"--max-count={most}", "--first-parent", f"{old}..{new}"])
 
     def folders(self, old: str, new: str, *, most: int) -> dict[str, tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""What may reach git as a remote or a revision, and CMake as an option. Nothing here is ever seen by a shell."""
+"""Checks of remotes and revisions before git sees them, and of CMake options. Nothing here ever reaches a shell."""
 
 from __future__ import annotations
 
@@ -50,7 +50,6 @@ def check_remote(remote: str) -> None:
 
 
 def is_local(remote: str) -> bool:
-    """Whether it is on this disk."""
     return remote.startswith(("/", "file://"))
 
 
@@ -106,12 +105,12 @@ def check_revision(revision: str) -> None:
 
 
 def is_commit(revision: str) -> bool:
-    """Whether `revision` can only be meant as a commit: all 40 digits of it."""
+    """Return True for all 40 digits of a commit, which mean nothing else."""
     return COMMIT.fullmatch(revision) is not None
 
 
 def may_be_commit(revision: str) -> bool:
-    """Whether `revision` may be a commit's first digits."""
+    """Return True for digits that may begin a commit's."""
     return _ABBREVIATED.fullmatch(revision) is not None
 
 

@@ -1,4 +1,4 @@
-"""What is new in tonight's artifacts: the commits since the artifact that the last night took for the same TVM."""
+"""Commits in tonight's artifacts since the last night's artifact of the same TVM."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _describe_since(
 
 
 def _is_same_tvm(before: Mapping[str, Any], spec: ArtifactSpec, artifact: Artifact) -> bool:
-    """Whether it was taken for this remote and branch; nights that do not say so took it for any branch."""
+    """Return True where it was taken for this remote and branch; older nights do not say and count for any branch."""
     asked = before.get("asked")
     if isinstance(asked, list):
         return {"remote": spec.shown, "branch": spec.branch} in asked

@@ -1,4 +1,4 @@
-"""What one TVM build can do with a device: asked of it in a process of its own."""
+"""The abilities of one TVM build with a device, tested in a process of its own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tvmdash.errors import DashboardError
 
 @dataclass(frozen=True)
 class Abilities:
-    """What a TVM build can do with a device.
+    """The abilities of a TVM build with a device.
 
     generates: it makes code for it. drives: it has a runtime for it. model, driver: of the device that the runtime
     sees, empty where it sees none. max_error: of an answer that it was asked for.
@@ -28,7 +28,7 @@ class Abilities:
 
 
 def find_abilities(artifact: Artifact, kind: str, index: int, context: BuildContext, scratch: Path) -> Abilities:
-    """What the artifact can do with that device.
+    """Test the artifact on that device.
 
     ArtifactError where the process that finds out does not come to its end, or the device computes wrongly.
     """

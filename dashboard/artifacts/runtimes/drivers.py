@@ -57,7 +57,7 @@ def list_rocm() -> Iterator[str]:
 
 
 def list_vulkan() -> Iterator[str]:
-    """Whether Vulkan's loader is there: what it would show is not asked."""
+    """Yield one name where Vulkan's loader is installed; its devices are not listed."""
     ctypes.CDLL("libvulkan.so.1")
     yield "Vulkan's loader"
 

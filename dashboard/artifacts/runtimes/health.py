@@ -1,4 +1,4 @@
-"""What one TVM build can do with a device, found out in a process of its own: `python health.py KIND INDEX`.
+"""Tests one TVM build on a device, in a process of its own: `python health.py KIND INDEX`.
 
 Prints `step: NAME` before each step, so that a process that dies says where, and one JSON object at the end. The
 modules are imported by name because this is TVM's process: the dashboard's own never imports it.
@@ -18,7 +18,7 @@ _DRIVER, _MEMORY = 12, 14
 
 
 def main(kind: str, index: int) -> dict[str, Any]:
-    """Whether TVM generates code for the kind, has a runtime for it, sees the device; and how right its answer is."""
+    """Find out what TVM can do with the kind of device, and the error of an answer computed on it."""
     _step("import")
     tvm = importlib.import_module("tvm")
     found: dict[str, Any] = {"tvm_file": tvm.__file__, "generates": _has(tvm, f"target.build.{kind}")}

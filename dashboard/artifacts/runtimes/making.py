@@ -19,7 +19,7 @@ _STANDARD = "c++20"
 
 
 def library_name(kind: str) -> str:
-    """What TVM calls the library."""
+    """Return the name under which TVM loads the library."""
     return f"libtvm_runtime_{kind}.so"
 
 
@@ -40,22 +40,19 @@ class Making:
 
     @property
     def recipe(self) -> Recipe:
-        """What is compiled."""
         return RECIPES[self.kind]
 
     @property
     def source(self) -> Path:
-        """Where the source lies."""
         return self.place / "source"
 
     @property
     def folder(self) -> Path:
-        """What is kept."""
+        """The folder that is kept."""
         return self.place / self.kind
 
     @property
     def library(self) -> Path:
-        """The library."""
         return self.folder / library_name(self.kind)
 
     def fetch(self) -> str:

@@ -1,4 +1,4 @@
-"""What TVM's own runtime of a device loads and compiles with, as packages of the index: CUDA, which nobody installs."""
+"""Packages of the index that TVM's own runtime of a device loads and compiles with: CUDA, which nobody installs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ _TRIPLES: Mapping[str, str] = MappingProxyType({"aarch64": "sbsa-linux"})
 
 
 def format_packages(kind: str) -> str:
-    """What is installed, for people."""
     return " ".join(f"{name}=={version}" for name, version in PACKAGES[kind].items())
 
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the runtime of one kind of device is made from TVM's tree.
+    """Instructions for building the runtime of one kind of device from TVM's tree.
 
     folders: of the tree, which the files include. defines, libraries: for the compiler. header: of the libraries.
     system: what the machine has to have for it, as packages of Debian and Ubuntu.

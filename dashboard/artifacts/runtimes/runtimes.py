@@ -34,7 +34,7 @@ TIMEOUT_S = 900.0
 
 @dataclass(frozen=True)
 class Runtime:
-    """What is kept of a runtime beside its files: of one that was compiled, or of packages by name and version.
+    """The record of a runtime beside its files: of a compiled one, or of packages by name and version.
 
     source_sha256: by file, of the source it was compiled from.
     """

@@ -1,4 +1,4 @@
-"""What this machine's drivers and a TVM can do with a device, and the command that installs what lacks."""
+"""A survey of what this machine's drivers and a TVM can do with a device, with the command that installs what lacks."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _TVM_S, _ASK_S = 300.0, 60.0
 
 @dataclass(frozen=True)
 class DeviceFinding:
-    """What was found about one device, in a sentence. is_fault: its points would fail."""
+    """A finding about one device, in a sentence. is_fault: its points would fail."""
 
     text: str
     is_fault: bool = False
 
 
 def survey(kind: str, index: int, artifact: Artifact | None, source: str) -> DeviceFinding:
-    """What can be done with that device of this machine; artifact: the TVM that the home has by now, where it has one.
+    """Examine that device of this machine. artifact: the TVM that the home has by now, where it has one.
 
     source: the git remote that the runtime which a wheel lacks is built from.
     """
@@ -73,7 +73,7 @@ def _describe_build(kind: str, driver: str, artifact: Artifact, source: str) -> 
 
 
 def _has_headers(header: str, libraries: tuple[str, ...]) -> bool:
-    """Whether a program that includes the header links with the libraries."""
+    """Return True where a program that includes the header links with the libraries."""
     with tempfile.TemporaryDirectory() as folder:
         argv = ["c++", "-x", "c++", "-", "-o", str(Path(folder) / "a"), *(f"-l{name}" for name in libraries)]
         text = f"#include <{header}>\nint main() {{ return 0; }}\n"
@@ -108,4 +108,4 @@ def _describe_lack(kind: str, artifact: Artifact) -> str:
             f"the runtime built for it does not load; delete {artifact.path / RUNTIMES / kind}, and the next night "
             "rebuilds it"
         )
-    return f"build it from source (tvm_remote, tvm_branch)with USE_{kind.upper()} on"
+    return f"build it from source (tvm_remote, tvm_branch) with USE_{kind.upper()} on"

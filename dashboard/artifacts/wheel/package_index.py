@@ -27,7 +27,7 @@ _LIST_S = 600.0
 """pip itself gives up a server that says nothing after 90 s; this ends one that sends a byte a second."""
 _SHOWN_VERSIONS = 4
 _UNREAD = re.compile(r"^\s*(?:WARNING: )?((?:Could not fetch URL|Location) .+)$", re.MULTILINE)
-"""How pip says that it could not read an address."""
+"""Pip's messages about an address that it could not read."""
 _NO_SUCH_VERSION = re.compile(
     r"^ERROR: Could not find a version that satisfies the requirement (\S+)==(\S+) \(from versions: (.*\d.*)\)$",
     re.MULTILINE,
@@ -176,7 +176,7 @@ def _lead_to(source: WheelSource) -> dict[str, str]:
 
 
 def _find_last_error(outcome: process.ProcessOutcome, text: str) -> str:
-    """What pip ends with; before it, why an address gave nothing, which is no error to pip."""
+    """Return pip's last error, after the reason why an address gave nothing, which pip does not count as an error."""
     errors = re.findall(r"^\s*ERROR: (.+)$", outcome.tail, re.MULTILINE) or outcome.tail.split("\n")
     unread = [reason for reason in _UNREAD.findall(text) if reason]
     status = f"exit status {outcome.exit_code}" if outcome.signal is None else f"signal {outcome.signal}"

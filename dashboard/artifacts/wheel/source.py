@@ -51,7 +51,7 @@ class WheelSource:
 
 
 def is_wheel(remote: str) -> bool:
-    """Whether a `tvm_remote` names a source of wheels; what else it names is for git."""
+    """Return True for a source of wheels; any other `tvm_remote` is for git."""
     return remote.partition("+")[0] == PYPI or remote.startswith(WHEEL_SIGN)
 
 

@@ -71,7 +71,7 @@ class _Build:
         return self.place / "scratch"
 
     def install_tvm(self) -> dict[str, str]:
-        """What is known of the wheel's file: its hash, and when it was packed."""
+        """Install the wheel; return its file's hash and when it was packed."""
         log = self.log_folder / f"pip-{self.source.package}-{self.version}.log"
         scratch, wheels = self.scratch, self.place / "wheels"
         wheel = package_index.download(
@@ -90,7 +90,7 @@ class _Build:
 
 
 def satisfies(artifact: Artifact, spec: ArtifactSpec) -> bool:
-    """Whether `artifact` is what `spec` asks for and this Python on this machine can import it."""
+    """Return True for an artifact that `spec` asks for and this Python on this machine can import."""
     from packaging.version import Version
 
     facts = artifact.facts
@@ -111,7 +111,6 @@ def rank(artifact: Artifact) -> object:
 
 
 def is_exact(spec: ArtifactSpec) -> bool:
-    """Whether `spec` names a version."""
     return spec.branch != LATEST
 
 
@@ -157,7 +156,7 @@ def _begin_key(source: WheelSource) -> str:
 
 
 def build(exact: ArtifactSpec, folder: Path, context: BuildContext) -> Artifact:
-    """Install and prove `exact` in the empty folder `place`; ArtifactError lists each pair tried and why it failed."""
+    """Install and prove `exact` in the empty `folder`; ArtifactError lists each pair tried and why it failed."""
     source = source_of(exact)
     this = _Build(source, exact.branch, folder, context.log_folder, context.deadline)
     of_file = this.install_tvm()
@@ -215,7 +214,7 @@ def _list_ffi_candidates(this: _Build, wheel: Distribution) -> Iterator[str]:
 
 
 def _allows(allowed: SpecifierSet, version: str) -> bool:
-    """Whether it is allowed, or is a pre-release of what is: a nightly asks for `>=0.1.13` before there is one."""
+    """Return True where it or its release is allowed: a nightly asks for `>=0.1.13` before there is one."""
     from packaging.version import Version
 
     return allowed.contains(version, prereleases=True) or allowed.contains(Version(version).base_version)
