@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
+
+from dashboard.artifacts.artifact import CUDA
+from dashboard.artifacts.build_context import BuildContext
+from dashboard.artifacts.wheel import package_index
 
 
 @dataclass(frozen=True)
@@ -44,3 +50,34 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
     }
 )
 """By kind of device. What is not here is in the wheel, or needs a build of TVM from source."""
+
+
+PACKAGES: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "cuda": {
+            "nvidia-cuda-runtime": "13.0.96",
+            "nvidia-cuda-nvrtc": "13.0.88",
+            "nvidia-cuda-cccl": "13.0.85",
+            "nvidia-cuda-crt": "13.0.88",
+            "cuda-bindings": "13.0.3",
+            "cuda-pathfinder": "1.9.0",
+        }
+    }
+)
+"""By kind of device. CUDA 13.0, whose code every driver of CUDA 13 takes; TVM's wheels ask for no newer one."""
+_TRIPLES: Mapping[str, str] = MappingProxyType({"aarch64": "sbsa-linux"})
+
+
+def format_packages(kind: str) -> str:
+    return " ".join(f"{name}=={version}" for name, version in PACKAGES[kind].items())
+
+
+def install_packages(kind: str, folder: Path, log: Path, context: BuildContext) -> None:
+    """Install them into `folder`, as TVM finds them."""
+    scratch = folder.with_name(f"{folder.name}.pip")
+    package_index.install_all(PACKAGES[kind], folder, scratch=scratch, log=log, deadline=context.deadline)
+    root = folder / CUDA
+    if root.is_dir():  # TVM looks for the headers of CCCL where NVIDIA's installer puts them, the packages do not
+        headers = root / "targets" / _TRIPLES.get(platform.machine(), f"{platform.machine()}-linux") / "include"
+        headers.parent.mkdir(parents=True)
+        headers.symlink_to("../../include")

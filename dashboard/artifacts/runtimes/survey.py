@@ -12,12 +12,9 @@ from dashboard.artifacts.artifact import RUNTIMES, Artifact, ArtifactError
 from dashboard.artifacts.build_context import BuildContext
 from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import LockDeadline
-from dashboard.artifacts.runtimes.abilities import find_abilities
-from dashboard.artifacts.runtimes.asking import DRIVERS, list_driver_devices
-from dashboard.artifacts.runtimes.making import tag_of
-from dashboard.artifacts.runtimes.packages import PACKAGES, format_packages
-from dashboard.artifacts.runtimes.recipes import RECIPES
-from dashboard.artifacts.runtimes.runtimes import find_lacking
+from dashboard.artifacts.runtimes.abilities import DRIVERS, find_abilities, list_driver_devices
+from dashboard.artifacts.runtimes.recipes import PACKAGES, RECIPES, format_packages
+from dashboard.artifacts.runtimes.runtimes import find_lacking, tag_of
 from dashboard.artifacts.spec import WHEEL
 
 _TVM_S, _ASK_S = 300.0, 60.0
