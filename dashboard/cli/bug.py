@@ -1,4 +1,4 @@
-"""What ended a verb: the state of the disk, or a bug of ours, whose traceback is kept in a file, once."""
+"""Errors that end a verb: a problem of the disk, or a bug of ours, whose traceback is kept in a file, once."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import tempfile
 import traceback
 
 _OF_THE_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EISDIR, errno.ENOTDIR}
-"""What is wrong with the files and not with the program."""
+"""Errors of the files, not of the program."""
 
 
 class KeptBugError(Exception):
-    """What ended a verb is kept already, in `log`."""
+    """A bug that is kept already, in `log`."""
 
     def __init__(self, log: str) -> None:
         super().__init__(log)
@@ -21,7 +21,7 @@ class KeptBugError(Exception):
 
 
 def describe_disk_error(error: Exception) -> str:
-    """What is wrong with a file, as a sentence; empty where the error is of another kind, and so a bug."""
+    """Describe what is wrong with a file; empty for any other error, which is a bug."""
     if isinstance(error, PermissionError):
         return f"{error.filename}: {error.strerror} for {getpass.getuser()}. Change its owner or mode."
     if isinstance(error, OSError) and error.errno in _OF_THE_DISK:

@@ -63,7 +63,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def judge_last_start(home: Home) -> HomeFinding | None:
-    """How the last start ended where no complete night came of it; None where it did well, or a night runs."""
+    """Return a finding where the last start led to no complete night; None where it did well, or a night runs."""
     last = next(home.last_nights(1), None)
     if lock.is_held(home):
         return None
@@ -103,7 +103,7 @@ def find_faults(home: Home, code: CodeFolders) -> list[str]:
 
 
 def _describe_metrics(plan: Plan) -> Iterator[str]:
-    """What each experiment declares of its own numbers, and what its last data say of that."""
+    """Describe each experiment's own metrics as declared and as in its last data."""
     for job in plan.experiments:
         declared = Declarations(config_util.read_metrics(job.folder / config_util.FIELDS_FILE))
         data, stamps = None, records.data_stamps(plan.home.data(job.name))
@@ -114,7 +114,7 @@ def _describe_metrics(plan: Plan) -> Iterator[str]:
 
 
 def _find_own_faults(job: Job, plan: Plan) -> Iterator[str]:
-    """What the job's own check.sh finds in its config, beyond what its fields.json can say."""
+    """Yield the faults that the job's own check.sh finds in its config, beyond what fields.json can express."""
     script = job.folder / OWN_CHECK
     if not script.is_file():
         return
@@ -181,7 +181,7 @@ def _find_route_faults(plan: Plan) -> Iterator[str]:
 
 
 def _find_host_faults(plan: Plan) -> Iterator[str]:
-    """What is in the way of each host, of those that have something to measure."""
+    """Yield the obstacles to measuring on each host that has something to measure."""
     names = {job.host for job in plan.away}
     hosts = [host for name, host in plan.config.hosts.items() if name in names]
     with ThreadPoolExecutor(max(1, len(hosts))) as pool:

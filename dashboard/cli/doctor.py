@@ -263,7 +263,7 @@ def _find_in_routes(home: Home) -> Iterator[HomeFinding]:
 
 
 def _is_anybody_told(home: Home) -> bool:
-    """Whether there is a route on which `watch` tells that nights stopped; so it counts where routes have faults."""
+    """Return True where `watch` has a route to tell that nights stopped, even one with faults."""
     from tvmdash.notify.config import read_despite_faults  # the detector's imports cost a third of a second
     from tvmdash.notify.spells import list_watching
 

@@ -63,7 +63,7 @@ def _import(arguments: argparse.Namespace) -> int:
 
 
 def run(request: ImportRequest, say: Callable[[str], object]) -> bool:
-    """Import; `say` a line for each file and then the sum; whether a file is broken.
+    """Import; `say` a line for each file and then the sum. Return True where a file is broken.
 
     DashboardError where the source holds no results.
     """
@@ -90,7 +90,7 @@ def run(request: ImportRequest, say: Callable[[str], object]) -> bool:
 
 
 def make_reading(zone: str, experiment: str | None) -> ImportReading:
-    """How a source is read; DashboardError where there is no such time zone."""
+    """Return how to read the source; DashboardError for an unknown time zone."""
     try:
         return ImportReading(zoneinfo.ZoneInfo(zone), experiment)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:

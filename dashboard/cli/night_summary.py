@@ -55,7 +55,7 @@ def summarize_night(home: Home, night: Night) -> str:
 
 
 def _summarize_running(home: Home, night: Night) -> list[str]:
-    """What a running night is doing, since when, and its progress."""
+    """Describe a running night: its current step, since when, and its progress."""
     now = progress.read_now(home, night.stamp)
     if now is None:
         return []
@@ -149,7 +149,7 @@ def summarize_plan(plan: Plan, tvms: Sequence[DeviceFinding]) -> str:
 
 
 def _format_host(plan: Plan, name: str) -> str:
-    """What a host measures, how it is reached, and its time limit."""
+    """Describe a host: its experiments, the way to it, and its time limit."""
     host = plan.config.hosts[name]
     jobs = [job.name.replace(f"{HOST_SIGN}{name}", "") for job in plan.away if job.host == name]
     way = (

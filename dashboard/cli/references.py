@@ -47,7 +47,7 @@ def add_no_look_up(parser: argparse.ArgumentParser) -> None:
 def survey_tvms(plan: Plan, *, rebuild: bool) -> list[DeviceFinding]:
     """A sentence for each TVM and named reference that a night which began now would take; a fault where it has none.
 
-    rebuild: whether the night may get one, so that its source is asked.
+    rebuild: the night may fetch one, so the sources are asked.
     """
     deadline, config = LockDeadline(_LOOK_UP_S), plan.config
     findings = []
@@ -95,7 +95,7 @@ _UNKNOWN: Mapping[ExpectedReference, str] = MappingProxyType(
         ExpectedReference.FIRST_BUILD: "none; no earlier night built it",
     }
 )
-"""What is said of a reference that nobody knows by name."""
+"""Descriptions of references that have no name before the night begins."""
 
 
 def _describe(item: Forecast) -> str:

@@ -118,7 +118,7 @@ def _keep_config(home: Home) -> None:
 
 
 def _leave_metrics(path: Path, home: Home, done: Night) -> None:
-    """What a file of figures cannot be written for is told, and costs the night nothing."""
+    """Write the metrics; a file that cannot be written is reported and costs the night nothing."""
     try:
         prometheus.write_metrics(path, home.root, done, read_verdict(home, done.stamp))
     except (DashboardError, OSError) as error:

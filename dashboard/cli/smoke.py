@@ -62,7 +62,7 @@ def _smoke(arguments: argparse.Namespace) -> int:
 
 
 def _report_results(home: Home, done: Night, code: CodeFolders) -> Iterator[str]:
-    """What the job left: numbers, graphs and the summary of an experiment; a subsystem's report and files."""
+    """Yield the job's results: numbers, graphs and summary of an experiment; report and files of a subsystem."""
     from dashboard.night.own_metrics import describe_own
     from dashboard.report import results, tables
 

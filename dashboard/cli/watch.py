@@ -63,7 +63,7 @@ def read_grace(home: Home) -> datetime.timedelta | None:
 
 
 def _tell(home: Home, watched: Watched, now: datetime.datetime) -> tuple[bool, Sequence[Told]]:
-    """Whether the state is news, and whether sending it succeeded."""
+    """Send the state on the routes; return whether it was news, and how sending went."""
     from tvmdash.notify import spells  # the detector's imports cost the other verbs a third of a second
     from tvmdash.notify.config import read_despite_faults
 

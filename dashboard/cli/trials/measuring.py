@@ -77,7 +77,7 @@ def _add_measuring(
 
 
 def _make_request(arguments: argparse.Namespace, *tvms: str) -> MeasuringRequest:
-    """What the options say that a command has of these."""
+    """Make the request from the options that this command has."""
     given = vars(arguments)
     return MeasuringRequest(
         tuple(given.get("experiments", ())),
