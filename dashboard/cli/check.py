@@ -13,7 +13,7 @@ from pathlib import Path
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.cli.arguments import OK_CODE, USAGE, Verbs, add_home_verb, find_code
 from dashboard.cli.devices import survey_devices
-from dashboard.cli.references import add_no_look_up, summarize_references, survey_tvms
+from dashboard.cli.plan import add_no_look_up, summarize_references, survey_tvms
 from dashboard.hosts import probe
 from dashboard.night import folders, lock
 from dashboard.night.environment import stage_environment

@@ -13,7 +13,7 @@ from pathlib import Path
 from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, add_home_verb, find_code, find_home
 from dashboard.cli.check import find_faults, judge_last_start
 from dashboard.cli.devices import survey_devices
-from dashboard.cli.references import add_no_look_up, survey_tvms
+from dashboard.cli.plan import add_no_look_up, survey_tvms
 from dashboard.cli.watch import read_grace
 from dashboard.night import folders
 from dashboard.night.lock import is_held, night_lock

@@ -9,8 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from dashboard.cli.arguments import BUG, HELD, OK_CODE, STOPPED, USAGE
-from dashboard.cli.bug import describe_disk_error, keep_bug
+from dashboard.cli.arguments import BUG, HELD, OK_CODE, STOPPED, USAGE, describe_disk_error, keep_bug
 from dashboard.night import lock
 from tvmdash import __version__
 from tvmdash.errors import DashboardError
@@ -25,21 +24,16 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "dashboard.cli.devices": ("devices",),
     "dashboard.cli.status": ("status",),
     "dashboard.cli.watch": ("watch",),
-    "dashboard.cli.notify": ("notify",),
-    "dashboard.cli.routes": ("routes",),
-    "dashboard.cli.incidents": ("incidents", "annotate", "explain"),
+    "dashboard.cli.incidents": ("notify", "routes", "incidents", "annotate", "explain"),
     "dashboard.cli.retire": ("retire", "mute", "unretire", "unmute", "rename"),
-    "dashboard.cli.measurements": ("traces", "records"),
     "dashboard.cli.importing": ("import",),
     "dashboard.cli.trials.measuring": ("remeasure", "try", "compare", "bisect", "backfill", "reproduce"),
     "dashboard.cli.trials.tries": ("tries",),
     "dashboard.cli.pull_request": ("try-request", "try-comment"),
     "dashboard.cli.trials.signoff": ("signoff",),
-    "dashboard.cli.new": ("new",),
-    "dashboard.cli.smoke": ("smoke",),
-    "dashboard.cli.results": ("results",),
-    "dashboard.cli.publish": ("publish",),
-    "dashboard.cli.serve": ("serve", "submit"),
+    "dashboard.cli.authoring": ("new", "smoke"),
+    "dashboard.cli.results": ("results", "traces", "records"),
+    "dashboard.cli.serve": ("publish", "serve", "submit"),
     "dashboard.cli.backup": ("restore", "verify"),
     "dashboard.cli.work": ("work",),
 }

@@ -1,14 +1,50 @@
-"""`plan`: what a night would do."""
+"""`plan`: print what a night would do, on which TVMs and against which references."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
-from dashboard.cli import night_summary
+from dashboard.artifacts.artifact import ArtifactSpec
+from dashboard.artifacts.locks import LockDeadline
+from dashboard.artifacts.provide import Lookup, look_up
+from dashboard.artifacts.runtimes.survey import DeviceFinding
+from dashboard.artifacts.spec import LATEST, WHEEL, provider_of
 from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, add_home_verb, find_code
-from dashboard.cli.references import add_no_look_up, survey_tvms
+from dashboard.night import estimate, setup_cache
+from dashboard.night.deadlines import NightDeadlines
+from dashboard.plan.hosts import Launcher
+from dashboard.plan.job import Alone, Job
+from dashboard.plan.night_plan import Plan
 from dashboard.plan.plan import make_plan
-from tvmdash.dashboard_info import Home
+from dashboard.plan.reference import (
+    ExpectedReference,
+    Forecast,
+    find_named,
+    forecast_references,
+    format_spec,
+    list_paired,
+)
+from dashboard.plan.settings import ReferenceRule
+from tvmdash import common
+from tvmdash.dashboard_info import (
+    HOST_SIGN,
+    Home,
+)  # fmt: skip
+from tvmdash.text import format_duration, format_list
+
+_LOOK_UP_S = 30.0
+"""For all TVMs of a home together: people wait for it, and pip itself gives up a silent index after minutes only."""
+_NAMED = 8
+_WHY_ALONE: Mapping[Alone, str] = MappingProxyType(
+    {
+        Alone.NO_TVM: "needs no TVM",
+        Alone.OWN_TVM: "has a TVM of its own",
+        Alone.NOT_PAIRED: "paired is false",
+        Alone.UNDECLARED: "does not declare beside_reference",
+    }
+)
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
@@ -18,5 +54,139 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
 
 def _plan(arguments: argparse.Namespace) -> int:
     plan = make_plan(Home(arguments.home), find_code(arguments), seed=arguments.seed)
-    print(night_summary.summarize_plan(plan, survey_tvms(plan, rebuild=not arguments.no_rebuild_tvm)))
+    print(summarize_plan(plan, survey_tvms(plan, rebuild=not arguments.no_rebuild_tvm)))
     return SOME_FAILED if plan.rejected else OK_CODE
+
+
+def summarize_plan(plan: Plan, tvms: Sequence[DeviceFinding]) -> str:
+    """Describe what a night would do, in order, on these TVMs, and which jobs are rejected and why."""
+    seed = "drawn when the night starts; the order below is an example" if plan.drawn else f"seed {plan.seed}"
+    order = f"in random order ({seed})" if plan.config.randomize else "by priority, then name"
+    own = [job for job in plan.experiments if not job.variant]
+    lines = [f"Home {plan.home.root}: {len(own)} experiments {order}, {len(plan.subsystems)} subsystems."]
+    lines += [_format_host(plan, host) for host in dict.fromkeys(job.host for job in plan.away)]
+    lines += [item.text for item in tvms]
+    if (plan.experiments or plan.away) and not plan.artifacts:
+        lines.append("TVM: none; no experiment needs it.")
+    lines += summarize_references(plan)
+    if len(own) < len(plan.experiments):
+        lines.append("Experiments on several TVMs run on each TVM in turn; the first one rotates from night to night.")
+    lines += _format_phases(plan)
+    lines += estimate.summarize(plan)
+    if plan.inactive:
+        lines.append(f"Not active: {', '.join(plan.inactive)}")
+    lines += plan.retired
+    lines += plan.config.warnings
+    for job in plan.rejected:
+        lines += [f"Rejected: {job.kind} {job.name}", *(f"  {fault}" for fault in job.faults)]
+    return "\n".join(lines)
+
+
+def _format_host(plan: Plan, name: str) -> str:
+    """Describe a host: its experiments, the way to it, and its time limit."""
+    host = plan.config.hosts[name]
+    jobs = [job.name.replace(f"{HOST_SIGN}{name}", "") for job in plan.away if job.host == name]
+    way = (
+        f"ssh {host.address}" if host.launcher is Launcher.SSH else f"Slurm{f', node {host.node}' if host.node else ''}"
+    )
+    return f"Host {name} ({way}): {', '.join(jobs)} (at most {format_duration(host.time_limit_s)})."
+
+
+def _format_phases(plan: Plan) -> list[str]:
+    lines = []
+    deadlines = NightDeadlines(plan.home, plan.config)
+    stages = dict.fromkeys(stage.name for job in plan.experiments for stage in job.stages)
+    order = [name for name in ("setup", "run", "analyze", "visualize", "summarize") if name in stages]
+    for name in order:
+        names = [
+            _format_step(job, plan, name, deadlines)
+            for job in plan.experiments
+            if any(stage.name == name for stage in job.stages)
+        ]
+        lines.append(f"{name + ':':<11}{', '.join(names)}")
+    if plan.subsystems:
+        lines.append(
+            f"{'subsystem:':<11}{', '.join(_format_step(job, plan, 'run', deadlines) for job in plan.subsystems)}"
+        )
+    return lines
+
+
+def _format_step(job: Job, plan: Plan, name: str, deadlines: NightDeadlines) -> str:
+    stage = next(stage for stage in job.stages if stage.name == name)
+    deadline = deadlines.find(job, stage, setup_cache.fingerprint(job.folder, job.config))
+    usual = f", usually {format_duration(deadline.usual_s)}" if deadline.usual_s is not None else ""
+    own_tvm = f" on TVM {job.tvm.branch}" if name == "run" and job.tvm and job.tvm != plan.config.tvm else ""
+    return f"{job.name}{own_tvm} (at most {format_duration(deadline.seconds)}{usual})"
+
+
+def add_no_look_up(parser: argparse.ArgumentParser) -> None:
+    """Add the option of who would rather know what is at hand than ask where TVM comes from."""
+    text = "do not look up TVM; tell what a night with this option would use"
+    parser.add_argument("--no-rebuild-tvm", action="store_true", help=text)
+
+
+def survey_tvms(plan: Plan, *, rebuild: bool) -> list[DeviceFinding]:
+    """A sentence for each TVM and named reference that a night which began now would take; a fault where it has none.
+
+    rebuild: the night may fetch one, so the sources are asked.
+    """
+    deadline, config = LockDeadline(_LOOK_UP_S), plan.config
+    findings = []
+    named = dict.fromkeys(find_named(tvm, config) for tvm in list_paired(plan.experiments, config))
+    for spec in dict.fromkeys((*plan.artifacts, *filter(None, named))):
+        found = look_up(spec, config.artifacts, deadline, rebuild=rebuild, fallback=config.fallback)
+        text = f"TVM: {format_spec(spec)}{_format_names(plan, spec)}{_format_found(spec, found)}"
+        findings.append(DeviceFinding(text, is_fault=bool(found.fault) and not found.version))
+    return findings
+
+
+def _format_names(plan: Plan, spec: ArtifactSpec) -> str:
+    """The names of this TVM in the home's config."""
+    names = dict.fromkeys(job.variant for job in plan.experiments if job.tvm == spec and job.variant)
+    return f", as {', '.join(names)}" if names else ", as reference" if spec not in plan.artifacts else ""
+
+
+def _format_found(spec: ArtifactSpec, found: Lookup) -> str:
+    asked = f" (asked at {common.utc_now():%H:%M} UTC)" if found.is_asked else ""
+    if not found.version:
+        none = f"a night that began now would have none{asked}: {found.fault}"
+        return f": {none if found.fault else 'none is at hand.'}"
+    version = f": {found.version}, " if spec.branch == LATEST else ": "
+    if found.fault:
+        return f"{version}at hand; the source does not say what is newest{asked}: {found.fault}"
+    if found.is_at_hand:
+        return f"{version}at hand{asked}."
+    return f"{version}to be downloaded{asked}." if provider_of(spec) == WHEEL else "."
+
+
+def summarize_references(plan: Plan) -> list[str]:
+    """A line for each TVM, and one for the experiments that are measured alone."""
+    if plan.config.reference is ReferenceRule.NONE:
+        return ["Reference: none (disabled in the config)."] if plan.artifacts else []
+    lines = [f"Reference of TVM {format_spec(item.tvm)}: {_describe(item)}." for item in forecast_references(plan)]
+    alone = [f"{job.name} ({_WHY_ALONE[job.alone]})" for job in plan.experiments if job.alone]
+    return [*lines, *([f"Measured alone: {format_list(alone, _NAMED)}."] if lines and alone else [])]
+
+
+_UNKNOWN: Mapping[ExpectedReference, str] = MappingProxyType(
+    {
+        ExpectedReference.ITSELF: "itself (an A/A test)",
+        ExpectedReference.RELEASE_BEFORE: "the previous release, which the night looks up in the package index",
+        ExpectedReference.NIGHTLY_BEFORE: "the version before it, which the night looks up where the wheels come from",
+        ExpectedReference.FIRST_BUILD: "none; no earlier night built it",
+    }
+)
+"""Descriptions of references that have no name before the night begins."""
+
+
+def _describe(item: Forecast) -> str:
+    match item.expected:
+        case ExpectedReference.NAMED:
+            return item.reference
+        case ExpectedReference.KEPT:
+            newer = f"; if tonight's TVM is no longer {item.last}, the release before it" if item.last else ""
+            return f"TVM {item.reference}, as on previous nights{newer}"
+        case ExpectedReference.BUILD_BEFORE:
+            return f"the last build before it that differs; the last night measured {item.last}"
+        case _:
+            return _UNKNOWN[item.expected]

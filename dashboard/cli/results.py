@@ -1,10 +1,11 @@
-"""`results`: print measurements as Markdown, or the answer to a question in SQL."""
+"""`results`, `traces`, `records`: print measurements, query them in SQL, export and import them."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
-from dashboard.cli.arguments import OK_CODE, Verbs, add_home_verb, make_absolute
+from dashboard.cli.arguments import OK_CODE, Verbs, add_home_verb, add_passed_on_verb, make_absolute
 from dashboard.plan.home_config import code_folders
 from dashboard.plan.job import CodeFolders
 from tvmdash import common
@@ -16,7 +17,7 @@ _FORMATS = ("console", "csv", "json", "markdown", "html")
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
-    """Add it to the command line."""
+    """Add them to the command line."""
     results = add_home_verb(
         verbs, "results", _results, "print all results of a night, or ask all nights in SQL", code=False
     )
@@ -32,6 +33,10 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     results.add_argument(
         "--output", type=make_absolute, metavar="FILE", help="write the page to this file instead of stdout"
     )
+    add_passed_on_verb(
+        verbs, "traces", _traces, "query the measurements in SQL: query, summary, diff, seal, convert, ..."
+    )
+    add_passed_on_verb(verbs, "records", _records, "export and import records in the workload record format")
 
 
 def _results(arguments: argparse.Namespace) -> int:
@@ -69,3 +74,15 @@ def _night(arguments: argparse.Namespace) -> str:
     home = Home(arguments.home)
     code = CodeFolders(experiment=arguments.experiments_dir, of_home=code_folders(home))
     return night_page.format_page(results.read(home, arguments.night, code))
+
+
+def _traces(rest: Sequence[str]) -> int:
+    from tvmdash.traces import __main__ as traces  # DuckDB and NumPy
+
+    return traces.main(rest)
+
+
+def _records(rest: Sequence[str]) -> int:
+    from tvmdash.records.exchange import __main__ as records_exchange
+
+    return records_exchange.main(rest)

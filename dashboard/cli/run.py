@@ -11,10 +11,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from dashboard.cli import night_summary
-from dashboard.cli.arguments import OK_CODE, Verbs, add_home_verb, choose_exit_code, find_code, interrupt
-from dashboard.cli.bug import KeptBugError, describe_disk_error, keep_bug
-from dashboard.cli.fail_on import add_fail_on, judge_exit_code
+from dashboard.cli.arguments import (
+    OK_CODE,
+    KeptBugError,
+    Verbs,
+    add_home_verb,
+    choose_exit_code,
+    describe_disk_error,
+    find_code,
+    interrupt,
+    keep_bug,
+)
+from dashboard.cli.status import add_fail_on, judge_exit_code, summarize_night
 from dashboard.night.lock import HeldError
 from dashboard.plan.plan import make_plan
 from dashboard.report import prometheus
@@ -94,7 +102,7 @@ def _run_night(home: Home, arguments: argparse.Namespace, beat: Heartbeat, begin
             for line in serve.take_inbox(home):
                 print(line)
     done = night.run_night(plan, rebuild=not arguments.no_rebuild_tvm, on_begin=begin)
-    summary = night_summary.summarize_night(home, done)
+    summary = summarize_night(home, done)
     print(summary)
     if arguments.quick:
         from dashboard.authoring import quick_home

@@ -28,7 +28,6 @@ from tvmdash import common, records
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.records import PointValue
-from tvmdash.text import format_list
 from tvmdash.trials import files
 from tvmdash.trials.trial import Backfill, BackfillStep, Trial, TrialKind, TrialState, TrialTvm
 
@@ -220,15 +219,3 @@ def _list_measured(folder: Path, fingerprint: str) -> Iterator[tuple[Which, Path
                 facts = artifact["facts"]
                 source = (facts["remote"], artifact["commit"], facts["options"]) if "remote" in facts else None
                 yield source or (facts.get("source", PYPI), artifact["version"], "{}"), path
-
-
-def describe(home: Home) -> str:
-    """How many nights of which experiments there are; empty where there is none."""
-    parent = home.backfill("x").parent
-    folders = sorted(path for path in parent.glob("*") if path.is_dir()) if parent.is_dir() else []
-    counts = {folder.name: records.data_stamps(folder) for folder in folders}
-    texts = [f"{len(stamps)} of {name}" for name, stamps in counts.items() if stamps]
-    if not texts:
-        return ""
-    newest = max(stamps[-1] for stamps in counts.values() if stamps)
-    return f"Backfill: {format_list(texts, 6)}, the last one measured {common.format_moment(newest)}."

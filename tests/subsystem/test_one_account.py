@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.cli import night_summary
+from dashboard.cli import status
 from tests.subsystem import slack_homes
 from tests.subsystem.slack_homes import BLOCKED, FAILED, STAMP, job
 from tests.subsystem.website.sites import Site
@@ -109,7 +109,7 @@ def test_a_night_has_one_severity_one_headline_and_reasons_wherever_it_is_told(
     item = text.describe_night(given, STAMP, "", str(slack.home.root))
     told = [page.words, own.words, *messages, " ".join(item.lines)]
     if situation.state == "complete":
-        told.append(night_summary.summarize_night(slack.home, night))
+        told.append(status.summarize_night(slack.home, night))
         assert f"Night {STAMP}: {given.headline}." in told[-1]
     for reason in given.reasons:
         assert all(reason in words for words in told), reason

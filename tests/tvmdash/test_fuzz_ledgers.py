@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 
 from dashboard.archive import archive as archives
-from dashboard.cli import night_summary
+from dashboard.cli import status
 from dashboard.night import progress
 from dashboard.schedule import watch
 from dashboard.trials import queue
@@ -143,7 +143,7 @@ def look_at_incidents(home: Home, path: Path) -> None:
 
 def look_at_night(home: Home, path: Path) -> None:
     night = home.read_night(NOW)
-    night_summary.summarize_status(home, night)
+    status.summarize_status(home, night)
     watch._learn_grace(list(home.last_nights(3)))
     common.dump_json(night.to_json())
 

@@ -12,7 +12,7 @@ import pytest
 
 from dashboard.artifacts.artifact import Artifact
 from dashboard.authoring import skeletons
-from dashboard.cli import new as command
+from dashboard.cli import authoring as command
 from dashboard.cli.main import main
 from tests.dashboard import homes
 

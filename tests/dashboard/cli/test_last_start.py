@@ -15,7 +15,7 @@ from tests.dashboard.homes import BEGIN, HomeForTests, environment, killed_at_en
 _PLACES = {
     "before it began": "dashboard.night.recovery as place; name = 'recover'",
     "in the middle": "dashboard.night.phases as place; place = place.Phases; name = '_precheck'",
-    "after its end": "dashboard.cli.night_summary as place; name = 'summarize_night'",
+    "after its end": "dashboard.cli.status as place; name = 'summarize_night'",
 }
 _COMMANDS = (("status",), ("check",), ("doctor", "--no-drill"))
 

@@ -18,7 +18,7 @@ import pytest
 
 from dashboard.cli import main as cli
 from dashboard.cli import plan, status
-from dashboard.cli.fail_on import judge_exit_code
+from dashboard.cli.status import judge_exit_code
 from tests.dashboard import homes
 from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, Home, Night

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.cli import night_summary
+from dashboard.cli import status
 from tvmdash.dashboard_info import COMPLETE, FAILED, Home, JobResult, Night, StepResult
 
 STAMP = "20261121T031500Z"
@@ -25,9 +25,7 @@ def failure_told(message: str, log: str, **options: bool) -> str:
     """The line about an experiment whose run left this message and ended its log so."""
     step = StepResult("run", FAILED, message, STAMP, 1.0, log, **options)
     night = Night(STAMP, COMPLETE, jobs=(JobResult("experiment", "cnn", "CNN", "", (step,)),))
-    return next(
-        line for line in night_summary.summarize_night(Home(Path("/nowhere")), night).splitlines() if "run: " in line
-    )
+    return next(line for line in status.summarize_night(Home(Path("/nowhere")), night).splitlines() if "run: " in line)
 
 
 def test_a_failure_that_the_log_holds_as_well_is_told_once() -> None:
@@ -55,4 +53,4 @@ def test_the_end_of_the_log_is_told_with_the_place_of_a_python_failure(log: str,
 def test_a_state_that_only_a_newer_dashboard_knows_stands_in_the_table_as_it_is() -> None:
     steps = (StepResult("run", "postponed", "", STAMP),)
     night = Night(STAMP, COMPLETE, jobs=(JobResult("experiment", "cnn", "CNN", "", steps),))
-    assert "postponed" in night_summary.summarize_status(Home(Path("/nowhere")), night)
+    assert "postponed" in status.summarize_status(Home(Path("/nowhere")), night)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dashboard.cli import night_summary
+from dashboard.cli import status
 from tests.subsystem import scripts, slack_homes
 from tests.subsystem.slack_homes import job
 from tests.subsystem.stat_alerts.alert_homes import MLP, AlertHome, Truth, stamp_of
@@ -266,7 +266,7 @@ def test_all_that_tells_of_a_night_with_a_regression_agrees(tmp_path: Path) -> N
     done = slack.run("subsys_reporter", tonight)
     assert done.text.splitlines()[0] == f"⚠️ {told.headline}"
     over = Night(stamp_of(39), COMPLETE, elapsed_s=60, jobs=jobs)
-    last_words = night_summary.summarize_night(home.home, over)
+    last_words = status.summarize_night(home.home, over)
     assert last_words.startswith(f"Night {over.stamp}: {told.headline}. ")
     for reason in told.reasons:
         assert all(reason in words for words in (first.words, page.words, done.text, last_words))
@@ -348,7 +348,7 @@ def test_a_failed_job_and_a_regression_hide_each_other_nowhere(tmp_path: Path) -
     assert first == "🔴 TVM got slower: mlp +8 %"
     assert any("cnn failed; 0 of 1" in line for line in others)
     over = Night(failed.stamp, COMPLETE, elapsed_s=60, jobs=failed.jobs)
-    told = night_summary.summarize_night(slack.home, over)
+    told = status.summarize_night(slack.home, over)
     assert 0 < told.index("mlp +8 %") < told.index("cnn failed")
 
 
@@ -356,7 +356,7 @@ def test_without_a_verdict_nothing_is_said_of_tvm(tmp_path: Path) -> None:
     slack = slack_homes.SlackHome(tmp_path)
     night = Night(slack_homes.STAMP, COMPLETE, elapsed_s=60, jobs=(job("cnn"),))
     write_verdict(slack.home, NightVerdict("20200101T000000Z", Level.STEADY, "TVM did not get slower"))
-    assert "not judged" in night_summary.summarize_night(slack.home, night)
+    assert "not judged" in status.summarize_night(slack.home, night)
 
 
 GOOD = {"night": slack_homes.STAMP, "level": "steady", "headline": "TVM did not get slower"}
@@ -383,7 +383,7 @@ def test_a_damaged_verdict_is_told_and_costs_nothing_else(tmp_path: Path, conten
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
     night = Night(slack_homes.STAMP, COMPLETE, elapsed_s=60, jobs=(job("cnn"),))
-    told = night_summary.summarize_status(home, night)
+    told = status.summarize_status(home, night)
     assert str(path) in told
     assert "cnn ok" in told
     headline, more = make_opening(home, night)

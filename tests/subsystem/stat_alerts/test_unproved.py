@@ -15,9 +15,9 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from dashboard.cli import night_summary
+from dashboard.cli import status
 from dashboard.cli.arguments import OK_CODE, TVM_WORSE
-from dashboard.cli.fail_on import judge_exit_code
+from dashboard.cli.status import judge_exit_code
 from tests.subsystem import scripts, slack_homes
 from tests.subsystem.slack_homes import job
 from tests.subsystem.stat_alerts.alert_homes import MLP, REPO, AlertHome, Truth, stamp_of
@@ -259,7 +259,7 @@ def test_all_that_tells_of_a_night_with_an_unproved_slowdown_agrees(tmp_path: Pa
         assert words in site.page(f"nights/{tonight.stamp}.html").first("h1")
         assert slack.run("subsys_reporter", tonight).text.splitlines()[0].startswith(f"⚠️ {words[:60]}")
         over = Night(tonight.stamp, COMPLETE, elapsed_s=60, jobs=jobs)
-        assert words in night_summary.summarize_night(home.home, over)
-        assert words in night_summary.summarize_status(home.home, over)
+        assert words in status.summarize_night(home.home, over)
+        assert words in status.summarize_status(home.home, over)
         assert judge_exit_code(home.home, over, OK_CODE, Level.SUSPECT) == TVM_WORSE
         assert judge_exit_code(home.home, over, OK_CODE, Level.REGRESSION) == OK_CODE

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.cli.night_summary import summarize_night
+from dashboard.cli.status import summarize_night
 from tests.dashboard.homes import environment
 from tests.golden_files import Golden
 from tests.subsystem import scripts

@@ -1,23 +1,42 @@
-"""`smoke`: run all stages of an experiment or subsystem with small sizes in a scratch home, and show the results."""
+"""`new`, `smoke`: create an experiment or subsystem, and run all its stages with small sizes in a scratch home."""
 
 from __future__ import annotations
 
 import argparse
+import shlex
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+from dashboard.authoring.skeletons import LANGUAGES, write_new_job
 from dashboard.authoring.smoke import SAMPLE_HOME
-from dashboard.cli.arguments import Verbs, choose_exit_code, find_code, interrupt, make_absolute
-from dashboard.plan.job import CodeFolders
+from dashboard.cli.arguments import OK_CODE, Verbs, choose_exit_code, find_code, interrupt, make_absolute
+from dashboard.plan.job import REPOSITORY, CodeFolders
 from tvmdash.dashboard_info import Home, Night
+from tvmdash.dashboard_info.stages import PIPELINES, Pipeline, pipeline
 from tvmdash.text import format_list
 
 _NAMED = 12
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
-    """Add it to the command line."""
+    """Add them to the command line."""
+    new = verbs.add_parser("new", help="create a working experiment or subsystem with its test")
+    new.add_argument("kind", choices=[row.kind for row in PIPELINES])
+    new.add_argument("name", metavar="NAME", help="name: lower-case letters, digits and underscores")
+    languages = new.add_mutually_exclusive_group()
+    for language, help_text in zip(
+        LANGUAGES, ("write it in Python (default)", "Bash alone", "measure a C function"), strict=True
+    ):
+        languages.add_argument(f"--{language}", dest="language", action="store_const", const=language, help=help_text)
+    new.add_argument(
+        "--in",
+        dest="folder",
+        type=make_absolute,
+        metavar="FOLDER",
+        help="folder to create it in (default: this repository)",
+    )
+    new.set_defaults(verb=_new, language=LANGUAGES[0])
     smoke = verbs.add_parser(
         "smoke", help="smoke-test an experiment or subsystem: run all its stages with small sizes in a scratch home"
     )
@@ -42,9 +61,34 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     smoke.set_defaults(verb=_smoke)
 
 
+def _new(arguments: argparse.Namespace) -> int:
+    row, name = pipeline(arguments.kind), arguments.name
+    folder = (arguments.folder or REPOSITORY / row.folder) / name
+    test = folder / f"test_{name}.py" if arguments.folder else REPOSITORY / "tests" / row.folder / f"test_{name}.py"
+    write_new_job(row, name, arguments.language, folder, test)
+    print(_format_next_steps(row, name, folder, test))
+    return OK_CODE
+
+
+def _format_next_steps(row: Pipeline, name: str, folder: Path, test: Path) -> str:
+    private = not folder.is_relative_to(REPOSITORY)
+    argument = shlex.quote(str(folder)) if private else name
+    config = f"HOME/config/{row.folder}/{name}"
+    lines = [
+        f"Created {folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}",
+        *([] if test.parent == folder else [f"Written: {test}"]),
+        f"Try it:           python3 -m dashboard smoke {argument}",
+        f"Test it:          tests/python.sh -m pytest {shlex.quote(str(test))}",
+        f"Add it to HOME:    mkdir -p {config} && echo '{{\"active\": true}}' > {config}/config.json",
+    ]
+    if private:
+        lines.append(f'and list its folder in HOME/config/config.json: "{row.kind}_dirs": ["{folder.parent}"]')
+    return "\n".join(lines)
+
+
 def _smoke(arguments: argparse.Namespace) -> int:
     from dashboard.authoring import smoke  # the night's machinery; the other verbs start without it
-    from dashboard.cli import night_summary
+    from dashboard.cli import status
     from dashboard.night import night
 
     signal.signal(signal.SIGTERM, interrupt)
@@ -53,7 +97,7 @@ def _smoke(arguments: argparse.Namespace) -> int:
     home = smoke.make_scratch_home(trial, base, arguments.scratch)
     plan = smoke.plan_of(trial, home)
     done = night.run_night(plan, rebuild=smoke.needs_fetching(plan), measures=False)
-    print(night_summary.summarize_status(home, done))
+    print(status.summarize_status(home, done))
     if trial.row.measures:
         print("The times are no measurements: sizes are small, and a smoke test does not wait for a quiet machine.")
     print("\n".join(_report_results(home, done, trial.code)))
