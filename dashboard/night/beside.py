@@ -40,7 +40,7 @@ class Half:
     is_the_nights: bool = False
 
     def of(self, stage: str) -> Path:
-        """What the stage leaves."""
+        """The folder that the stage writes to."""
         return self.folder / stage
 
     def log(self, stage: str) -> Path:
@@ -51,7 +51,7 @@ class Half:
 Perform = Callable[[Half], None]
 """Performs a stage of that half; DashboardError or OSError where it fails."""
 PerformWithin = Callable[[Half, float], None]
-"""The same, within so many seconds."""
+"""A function that performs a stage of that half within so many seconds."""
 
 
 def plan_halves(root: Path, pairs: int, seed: str) -> list[Half]:
@@ -75,7 +75,7 @@ def _pair(root: Path, number: int) -> Sequence[Half]:
 
 
 def takes_turns(context: Context, job: Job) -> bool:
-    """Whether the experiment runs several times tonight, in turn with the reference."""
+    """Return True where the experiment runs several times tonight, in turn with the reference."""
     return job.beside is Beside.RUNS and context.workspace(job).reference.is_file()
 
 
@@ -89,7 +89,7 @@ def plan_turns(context: Context, job: Job) -> list[Half]:
 def run_in_turn(
     halves: Sequence[Half], limit_s: float, nights: Callable[[], StepResult], perform: PerformWithin
 ) -> StepResult:
-    """What the night's own run comes to, after those that take turns with it; `nights` performs that one.
+    """Run the halves in turn; return the result of the night's own run, which `nights` performs.
 
     All of them share the time that the stage is allowed, of which the night's own may take all. Once a half has failed,
     or another would not fit, no other is begun: the pairs that are whole count.
@@ -136,6 +136,7 @@ def compare(context: Context, job: Job, perform: Perform, declared: Mapping[str,
     workspace = context.workspace(job)
     workspace.ratios.unlink(missing_ok=True)
     try:
+        # Half a pair has nothing to be divided by: a night ended in the middle compares the pairs before it.
         whole = [pair for pair in list_pairs(workspace.root, job.config["pairs"]) if all(map(_is_whole, pair))]
         for half in (half for pair in whole for half in pair if not half.is_the_nights):
             perform(half)
@@ -150,7 +151,7 @@ def compare(context: Context, job: Job, perform: Perform, declared: Mapping[str,
 
 
 def _is_whole(half: Half) -> bool:
-    """Whether its run ended well: what was killed has left no status."""
+    """Return True where its run ended well; a killed one has left no status."""
     try:
         return stages.read_status(half.of("run")).success
     except DashboardError:

@@ -1,4 +1,4 @@
-"""What every step of a night shares: the plan, the TVMs, and the folder of each job."""
+"""The state that all steps of a night share: the plan, the TVMs, and the folder of each job."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Workspace:
         return self.root / "tmp"
 
     def of(self, stage: str) -> Path:
-        """What the stage leaves."""
+        """The folder that the stage writes to."""
         return self.root / stage
 
     @property
@@ -54,7 +54,7 @@ class Workspace:
         return self.root / "fingerprint"
 
     def read_fingerprint(self) -> str:
-        """What it holds; empty where it cannot be read: a stage may have put something else there."""
+        """Return the content; empty where it cannot be read: a stage may have put something else there."""
         with contextlib.suppress(OSError), trees.open_file(self.root, self.fingerprint.name) as file:
             return file.read(_LONGEST_FINGERPRINT).decode("ascii", errors="replace")
         return ""
@@ -81,7 +81,7 @@ class Workspace:
 
 @dataclass(frozen=True)
 class Context:
-    """What every step of a night shares.
+    """The state that all steps of a night share.
 
     partial: the run was ended in the middle, and only what it had committed by then counts. guest: how stages are run
     where the code of a TVM is not trusted.
@@ -99,7 +99,7 @@ class Context:
 
     @property
     def mark(self) -> str:
-        """What all processes of this night carry in their environment."""
+        """The mark in the environment of this night's processes."""
         return night_mark(self.home, self.stamp)
 
     def workspace(self, job: Job) -> Workspace:
@@ -107,7 +107,6 @@ class Context:
         return Workspace(self.folder / f"{job.kind}-{job.name}")
 
     def find_deadline(self, job: Job, stage: Stage) -> JobDeadline:
-        """How long the stage may take."""
         return self._deadlines.find(job, stage, self.workspace(job).read_fingerprint())
 
     @functools.cached_property
@@ -115,7 +114,7 @@ class Context:
         return NightDeadlines(self.home, self.plan.config)
 
     def find_guest(self, job: Job) -> Guest | None:
-        """How the job's stages are run where their code is not trusted; None if it is."""
+        """Return the sandbox settings for a job whose code is not trusted; None if it is."""
         if self.guest is None and job.is_sandboxed:
             return Guest(is_sealed=True, visible=(self.plan.config.artifacts, self.home.data(job.name)))
         return self.guest
@@ -139,6 +138,6 @@ def night_mark(home: Home, stamp: str) -> str:
 
 
 def is_mark_of(home: Home, mark: str) -> bool:
-    """Whether a process with this mark was started by some night of the home."""
+    """Return True where some night of the home started a process with this mark."""
     begin = night_mark(home, "")
     return mark.startswith(begin) and is_stamp(mark[len(begin) :].partition("/")[0])

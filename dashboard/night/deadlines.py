@@ -1,4 +1,4 @@
-"""How long a stage may take: as the config says, else as its own history says, else as the protocol does.
+"""Time limits of stages: from the config, else from the stage's own history, else from the protocol.
 
 A stage that hangs is ended after a small multiple of what it usually takes, not after hours. Only nights of the same
 code and config count, and none that had less to measure; docs/decisions/0140-deadlines-learn.md says why these numbers.
@@ -24,7 +24,7 @@ TIMES, FLOOR_S, CAP_TIMES = 4, 900, 3
 """Of the longest night; never less than the floor, nor more than so many times what the protocol allows."""
 _NIGHTS, _LEAST = 15, 5
 _UNCHANGED = "unchanged"
-"""What ended a point that was measured with one pair (docs/explanation/measuring.md)."""
+"""The record's reason for a point that ended after one pair (docs/explanation/measuring.md)."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class JobDeadline:
 
     @property
     def text(self) -> str:
-        """What it usually takes, as a sentence; empty where that is not known."""
+        """The usual duration as a sentence; empty where it is not known."""
         if self.usual_s is None:
             return ""
         usual, longest = format_duration(self.usual_s), format_duration(self.longest_s)
@@ -87,7 +87,7 @@ class NightDeadlines:
         return seconds
 
     def _is_alike(self, job: Job, stamp: str, fingerprint: str) -> bool:
-        """Whether the experiment had this code and config on that night, and as much to measure."""
+        """Return True where the experiment had this code and config on that night, and as much to measure."""
         key = (job.name, stamp, fingerprint)
         if key not in self._alike:
             self._alike[key] = self._read_whether_alike(*key)
@@ -102,7 +102,7 @@ class NightDeadlines:
 
 
 def is_shortened(value: common.Json) -> bool:
-    """Whether points of that night were measured with one pair, as what they ran was unchanged."""
+    """Return True where points of that night ended after one pair, as the code that they ran was unchanged."""
     records = value.get("records") if isinstance(value, dict) else None
     infos = (common.object_in(record, "additional_info") for record in (records if isinstance(records, list) else ()))
     return any(info.get("ended_by") == _UNCHANGED for info in infos)

@@ -227,7 +227,7 @@ def _name_reference(context: Context, job: Job, stage: Stage) -> dict[str, str]:
 
 
 class StageFailedError(DashboardError):
-    """What a stage says of its own failure, in its status."""
+    """A failure that a stage reported itself, in its status."""
 
     def __init__(self, status: Status) -> None:
         what = "that it is blocked, but not by what" if status.blocked else "a failure without a reason"
@@ -262,7 +262,7 @@ def judge(outcome: ProcessOutcome, folder: Path, stage: Stage, timeout_s: float,
 
 
 def describe_mended(outcome: ProcessOutcome) -> str:
-    """What was put right after the stage, in words, to stand behind its message; empty where nothing was."""
+    """Describe for the stage's message what was put right after it; empty where nothing was."""
     text = ""
     if outcome.left_behind:
         text += f" ({outcome.left_behind} background processes left running were killed)"

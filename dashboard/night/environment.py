@@ -20,7 +20,7 @@ _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PASSED_ON = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "http_proxy", "https_proxy", "no_proxy", "CUDA_VISIBLE_DEVICES")
 _PASSED_PREFIXES = ("PIP_", "TVMDASH_DOCKER_")
 _OF_BUILD = frozenset(("toolchain", "options"))
-"""What stages are told of how an artifact was built from source."""
+"""The facts about an artifact's build that stages are told."""
 _FOR_GUESTS = frozenset(("CUDA_VISIBLE_DEVICES",))
 
 REFERENCE = "TVMDASH_REFERENCE"
@@ -51,7 +51,7 @@ def read_reference_artifact(path: Path) -> Artifact:
 
 
 def read_reference(path: Path) -> dict[str, Any] | None:
-    """What records say of the TVM that `write_reference` named at `path`; None where it named none."""
+    """Return the fields of a record for the TVM that `write_reference` named at `path`; None where it named none."""
     if not path.is_file():
         return None
     value = common.read_json(path)

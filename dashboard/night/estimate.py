@@ -1,4 +1,4 @@
-"""How long each job of a night will take: as measured last time, else as its author states it, else unknown."""
+"""Estimated durations of a night's jobs: as measured last time, else as the author states, else unknown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tvmdash.records import data_stamps
 from tvmdash.text import format_duration
 
 NIGHTS_BACK = 30
-"""How far to look for a night that measured in full."""
+"""Nights searched for one that measured in full."""
 
 
 @dataclass(frozen=True)

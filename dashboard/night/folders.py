@@ -25,7 +25,7 @@ SET_ASIDE = "set_aside"
 """Beside the nights' folders: what could not be tidied."""
 _LONGEST_PATH = 1 << 16
 _THINGS = (*(f"{row.kind}-" for row in PIPELINES), REMEASURE, f".{_MARK}.")
-"""What the names in a night's folder begin with."""
+"""The beginnings of all names in a night's folder."""
 
 
 def claim(folder: Path, home: Home) -> bool:
@@ -105,7 +105,7 @@ def set_aside(tmp_data: Path, folder: Path, why: str) -> str:
 
 
 def list_set_aside(tmp_data: Path) -> list[Path]:
-    """What nights moved aside, of all homes that share the folder."""
+    """List the paths that nights moved aside, for all homes that share the folder."""
     return [tmp_data / SET_ASIDE / name for name in removal.list_names(tmp_data / SET_ASIDE)]
 
 
@@ -147,5 +147,5 @@ def _folders_in(folder: Path) -> list[Path]:
 
 
 def _holds_only_a_nights_things(folder: Path) -> bool:
-    """Whether the folder is one that a night began or was removing: somebody else's may have a stamp for a name too."""
+    """Return True for a folder that a night began or was removing: another program's may have a stamp for a name too."""
     return all(name.startswith(_THINGS) for name in removal.list_names(folder))

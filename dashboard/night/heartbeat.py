@@ -23,14 +23,14 @@ from tvmdash.errors import DashboardError
 from tvmdash.redaction import redact
 
 _START_S, _END_S, _REQUEST_S, _PAUSE_S, _TRIES = 5.0, 15.0, 5.0, 0.5, 3
-"""What the whole of a ping may cost a night that begins, one that ends, and one request of it; and its tries."""
+"""Seconds that a ping may cost a night that begins, and one that ends; seconds of one request, pause, and tries."""
 _MAX_BODY_BYTES, _MAX_PARAMETER_CHARS, _MAX_ANSWER_BYTES = 10_000, 1_000, 1 << 16
 _CRONITOR = (".cronitor.link", ".cronitor.io")
 _log = logging.getLogger("night")
 
 
 class HeartbeatStyle(enum.StrEnum):
-    """How the addresses of a service are made."""
+    """The form of a service's addresses."""
 
     AUTO = "auto"
     """By the address: Cronitor's own hosts, else healthchecks."""
@@ -39,7 +39,7 @@ class HeartbeatStyle(enum.StrEnum):
 
 
 class _Event(enum.Enum):
-    """What is told: the end of the path, or Cronitor's `state`."""
+    """An event as the end of the path, and as Cronitor's `state`."""
 
     START = ("/start", "run")
     SUCCESS = ("", "complete")
@@ -107,7 +107,7 @@ class Heartbeat:
 
 
 def open_heartbeat(home: Home) -> Heartbeat:
-    """What the home's config says of it, also where something else in that has a fault, which a heartbeat tells."""
+    """Open the heartbeat that the config names, even where another part of the config has a fault, which it then tells."""
     try:
         value = last_config.read_config(home)
     except DashboardError:

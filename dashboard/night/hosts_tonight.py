@@ -35,7 +35,7 @@ _COPYING_S = 900.0
 _FULL_BYTES = 64 << 20
 _END_S = 60.0
 _REFUSED_BYTES = 2 << 30
-"""What the archives of one host that were refused may take together; the oldest make room."""
+"""Limit for the archives of one host that were refused; the oldest make room."""
 _MOST_NOTES, _LONGEST_NOTE = 20, 1000
 """Of those of a host's own night."""
 _LONGEST_NAME = 200
@@ -45,7 +45,7 @@ JobAtHome = tuple[Job, Sequence[StepResult], str]
 
 @dataclass
 class _Visit:
-    """What goes on with one host tonight.
+    """The night's conversation with one host.
 
     record: what is known of it so far; parcel: tonight's, where it came home; told: by night, the notes of its own.
     """
@@ -184,7 +184,7 @@ class HostsTonight:
                 self._keep(visit, parcel)
 
     def _find_asked(self, host: str, stamp: str) -> AskedOfHost:
-        """What this home asked the host for in that night, as its record says."""
+        """Look up what this home asked the host for on that night."""
         night = self._journal.night
         if stamp != night.stamp:
             try:

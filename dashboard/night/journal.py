@@ -29,7 +29,7 @@ _log = logging.getLogger("night")
 
 
 class Journal:
-    """What is known of the night so far; safe to be called from several threads.
+    """The record of the night so far; safe to be called from several threads.
 
     What happens is added to the night's journal, a line for each step or note. The record is written whole when the
     night begins, ends and passes from its experiments to its subsystems, so that it writes a small multiple of what its
@@ -45,6 +45,7 @@ class Journal:
         self._lock = threading.RLock()
         self._ballast = home.nights.parent / ".ballast.keep.tmp"
         home.nights.mkdir(parents=True, exist_ok=True)
+        # Taken now, because the end of a night must be recorded even on a disk that the night has filled.
         _make_ballast(self._ballast)
         self.write_whole()
 

@@ -16,7 +16,7 @@ from tvmdash.errors import DashboardError
 _GLANCE_S = 0.2
 """`is_held` of another process holds the lock for an instant."""
 _PATIENCE_S = 1.0
-"""How long to try for a home before asking again whether its holder still lets nights pass."""
+"""Interval at which a waiting night asks whether the holder still lets nights pass."""
 _log = logging.getLogger("night")
 
 
@@ -99,7 +99,6 @@ def take_turn(home: Home) -> Iterator[None]:
 
 
 def is_held(home: Home) -> bool:
-    """Whether a night runs in the home now."""
     return lock.is_held(home.lock_file)
 
 

@@ -24,16 +24,16 @@ from tvmdash.dashboard_info import Home
 NODE = "TVMDASH_NODE"
 _SLURM_NODE = "SLURMD_NODENAME"
 PATIENCE_S = 6 * 3600.0
-"""How long a night waits for another home's."""
+"""The longest wait of a night for another home's."""
 _FOLDERS = ("/run/lock", "/tmp")  # noqa: S108 - it holds no secret and every user must find it
 _GLANCE_S = 0.2
 _MACHINE = ""
-"""What stands for the whole machine among the names of cards."""
+"""The name of the whole machine among those of cards."""
 _log = logging.getLogger("night")
 
 
 def node() -> str:
-    """What this machine is locked as."""
+    """Return the name under which this machine is locked."""
     return os.environ.get(NODE) or _find_own_name()
 
 
@@ -77,7 +77,7 @@ def _try_gate(what: str, purpose: str, end: float, *, is_shared: bool) -> lock.L
 
 
 def is_waited_for(cards: Sequence[str] = ()) -> bool:
-    """Whether a night of some home waits for this machine, or for one of these cards."""
+    """Return True where a night of some home waits for this machine, or for one of these cards."""
     return any(lock.is_held(_file(what, "waiting")) for what in (*cards, _MACHINE))
 
 

@@ -1,4 +1,4 @@
-"""What an experiment declares of its own numbers, and what came of that, in words."""
+"""Sentences on the metrics that an experiment declares itself, and on those it did not measure."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Phases:
         self._look_after(is_copied=self._archive(AFTER))
 
     def _archive(self, moment: str) -> bool:
-        """Whether the archives were copied; what a host measured is archived at home."""
+        """Archive the home, unless this is a host's night, which is archived at home; return True where the copy is complete."""
         return not self._is_ordered and make_archive(self._context, self._journal, moment)
 
     def _look_after(self, *, is_copied: bool) -> None:
@@ -168,7 +168,7 @@ class Phases:
             self._end(job, result)
 
     def _take_home(self, jobs: Sequence[Job]) -> list[Job]:
-        """What the hosts measured, taken into the home; the experiments that go on."""
+        """Take the measurements of the hosts into the home; return the experiments that go on."""
         going = []
         for job, steps, why in self._hosts.collect(jobs):
             for result in steps:
@@ -213,6 +213,7 @@ class Phases:
             except BaseException:
                 process.cancel_all()
                 pool.shutdown(wait=True, cancel_futures=True)
+                # Canceled futures do not start, but the running ones wait for their programs: those are ended first.
                 raise
 
     def _analyze(self, job: Job) -> bool:

@@ -1,4 +1,4 @@
-"""What a person sees while the night runs: one live line on a terminal, log lines under cron, a file for `status`."""
+"""The progress of a running night for people: a live line on a terminal, log lines under cron, a file for `status`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NOW_FILE = ".now.keep.tmp"
 
 @dataclass(frozen=True)
 class Now:
-    """What a running night does: what runs and the stamp of when it began, `done` of `total` steps.
+    """A running night's steps: what runs since which stamp, and how many are done.
 
     usual_s: how long it usually takes, of what runs, where that is known. points: how many of how many are measured.
     """
@@ -51,7 +51,7 @@ class Now:
 
 
 def read_now(home: Home, stamp: str) -> Now | None:
-    """What the night `stamp` does now, where it has said so."""
+    """Read the progress of the night `stamp`; None where it has written none."""
     try:
         value = common.read_json(home.nights.parent / NOW_FILE, max_bytes=1 << 20)
         running = tuple((str(what), str(since)) for what, since in value["running"])
@@ -108,7 +108,7 @@ class Progress:
             self._erase()
 
     def report(self, what: str) -> None:
-        """What the night does between its steps; "" when it is done."""
+        """Show what the night does between its steps; "" when it is done."""
         with self._lock:
             self._since = {what: common.stamp_of(common.utc_now())} if what else {}
             self._changed.set()
@@ -193,7 +193,7 @@ class Progress:
 
 
 def _read_points(folder: Path) -> tuple[int, int] | None:
-    """How many of how many points a running stage has measured, where it says so; the folder is a stranger's."""
+    """Read how many points a running stage has measured, of how many; the folder is a stranger's."""
     with contextlib.suppress(OSError, DashboardError, KeyError, TypeError, ValueError, AttributeError):
         with trees.open_file(folder, POINTS_FILE) as file:
             value = common.parse_json(file.read(_MOST_BYTES), POINTS_FILE)

@@ -66,7 +66,7 @@ def _publish_data(context: Context, job: Job, path: Path) -> int:
 
 
 def add_declared(job: Job, value: Mapping[str, Any]) -> dict[str, Any]:
-    """What the experiment's fields.json and then its data.json say of its numbers."""
+    """Merge the declarations of metrics in the experiment's fields.json with those in its data.json."""
     own = metrics.declared_in(value)
     config_util.check_metrics(own, "data.json")
     given = config_util.read_metrics(job.folder / config_util.FIELDS_FILE)
@@ -103,7 +103,7 @@ def describe_unmeasured(context: Context, job: Job) -> str:
 
 
 def count_pairs(context: Context, job: Job) -> tuple[int, float]:
-    """How many pairs of processes its points have beside the reference, and what their samples took where it says so.
+    """Count the pairs of processes beside the reference, and the seconds of their samples where the data have them.
 
     Of all that a pair measures it counts once.
     """
@@ -121,7 +121,7 @@ def count_pairs(context: Context, job: Job) -> tuple[int, float]:
 
 
 def _identity(context: Context, job: Job) -> dict[str, Any]:
-    """What repeats the measurement from the dashboard's side."""
+    """Return the fields that identify this measurement for repeating it."""
     workspace = context.workspace(job)
     artifact, reference, paired = context.artifact(job), read_reference(workspace.reference), _read_ratios(workspace)
     return {
@@ -141,7 +141,7 @@ def _identity(context: Context, job: Job) -> dict[str, Any]:
 
 
 def _read_ratios(workspace: Workspace) -> dict[str, Any]:
-    """What was compared of pairs of runs; empty where the experiment was measured alone."""
+    """Read the ratios of the pairs of runs; empty where the experiment was measured alone."""
     is_beside = workspace.reference.is_file() and workspace.ratios.is_file()
     return dict(common.read_json(workspace.ratios)) if is_beside else {}
 

@@ -26,7 +26,7 @@ _SEAL_TIMEOUT_S = 900.0
 _MOST = Bounds(depth=200, entries=1_000_000, size_bytes=8 << 30)
 """Of one night of an experiment; more would take longer to compress than most experiments run."""
 _PREBUILT = f"{prebuilt.FOLDER}/"
-"""What a run that was killed left of its compiled points."""
+"""The folder of compiled points, which a killed run leaves behind."""
 _log = logging.getLogger("night")
 
 
@@ -55,12 +55,11 @@ def keep_raw(context: Context, job: Job, raw: Path) -> list[Problem]:
 
 
 def describe_left_out(experiment: str, problems: Sequence[Problem]) -> str:
-    """What of its raw measurements was not kept, for the night's readers."""
     return f"Not all raw measurements of {experiment} were kept: {format_list([*map(str, problems)], 3)}."
 
 
 def _seal(context: Context, job: Job, raw: Path, destination: Path) -> bool:
-    """Whether the databases below `raw` are now a sealed run in `destination`; done by a program of its own."""
+    """Seal the databases below `raw` in `destination`, by a program of its own; return True where it succeeded."""
     data = context.home.data_file(job.name, context.stamp)
     inputs = [str(raw), *([str(data)] if data.exists() else [])]
     outcome = process.run(
@@ -78,6 +77,7 @@ def _seal(context: Context, job: Job, raw: Path, destination: Path) -> bool:
 def _zip(files: list[TreeEntry], raw: Path, whole: Path) -> None:
     part = whole.with_name(f".{whole.name}.tmp")
     with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=6, strict_timestamps=False) as archive:
+        # Sources may have names that are not UTF-8, which zip cannot store.
         for entry in files:
             name = os.fsencode(entry.path).decode("utf-8", errors="backslashreplace")
             with trees.open_file(raw, entry.path) as file:

@@ -1,4 +1,4 @@
-"""What a killed night left: end its processes, save what it measured, close its record."""
+"""Recovery of a killed night: end its processes, save its measurements, close its record."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _log = logging.getLogger("night")
 
 
 class RunEnd(enum.Enum):
-    """How the run stage of a dead night ended: well, as a failure, or in the middle."""
+    """The end of a dead night's run stage: well, as a failure, or in the middle."""
 
     WELL = "well"
     FAILED = "failed"
@@ -154,7 +154,7 @@ def _failed(night: Night, name: str) -> bool:
 
 
 def _end_of_run(night: Night, name: str, raw: Path) -> RunEnd:
-    """How the run stage ended.
+    """Find out how the run stage ended.
 
     The night's record says so, or, where the night was killed before it was written, the status that the run left.
     """
@@ -168,7 +168,7 @@ def _end_of_run(night: Night, name: str, raw: Path) -> RunEnd:
 
 
 def _partial(context: Context, name: str) -> PartialData | None:
-    """How much of the experiment there is in the night's data, where that is partial."""
+    """Return the experiment's share in the night's data, where that is partial."""
     value = common.read_json(context.home.data_file(name, context.stamp))
     if common.object_in(value, "night").get("partial") is not True:
         return None
@@ -214,7 +214,7 @@ class Saved:
 
 
 def describe_night(stamp: str, saved: Sequence[Saved]) -> str:
-    """What the night's record and the next night say of it."""
+    """Describe the recovery, for the night's record and the next night's."""
     whole = [experiment.name for experiment in saved if experiment.published and not experiment.partial]
     halves = [f"{experiment.name} ({_count(experiment.partial)})" for experiment in saved if experiment.partial]
     lost = [experiment.name for experiment in saved if not experiment.published]
@@ -229,5 +229,4 @@ def _count(partial: PartialData) -> str:
 
 
 def describe_not_saved(stamp: str, error: Exception) -> str:
-    """What the next night says where saving failed."""
     return f"Night {stamp} was interrupted, and its measurements are not saved yet: {error} The next night tries again."

@@ -1,4 +1,4 @@
-"""What setup stages left, kept as long as the experiment's folder and config stay the same; the folder's copy."""
+"""Results of setup stages, kept while the experiment's folder and config stay the same; and copies of that folder."""
 
 from __future__ import annotations
 
@@ -97,6 +97,7 @@ def begin(setup_dir: Path, experiment: str, key: str, stamp: str) -> Path:
 
 def finish(setup: Path) -> None:
     """Count the setup as complete and remove the experiment's older ones."""
+    # The marker comes after the content is on disk: a power cut must not leave a complete setup without files.
     sync.sync_tree(setup)
     common.write_text(setup / COMPLETE, "")
     for other in setup.parent.iterdir():

@@ -61,6 +61,7 @@ class Recorder:
         while not self._stop.wait(max(0.0, due - time.monotonic())):
             due = time.monotonic() + max(self._period_s, self._read() / MAX_SHARE)
             if len(self._rows) >= self._max_readings:
+                # Every second reading goes, so that the whole stage stays covered at half the rate.
                 del self._rows[1::2]
                 self._period_s *= 2
 
@@ -81,12 +82,11 @@ class Recorder:
         return took
 
     def columns(self) -> dict[str, list[float | None]]:
-        """What was read, by column."""
+        """Return the readings by column."""
         names = dict.fromkeys(name for row in self._rows for name in row)
         return {name: [row.get(name) for row in self._rows] for name in names}
 
     def cost(self) -> Cost:
-        """What it took."""
         return Cost(
             round(self._cpu_s / self._elapsed_s, 6) if self._elapsed_s else 0.0, round(self._longest_s * 1e3, 3)
         )
@@ -279,7 +279,7 @@ def _read_scaled(path: Path, factor: float) -> float | None:
 
 
 def _read_text(path: Path) -> str:
-    """What the file of the system holds; empty where it cannot be read, as some sensors now and then cannot."""
+    """Read a file of the system; empty where it cannot be read, as some sensors now and then cannot."""
     try:
         with path.open("rb", buffering=0) as file:
             return file.read(1 << 20).decode("utf-8", errors="replace")

@@ -39,7 +39,7 @@ class TvmSupply:
         self._config = context.plan.config
         self._logs = self._config.tmp_data / "logs" / context.stamp
         self.references: Mapping[ArtifactSpec, Artifact] = {}
-        """What each TVM is measured against."""
+        """The reference of each TVM."""
 
     def provide(self, jobs: Sequence[Job], progress: Progress) -> Mapping[ArtifactSpec, str]:
         """Get each TVM that the jobs want, and its reference; why each that is missing cannot be had."""
@@ -138,7 +138,7 @@ class TvmSupply:
 
 
 def count_measured(home: Home, experiment: str, reference: Artifact) -> dict[str, int]:
-    """How many pairs the experiment's last night had beside this reference, by the hash of all that a point ran.
+    """Count the pairs of the experiment's last night beside this reference, by the hash of all that a point ran.
 
     With those of the nights before that ran the same. What that night measured as its own TVM is now the reference
     itself, which needs no other reference. Nothing is told where times are still judged: they need all their processes.
@@ -163,7 +163,7 @@ def count_measured(home: Home, experiment: str, reference: Artifact) -> dict[str
 
 
 def _is_judged_by_times(home: Home, experiment: str) -> bool:
-    """Whether the experiment's nights beside a reference are too few yet to take the place of those before them."""
+    """Return True while too few nights beside a reference exist to replace the nights before them."""
     with store.open_for_reading(home.store_file, home.data(experiment), experiment) as index:
         beside = [build.reference is not None for build in index.builds(experiment).values()]
     return beside.count(False) >= FEWEST_ALONE and beside.count(True) < ENOUGH_RATIOS

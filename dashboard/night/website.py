@@ -21,7 +21,7 @@ _ACTIVATE = 'Write {"active": true} there.'
 
 
 def make_website(plan: Plan) -> StepResult:
-    """How the website's run ended, of the newest night; DashboardError where there is no night, or no such subsystem.
+    """Make the website of the newest night; DashboardError where there is no night, or no such subsystem.
 
     It measures nothing and tells nobody: no other subsystem runs.
     """
