@@ -107,7 +107,7 @@ def _smoke(arguments: argparse.Namespace) -> int:
 
 def _report_results(home: Home, done: Night, code: CodeFolders) -> Iterator[str]:
     """Yield the job's results: numbers, graphs and summary of an experiment; report and files of a subsystem."""
-    from dashboard.night.own_metrics import describe_own
+    from dashboard.night.publish import describe_own
     from dashboard.report import results, tables
 
     for experiment in results.read(home, done.stamp, code).experiments:

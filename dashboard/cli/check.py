@@ -16,8 +16,8 @@ from dashboard.cli.devices import survey_devices
 from dashboard.cli.plan import add_no_look_up, summarize_references, survey_tvms
 from dashboard.hosts import probe
 from dashboard.night import folders, lock
-from dashboard.night.environment import stage_environment
-from dashboard.night.own_metrics import describe_own
+from dashboard.night.context import stage_environment
+from dashboard.night.publish import describe_own
 from dashboard.plan.home_config import read_home_config
 from dashboard.plan.job import CodeFolders, Job
 from dashboard.plan.night_plan import Plan

@@ -12,8 +12,8 @@ from dashboard.artifacts.provide import Lookup, look_up
 from dashboard.artifacts.runtimes.survey import DeviceFinding
 from dashboard.artifacts.spec import LATEST, WHEEL, provider_of
 from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, add_home_verb, find_code
-from dashboard.night import estimate, setup_cache
-from dashboard.night.deadlines import NightDeadlines
+from dashboard.night import setup_cache
+from dashboard.night.deadlines import NightDeadlines, summarize_estimates
 from dashboard.plan.hosts import Launcher
 from dashboard.plan.job import Alone, Job
 from dashboard.plan.night_plan import Plan
@@ -72,7 +72,7 @@ def summarize_plan(plan: Plan, tvms: Sequence[DeviceFinding]) -> str:
     if len(own) < len(plan.experiments):
         lines.append("Experiments on several TVMs run on each TVM in turn; the first one rotates from night to night.")
     lines += _format_phases(plan)
-    lines += estimate.summarize(plan)
+    lines += summarize_estimates(plan)
     if plan.inactive:
         lines.append(f"Not active: {', '.join(plan.inactive)}")
     lines += plan.retired

@@ -76,12 +76,12 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
 
 
 def _publish(arguments: argparse.Namespace) -> int:
-    from dashboard.night import website  # the night's machinery; the other verbs start without it
+    from dashboard.night import night  # the night's machinery; the other verbs start without it
     from dashboard.plan.plan import make_plan
 
     signal.signal(signal.SIGTERM, interrupt)
     home = find_home(arguments)
-    done = website.make_website(make_plan(home, find_code(arguments), seed=arguments.seed))
+    done = night.make_website(make_plan(home, find_code(arguments), seed=arguments.seed))
     print(done.message)
     if not done.success:
         print(done.log_tail)

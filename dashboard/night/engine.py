@@ -11,9 +11,10 @@ from pathlib import Path
 
 from dashboard.night import beside, publish, setup_cache, telemetry
 from dashboard.night.beside import Half
-from dashboard.night.context import Context, Workspace
-from dashboard.night.environment import (
+from dashboard.night.context import (
     REFERENCE,
+    Context,
+    Workspace,
     make_guests_environment,
     read_reference_artifact,
     stage_environment,

@@ -147,5 +147,5 @@ def _folders_in(folder: Path) -> list[Path]:
 
 
 def _holds_only_a_nights_things(folder: Path) -> bool:
-    """Return True for a folder that a night began or was removing: another program's may have a stamp for a name too."""
+    """Return True for a folder that a night began or was removing: other programs may name theirs by a stamp too."""
     return all(name.startswith(_THINGS) for name in removal.list_names(folder))

@@ -107,7 +107,7 @@ class Heartbeat:
 
 
 def open_heartbeat(home: Home) -> Heartbeat:
-    """Open the heartbeat that the config names, even where another part of the config has a fault, which it then tells."""
+    """Open the heartbeat that the config names, even where another part of it has a fault, which is then told."""
     try:
         value = last_config.read_config(home)
     except DashboardError:

@@ -6,25 +6,28 @@ import contextlib
 import datetime
 import logging
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.night import folders, recovery, repository
+from dashboard.night import engine, folders, recovery, repository
 from dashboard.night.context import Context
 from dashboard.night.hosts_tonight import list_remedies
 from dashboard.night.journal import Journal
-from dashboard.night.lock import night_lock
-from dashboard.night.machine_lock import PATIENCE_S, list_gaps
+from dashboard.night.lock import PATIENCE_S, list_gaps, night_lock
 from dashboard.night.phases import Phases
 from dashboard.plan import home_machine
 from dashboard.plan.devices import list_cards
-from dashboard.plan.job import REPOSITORY
+from dashboard.plan.job import REPOSITORY, Job
 from dashboard.plan.night_plan import Plan
 from dashboard.process import orphans, process
 from dashboard.upkeep import strays
+from dashboard.upkeep.indexes import update_index
 from tvmdash.common import parse_stamp, stamp_of, utc_now
-from tvmdash.dashboard_info import INTERRUPTED, RUNNING, Home, Night
+from tvmdash.common.files import trees
+from tvmdash.dashboard_info import INTERRUPTED, RUNNING, WEBSITE, Home, Night, StepResult
+from tvmdash.dashboard_info.stages import SUBSYSTEM
 from tvmdash.errors import DashboardError
 from tvmdash.machine.identity import format_change
 
@@ -138,3 +141,42 @@ def _begin_ordered(plan: Plan, order: NightOrder) -> Context:
     if plan.home.night_file(order.stamp).exists() or not folders.claim(folder, plan.home):
         raise DashboardError(f"{plan.home.root}: the night {order.stamp} was already measured here.")
     return Context(plan.home, plan, order.stamp, folder, order.repository, {})
+
+
+_FOLDER = "publish"
+_ACTIVATE = 'Write {"active": true} there.'
+
+
+def make_website(plan: Plan) -> StepResult:
+    """Make the website of the newest night; DashboardError where there is no night, or no such subsystem.
+
+    It measures nothing and tells nobody: no other subsystem runs.
+    """
+    home = plan.home
+    job = _find_website(plan)
+    orphans.become_subreaper()
+    with night_lock(home, measures=False):
+        stamps = home.night_stamps()
+        if not stamps:
+            raise DashboardError("no night has run yet.", place=home.root, remedy="Run one; it makes the website too.")
+        name = re.sub(r"[^A-Za-z0-9]+", "-", str(home.root)).strip("-")[-80:]  # homes may share a tmp_data_dir
+        folder = plan.config.tmp_data / f"{_FOLDER}-{name}"
+        context = Context(home, plan, stamps[-1], folder, repository.describe(REPOSITORY))
+        process.begin_night(context.mark)
+        try:
+            engine.take_copy(context, job)
+            update_index(home)
+            return engine.perform(context, job, job.stages[0])
+        finally:
+            trees.remove(folder)
+
+
+def _find_website(plan: Plan) -> Job:
+    kind = SUBSYSTEM.kind
+    for job in (*plan.subsystems, *plan.rejected):
+        if (job.kind, job.name) == (kind, WEBSITE):
+            if job.faults:
+                raise DashboardError("; ".join(job.faults))
+            return job
+    place = plan.home.config(kind, WEBSITE) / "config.json"
+    raise DashboardError(f"{WEBSITE} is not an active subsystem of this home.", place=place, remedy=_ACTIVATE)

@@ -80,7 +80,7 @@ class Phases:
         self._look_after(is_copied=self._archive(AFTER))
 
     def _archive(self, moment: str) -> bool:
-        """Archive the home, unless this is a host's night, which is archived at home; return True where the copy is complete."""
+        """Archive the home and return True where the copy is complete; a host's night is archived at home."""
         return not self._is_ordered and make_archive(self._context, self._journal, moment)
 
     def _look_after(self, *, is_copied: bool) -> None:

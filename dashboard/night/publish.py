@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dashboard.night import own_metrics
-from dashboard.night.context import Context, Workspace
-from dashboard.night.environment import read_reference
+from dashboard.night.context import Context, Workspace, read_reference
 from dashboard.plan.job import Job
 from tvmdash import common, config_util, dashboard_info, records
 from tvmdash.common.files.trees import Bounds
 from tvmdash.dashboard_info import stages
 from tvmdash.dashboard_info.stages import Stage
 from tvmdash.errors import DashboardError
-from tvmdash.records import metrics
+from tvmdash.records import NightData, metrics
+from tvmdash.records.metrics import Declared
+from tvmdash.text import elide, format_list
 
 _MOST = Bounds(depth=50, entries=50_000, size_bytes=2 << 30)
 """Of graphs and a summary: what is copied every night, shown on pages and archived. The experiments here leave 3 MB."""
@@ -99,7 +99,7 @@ def describe_unmeasured(context: Context, job: Job) -> str:
     path = context.home.data_file(job.name, context.stamp)
     if context.partial or not path.is_file():
         return ""
-    return own_metrics.describe_unmeasured(records.read_data(path, job.name))
+    return _describe_unmeasured(records.read_data(path, job.name))
 
 
 def count_pairs(context: Context, job: Job) -> tuple[int, float]:
@@ -157,3 +157,35 @@ def _publish_folder(context: Context, folder: Path, destination: Path) -> None:
     with common.folder_beside(destination) as new:
         common.copy_tree(folder, new, _MOST, lambda entry: entry.name == stages.STATUS_FILE)
         common.write_text(new / dashboard_info.STAMP_FILE, context.stamp + "\n", durable=False)
+
+
+_NAMED, _LONGEST_NAME = 8, 80
+
+
+def describe_own(experiment: str, declared: Mapping[str, Declared], data: NightData | None) -> Iterator[str]:
+    """A line for what is declared, and where a night's data are known, one for what does not match it."""
+    declared = {**declared, **(data.declared if data else {})}
+    if declared:
+        yield f"{experiment} declares {_format_names([f'{name} ({own})' for name, own in declared.items()])}."
+    if data is None:
+        return
+    yield from filter(None, [_describe_unmeasured(data)])
+    if data.undeclared:
+        names = _format_names(data.undeclared)
+        lacking = "are no series" if data.records else "have neither a unit nor a better direction"
+        yield f"{experiment}: numbers that nothing declares, so that they {lacking}: {names}."
+
+
+def _describe_unmeasured(data: NightData) -> str:
+    """A sentence about what is declared of the night's numbers though none has come; empty where all have."""
+    if not data.unmeasured:
+        return ""
+    place = "of that name in additional_info (by details, check, after or derive)" if data.records else "there"
+    return (
+        f"{data.experiment} declares {_format_names(data.unmeasured)}, but measured no such number. Leave a "
+        f"number {place}, or remove the declaration from metrics."
+    )
+
+
+def _format_names(names: Sequence[str]) -> str:
+    return format_list([elide(name, _LONGEST_NAME) if at < _NAMED else name for at, name in enumerate(names)], _NAMED)

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
-from dashboard.night.context import Context
-from dashboard.night.environment import SHARED
+from dashboard.night.context import SHARED, Context
 from dashboard.plan.job import Job
 from dashboard.process import process
 from tvmdash import common

@@ -12,8 +12,7 @@ from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
 from dashboard.artifacts.git import since
 from dashboard.artifacts.provide import Provided, provide
 from dashboard.artifacts.runtimes.runtimes import RuntimeRequest, find_lacking, provide_runtimes
-from dashboard.night.context import Context
-from dashboard.night.environment import write_reference
+from dashboard.night.context import Context, write_reference
 from dashboard.night.journal import Journal
 from dashboard.night.progress import Progress
 from dashboard.plan.devices import list_kinds

@@ -14,7 +14,7 @@ from typing import Any
 
 from dashboard.artifacts.artifact import Artifact, ArtifactSpec
 from dashboard.night import engine, setup_cache
-from dashboard.night.environment import write_reference
+from dashboard.night.context import write_reference
 from dashboard.plan.job import Job
 from dashboard.process.sandbox import Guest
 from dashboard.trials.rounds import MeasuredRun, MeasuringError, Round, RoundState

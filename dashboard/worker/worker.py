@@ -47,7 +47,8 @@ from dashboard.hosts.messages import (
     Refused,
     Tvm,
 )
-from dashboard.night import folders, machine_lock, night
+from dashboard.night import folders, night
+from dashboard.night.lock import node
 from dashboard.plan.home_config import code_folders
 from dashboard.plan.job import REPOSITORY, CodeFolders
 from dashboard.plan.night_plan import Plan
@@ -107,9 +108,8 @@ class _Worker:
 
     def _make_hello(self) -> Hello:
         free = shutil.disk_usage(self._folder).free
-        node, processor = machine_lock.node(), hardware.hw_model()
         python = platform.python_version(), python_tag(), platform.machine()
-        return Hello(PROTOCOL, node, processor, *python, time.time(), free)
+        return Hello(PROTOCOL, node(), hardware.hw_model(), *python, time.time(), free)
 
     def _send_beats(self) -> None:
         while True:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from dashboard.cli.main import main
 from dashboard.night import repository
-from dashboard.night.machine_lock import NODE, node
+from dashboard.night.lock import NODE, node
 from tests.dashboard.remeasure_homes import make_lab, put_artifact
 
 _PR_SET_CHILD_SUBREAPER = 36

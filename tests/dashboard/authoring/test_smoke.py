@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.night import lock, machine_lock
+from dashboard.night import lock
 from tests.dashboard import homes
 from tvmdash.dashboard_info import Home
 
@@ -108,7 +108,7 @@ def test_what_is_not_there_cannot_be_tried(home: homes.HomeForTests, named: str,
 
 
 def test_it_needs_no_quiet_machine_and_says_what_its_times_are(home: homes.HomeForTests, tmp_path: Path) -> None:
-    measuring = machine_lock.hold(Home(tmp_path / "other"), 0)
+    measuring = lock.hold_machine(Home(tmp_path / "other"), 0)
     assert measuring is not None
     with measuring:
         done = home.smoke("plain", str(home.path))

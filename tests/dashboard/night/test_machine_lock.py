@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.night import machine_lock
+from dashboard.night import lock
 from dashboard.plan.devices import list_cards
 from dashboard.plan.home_config import read_home_config
 from dashboard.plan.job import Job
@@ -140,9 +140,9 @@ def test_nights_on_cards_that_come_later_do_not_keep_the_processor_s_waiting_for
     nights.start("card", "cuda:0")
     nights.begun("card")
     wait_for_line(nights.start("processor"), "Waiting: ")
-    homes.wait_for(machine_lock.is_waited_for, "the processor's night is at the gate")
+    homes.wait_for(lock.is_machine_waited_for, "the processor's night is at the gate")
     said = wait_for_line(nights.start("later", "cuda:1"), "Waiting: ")
-    assert f"is about to measure on this machine ({machine_lock.node()}): process " in said
+    assert f"is about to measure on this machine ({lock.node()}): process " in said
     assert f", for {tmp_path}/processor/home, since 2" in said
     nights.finish("card")
     nights.begun("processor")
@@ -155,27 +155,27 @@ def test_nights_on_cards_that_come_later_do_not_keep_the_processor_s_waiting_for
 def test_a_night_that_names_the_machine_otherwise_says_that_others_may_have_measured(tmp_path: Path) -> None:
     home = make_home(tmp_path, "a")
     let_go(tmp_path, "a")
-    done = home.run_with({"TVMDASH_NODE": f"{machine_lock.node()}-x"})
+    done = home.run_with({"TVMDASH_NODE": f"{lock.node()}-x"})
     assert done.code == 0, done.output
     (note,) = home.last()["notes"]
-    assert note.startswith(f"TVMDASH_NODE names this machine {machine_lock.node()}-x instead of {machine_lock.node()}")
+    assert note.startswith(f"TVMDASH_NODE names this machine {lock.node()}-x instead of {lock.node()}")
     assert "may measure here at the same time. Set the same TVMDASH_NODE" in note
-    done = home.run_with({"TVMDASH_NODE": machine_lock.node()})
+    done = home.run_with({"TVMDASH_NODE": lock.node()})
     assert home.last()["notes"] == []
 
 
 _ASK = """
 import os
 import sys
-from dashboard.night import machine_lock
+from dashboard.night import lock
 from pathlib import Path
 from tvmdash.dashboard_info import Home
-machine_lock._FOLDERS = tuple(sys.argv[1:3])
+lock._FOLDERS = tuple(sys.argv[1:3])
 if sys.argv[4:]:
     os.setuid(int(sys.argv[4]))
-with machine_lock.hold(Home(Path(sys.argv[3])), 0.0) or sys.exit("held"):
-    print(machine_lock._file("", "lock"))
-    print(*machine_lock.list_gaps(), sep="\\n")
+with lock.hold_machine(Home(Path(sys.argv[3])), 0.0) or sys.exit("held"):
+    print(lock._file("", "lock"))
+    print(*lock.list_gaps(), sep="\\n")
 """
 
 
@@ -262,13 +262,13 @@ def test_which_card_it_is_cannot_be_told_where_cuda_orders_by_speed_or_cards_are
 
 
 def test_nobody_holds_the_machine_for_a_home_that_gave_up(tmp_path: Path) -> None:
-    held = machine_lock.hold(Home(tmp_path), 0.0, ["x"])
+    held = lock.hold_machine(Home(tmp_path), 0.0, ["x"])
     assert held is not None
     with held:
-        assert machine_lock.hold(Home(tmp_path), 0.0, ["a", "x"]) is None
-        other = machine_lock.hold(Home(tmp_path), 0.0, ["a"])  # the first of the two was let go again
+        assert lock.hold_machine(Home(tmp_path), 0.0, ["a", "x"]) is None
+        other = lock.hold_machine(Home(tmp_path), 0.0, ["a"])  # the first of the two was let go again
         assert other is not None
         with other:
-            assert machine_lock.hold(Home(tmp_path), 0.0) is None
-            assert "on the card a: process" in machine_lock.describe_holders()
-    assert not machine_lock.is_waited_for()
+            assert lock.hold_machine(Home(tmp_path), 0.0) is None
+            assert "on the card a: process" in lock.describe_holders()
+    assert not lock.is_machine_waited_for()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dashboard.archive import archive
-from dashboard.night import machine_lock
+from dashboard.night import lock
 from tests.dashboard.homes import BEGIN, HomeForTests, make_home, says, write
 from tvmdash.dashboard_info import Home
 from tvmdash.verdict import ledger
@@ -42,7 +42,7 @@ def test_a_restored_home_has_no_fault_and_gets_its_page_without_a_night(home: Ho
     assert doctor.code == 0, doctor.output
     said = f"{other.root}/backup contains no archive. It is so after a restore; the next night makes one."
     assert f"warning  archives: {said}" in doctor.output
-    with machine_lock.hold(Home(home.root / "measuring"), 0) or pytest.fail("the machine is held"):
+    with lock.hold_machine(Home(home.root / "measuring"), 0) or pytest.fail("the machine is held"):
         done = other.run(verb="publish")
     assert done.code == 0, done.output
     page = other.home.page()
