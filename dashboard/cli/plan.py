@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from dashboard.artifacts.artifact import ArtifactSpec
@@ -13,7 +14,7 @@ from dashboard.artifacts.runtimes.survey import DeviceFinding
 from dashboard.artifacts.spec import LATEST, WHEEL, provider_of
 from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, add_home_verb, find_code
 from dashboard.night import setup_cache
-from dashboard.night.deadlines import NightDeadlines, summarize_estimates
+from dashboard.night.deadlines import NightDeadlines, is_shortened
 from dashboard.plan.hosts import Launcher
 from dashboard.plan.job import Alone, Job
 from dashboard.plan.night_plan import Plan
@@ -27,13 +28,14 @@ from dashboard.plan.reference import (
     list_paired,
 )
 from dashboard.plan.settings import ReferenceRule
-from tvmdash import common
-from tvmdash.dashboard_info import (
-    HOST_SIGN,
-    Home,
-)  # fmt: skip
+from tvmdash import common, config_util
+from tvmdash.dashboard_info import HOST_SIGN, Home, JobResult
+from tvmdash.errors import DashboardError
+from tvmdash.records import data_stamps
 from tvmdash.text import format_duration, format_list
 
+_NIGHTS_BACK = 30
+"""Nights searched for one that measured in full."""
 _LOOK_UP_S = 30.0
 """For all TVMs of a home together: people wait for it, and pip itself gives up a silent index after minutes only."""
 _NAMED = 8
@@ -72,7 +74,7 @@ def summarize_plan(plan: Plan, tvms: Sequence[DeviceFinding]) -> str:
     if len(own) < len(plan.experiments):
         lines.append("Experiments on several TVMs run on each TVM in turn; the first one rotates from night to night.")
     lines += _format_phases(plan)
-    lines += summarize_estimates(plan)
+    lines += _summarize_durations(plan)
     if plan.inactive:
         lines.append(f"Not active: {', '.join(plan.inactive)}")
     lines += plan.retired
@@ -190,3 +192,91 @@ def _describe(item: Forecast) -> str:
             return f"the last build before it that differs; the last night measured {item.last}"
         case _:
             return _UNKNOWN[item.expected]
+
+
+@dataclass(frozen=True)
+class DurationEstimate:
+    """Seconds of all stages of a job together, None where nothing tells; `source` says whose word that is."""
+
+    job: Job
+    seconds: float | None
+    source: str
+
+    def __str__(self) -> str:
+        size = f" ({self.job.config['size']})" if "size" in self.job.config else ""
+        duration = format_duration(self.seconds) if self.seconds is not None else "unknown"
+        return f"{self.job.name}{size}: {duration}{', ' if self.source else ''}{self.source}"
+
+
+def _summarize_durations(plan: Plan) -> list[str]:
+    """A line for each job, and the sum."""
+    estimated = [_estimate(plan.home, job) for job in (*plan.experiments, *plan.away, *plan.subsystems)]
+    if not estimated:
+        return []
+    hosts = dict.fromkeys(item.job.host for item in estimated)
+    together = [_sum_up([item for item in estimated if item.job.host == host], host) for host in hosts]
+    return ["Time:", *(f"  {item}" for item in estimated), *together]
+
+
+def _sum_up(estimated: Sequence[DurationEstimate], host: str) -> str:
+    known = [item.seconds for item in estimated if item.seconds is not None]
+    unknown = len(estimated) - len(known)
+    rest = f", and {unknown} of {len(estimated)} jobs whose time is unknown" if unknown else ""
+    total = format_duration(sum(known)) if known else "unknown"
+    return f"  Together{f' on {host}, at the same time,' if host else ''} {total}{rest}; without the time to get TVM."
+
+
+def _estimate(home: Home, job: Job) -> DurationEstimate:
+    for name in dict.fromkeys((job.name, job.experiment)):  # one that is new on a TVM: as on the home's own
+        stamps = _find_alike(home, job, name) if job.measures else _find_newest(home)
+        results = {stamp: _read_result(home, job.kind, name, stamp) for stamp in dict.fromkeys(stamps)}
+        went_well = {stamp: result.elapsed_s for stamp, result in results.items() if result and _is_whole(result)}
+        if went_well:
+            return _describe_nights(job, name, went_well)
+    stated = config_util.read_takes_minutes(job.folder / config_util.FIELDS_FILE) if job.measures else {}
+    minutes = stated.get(job.config.get("size", ""))
+    bound = job.config.get("max_minutes")
+    if minutes and isinstance(bound, (int, float)) and bound < minutes:
+        return DurationEstimate(job, bound * 60, "by its max_minutes")
+    return DurationEstimate(job, minutes and minutes * 60, "by its author with its defaults" if minutes else "")
+
+
+def _is_whole(result: JobResult) -> bool:
+    return bool(result.steps) and all(step.success for step in result.steps)
+
+
+def _describe_nights(job: Job, name: str, seconds: Mapping[str, float]) -> DurationEstimate:
+    """As on the first of the nights; the second one, if any, had less to measure."""
+    (stamp, elapsed_s), *shorter = seconds.items()
+    source = f"as {f'{name} ' if name != job.name else ''}on {stamp}"
+    for other, less_s in shorter:
+        source += f"; {format_duration(less_s)} where TVM is unchanged, as on {other}"
+    return DurationEstimate(job, elapsed_s, source)
+
+
+def _find_newest(home: Home) -> list[str]:
+    return list(home.night_stamps())[-1:]
+
+
+def _find_alike(home: Home, job: Job, name: str) -> list[str]:
+    """Nights of `name` with the files and config of today: the newest that measured in full, and the newest."""
+    now, found = setup_cache.fingerprint(job.folder, job.config), list[str]()
+    for stamp in data_stamps(home.data(name))[: -_NIGHTS_BACK - 1 : -1]:
+        try:
+            value = common.read_json(home.data_file(name, stamp))
+        except DashboardError:
+            break
+        if common.object_in(value, "night").get("fingerprint") != now:
+            break
+        found.append(stamp)
+        if not is_shortened(value):
+            return [stamp, found[0]]
+    return found[:1]
+
+
+def _read_result(home: Home, kind: str, name: str, stamp: str) -> JobResult | None:
+    try:
+        night = home.read_night(stamp)
+    except DashboardError:
+        return None
+    return next((item for item in night.jobs if (item.kind, item.name) == (kind, name)), None)

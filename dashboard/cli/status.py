@@ -13,16 +13,7 @@ from dashboard.schedule import refusal
 from dashboard.upkeep import strays
 from tvmdash import common, records
 from tvmdash.common.files import lock as locks
-from tvmdash.dashboard_info import (
-    COMPLETE,
-    INTERRUPTED,
-    RUNNING,
-    Home,
-    HostNight,
-    HostState,
-    JobResult,
-    Night,
-)  # fmt: skip
+from tvmdash.dashboard_info import COMPLETE, INTERRUPTED, RUNNING, Home, HostNight, HostState, JobResult, Night
 from tvmdash.errors import DashboardError
 from tvmdash.notify.state import format_fault, read_states
 from tvmdash.text import align, describe_missing_backups, format_duration, format_list
