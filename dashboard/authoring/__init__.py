@@ -1,1 +1,1 @@
-"""What an author of experiments and subsystems starts with: a new one, and a try of it."""
+"""Tools for authors of experiments and subsystems: a new one from a skeleton, and a smoke test."""

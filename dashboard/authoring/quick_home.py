@@ -15,12 +15,12 @@ from tvmdash.errors import DashboardError
 
 _SMALL = {"size": "smoke"}
 _IN_TURN = {**_SMALL, "pairs": 5, "max_pairs": 5, "repeat": 5, "min_repeat_ms": 5.0, "max_seconds": 0.2}
-"""What a smoke test has too little of: of fewer pairs nothing is told, and in 1 ms samples a pair scatters by 8 %."""
+"""More than a smoke test: fewer pairs prove nothing, and with 1 ms samples a pair scatters by 8 %."""
 _JOBS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
     EXPERIMENT.kind: {"canary": _SMALL, "pass_comparison": _IN_TURN, "relax_opt": _IN_TURN},
     SUBSYSTEM.kind: {"stat_alerts": {}, "telemetry": {}, "website": {}},
 }
-"""What the config of each job has that the sample's has not."""
+"""Changes to the sample's config of each job."""
 
 
 def make_quick_home(root: Path) -> None:
@@ -39,6 +39,6 @@ def make_quick_home(root: Path) -> None:
 
 
 def format_next_steps(root: Path) -> str:
-    """What to do after its first night, as commands."""
+    """Format the commands to run after its first night."""
     start, home, sample = (shlex.quote(str(path)) for path in (REPOSITORY / "run_dashboard.sh", root, SAMPLE_HOME))
     return f"See it:      {start} --command serve {home}\nNext night:  {start} {home}\nFull sample: {start} {sample}"

@@ -29,7 +29,7 @@ SAMPLE_HOME = REPOSITORY / "sample-dashboard-home"
 ARTIFACTS = "TVMDASH_ARTIFACTS"
 """The variable that names the folder of TVM artifacts, where that is not the home's."""
 _SHARED_SETUPS = (".engines", ".tuning")
-"""What a home's setup_dir holds for all experiments: a try uses it instead of installing it again."""
+"""Parts of a home's setup_dir that all experiments share: a try uses them instead of installing them again."""
 _QUIET = {"tvms": {}, "reference": "none", "min_free_mb": 0, "max_artifacts_gb": 1e6, "telemetry_rate": 0}
 _SILENT = {"heartbeat_url": "", "website_url": ""}
 """A try measures on one TVM, removes no artifact, and tells nobody."""
@@ -37,7 +37,7 @@ _SILENT = {"heartbeat_url": "", "website_url": ""}
 
 @dataclass(frozen=True)
 class SmokeTrial:
-    """What is tried: `name`, a job of the kind `row` whose code lies in `code`, with this config."""
+    """The job to be tried: `name`, of the kind `row` with its code in `code`, and this config."""
 
     row: Pipeline
     name: str
@@ -70,7 +70,7 @@ def _count_scripts(folder: Path, row: Pipeline) -> int:
 
 
 def trial_of(named: str, base: Home, code: CodeFolders, config_file: Path | None) -> SmokeTrial:
-    """What to try: with the config in `config_file`, else that of the base home, else none but the defaults."""
+    """Find the job to try, with the config in `config_file`, else that of the base home, else the defaults."""
     row, name, code = find_job(named, code)
     path = config_file or base.config(row.kind, name) / CONFIG_FILE
     given: common.Json = common.read_json(path) if config_file or path.is_file() else {}
@@ -120,7 +120,7 @@ def plan_of(trial: SmokeTrial, home: Home) -> Plan:
 
 
 def needs_fetching(plan: Plan) -> bool:
-    """Whether a TVM that the plan asks for is not among the artifacts. Nobody looks for a newer one."""
+    """Return True where a TVM of the plan is not among the artifacts. A newer one does not count."""
     there = artifact_store.artifacts_in(plan.config.artifacts)
     return any(
         not any(PROVIDERS[provider_of(spec)].satisfies(artifact, spec) for artifact in there) for spec in plan.artifacts

@@ -28,7 +28,7 @@ class Answered:
 
 
 def make_mark(machine: str) -> str:
-    """What the comment of this machine begins with, which GitHub does not show."""
+    """Return the beginning of this machine's comment, which GitHub does not show."""
     return f"<!-- tvm-dashboard try on {re.sub(r'[^A-Za-z0-9._]+', '-', machine).strip('-') or 'a machine'} -->"
 
 
@@ -90,7 +90,6 @@ def format_begun(where: Circumstances) -> str:
 
 
 def format_result(done: Trial, where: Circumstances) -> str:
-    """What was measured."""
     text = f"On {escape_markdown(where.machine)}:\n\n{format_markdown(done).strip()}"
     page = f"tries/{done.stamp}.html" if common.is_stamp(done.stamp) else ""
     return _join(where, text, page)

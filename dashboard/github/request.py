@@ -1,4 +1,4 @@
-"""What a comment in a pull request asks for: who may ask, and its words as arguments of `try`."""
+"""Requests in comments of a pull request: who may ask, and the words as arguments of `try`."""
 
 from __future__ import annotations
 

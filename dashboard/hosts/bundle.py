@@ -1,4 +1,4 @@
-"""What is sent to a host: the dashboard's code, which it keeps under its hash, and each night the home's configs."""
+"""Packages for a host: the dashboard's code, which it keeps under its hash, and each night the home's configs."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _is_left_out(entry: TreeEntry) -> bool:
 
 
 def _is_link(name: str, path: Path) -> bool:
-    """Whether it travels as a link: inside the repository what it leads to travels as well."""
+    """Return True for a link inside the repository, whose target travels as well."""
     return path.is_symlink() and not name.startswith(f"{OWN}/")
 
 
@@ -187,7 +187,7 @@ def _write_spec(spec: ArtifactSpec) -> str:
 
 
 def _write_reference(reference: ArtifactSpec | ReferenceRule, tvms: Tvms) -> str:
-    """What the config names or, where it names none, what was found here; several are found on the host anew."""
+    """Name the config's reference or, where it names none, the one found here; several are found on the host anew."""
     if not isinstance(reference, ReferenceRule):
         return _write_spec(reference)
     found = {_write_spec(_to_spec(tvm, artifact)) for tvm, artifact in tvms.references.items()}

@@ -140,7 +140,7 @@ class Channel:
 
 
 def _wait_for(descriptor: int, event: int, left_s: float) -> bool:
-    """Whether it can be read or written before the time is over, or has an error to tell."""
+    """Return True once it can be read or written, or has an error to tell; False where the time is over."""
     poll = select.poll()
     poll.register(descriptor, event)
     return left_s > 0 and bool(poll.poll(left_s * 1000))

@@ -20,13 +20,13 @@ _SSH = (
 
 
 def make_command(host: Host, code: str, home: Path) -> list[str]:
-    """What is executed here so that the worker of this code, a content hash, runs there for that home."""
+    """Make the command that starts the worker of this code, a content hash, on the host for that home."""
     script = ["sh", "-c", _BOOTSTRAP.read_text(encoding="utf-8"), "bootstrap", host.folder, code, host.node]
     return [*_make_srun(host, home), *script] if host.launcher is Launcher.SLURM else _make_ssh(host, script)
 
 
 def make_probe(host: Host, words: Sequence[str]) -> list[str]:
-    """What is executed here so that these words are executed there, at once or not at all."""
+    """Make the command that runs these words on the host, at once or not at all."""
     return [*_make_srun(host), *words] if host.launcher is Launcher.SLURM else _make_ssh(host, words)
 
 
@@ -35,14 +35,13 @@ def _make_ssh(host: Host, words: Sequence[str]) -> list[str]:
 
 
 def make_remedy(host: Host) -> str:
-    """What shows a person why a host cannot be reached."""
     if host.launcher is Launcher.SLURM:
         return f"Look at: sinfo -N -l{f' -n {host.node}' if host.node else ''}"
     return f"Try: ssh {host.address} true"
 
 
 def make_clearing(host: Host, home: Path) -> list[str]:
-    """What ends a job there that outlived an earlier night of the home; empty where there can be none."""
+    """Make the command that ends a job left by an earlier night of the home; empty where there can be none."""
     is_slurm = host.launcher is Launcher.SLURM
     return ["scancel", "--quiet", f"--user={getpass.getuser()}", f"--name={_name_job(host, home)}"] if is_slurm else []
 

@@ -1,4 +1,4 @@
-"""What a night and the worker on a host say to each other.
+"""The messages between a night and the worker on a host.
 
 Each side takes the other for a stranger: a message that is not as described here cannot be made.
 """
@@ -16,7 +16,7 @@ PROTOCOL = 1
 MARK = "tvm-dashboard-worker"
 """Begins the line with which a host answers; what its login shell prints before is passed over."""
 HAVE, WANT = "have", "want"
-"""What follows the mark: whether the host has the dashboard's code of tonight."""
+"""The words after the mark: the host has the dashboard's code of tonight, or wants it."""
 BEAT_S = 15.0
 """Each side says at least this often that it is there."""
 SILENCE_S = 120.0
@@ -118,7 +118,7 @@ class HandOver:
 
 @dataclass(frozen=True)
 class Holds:
-    """So many parcels will be offered, each once the one before is acknowledged."""
+    """The number of parcels to come, each offered once the one before is acknowledged."""
 
     parcels: int
 
@@ -154,4 +154,4 @@ KINDS: Mapping[str, type[Message]] = {
     for kind in (Hello, Begin, Fetch, Tvm, Ready, Beat, Ended, Refused, HandOver, Holds, Offer, Acknowledge)
 }
 MOST_BYTES: Mapping[type[Message], int] = {Begin: 1 << 30, Tvm: 64 << 30, Offer: 16 << 30}
-"""How many bytes may follow a message; nothing follows any other."""
+"""The largest number of bytes that may follow a message; nothing follows any other."""

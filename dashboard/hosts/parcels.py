@@ -114,7 +114,7 @@ def hash_file(path: Path) -> str:
 
 @dataclass(frozen=True)
 class AskedOfHost:
-    """What the home asked a host for: the experiments `jobs`, named as at home, in the night `stamp`."""
+    """The experiments `jobs`, named as at home, that the home asked a host for in the night `stamp`."""
 
     host: str
     stamp: str
@@ -143,7 +143,7 @@ class _Bounded(io.FileIO):
     """A file as tarfile may read it: it takes a header of any length into the memory at once."""
 
     def read(self, size: int | None = -1) -> bytes:
-        """So many bytes, where that is no more than a copy takes at once."""
+        """Read no more than a copy takes at once."""
         if size is None or not 0 <= size <= _LONGEST_READ:
             raise tarfile.ReadError(f"it contains a header of {size} bytes.")
         return super().read(size)

@@ -1,4 +1,4 @@
-"""Whether a host could measure tonight: reached as a night reaches it, and asked what it has."""
+"""A check of hosts before a night: each is reached as a night reaches it, and asked for its tools and space."""
 
 from __future__ import annotations
 

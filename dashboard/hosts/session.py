@@ -58,11 +58,11 @@ _Wanted = TypeVar("_Wanted", bound=Message)
 
 
 class _LateError(ChannelError):
-    """What was to be done is not done in time, though the host may be there."""
+    """The host was too slow, but may still be there."""
 
 
 class Session:
-    """What a night says to one host and hears of it. Every method but `close` raises DashboardError, with the name."""
+    """A night's conversation with one host. Every method but `close` raises DashboardError, with the name."""
 
     def __init__(self, host: Host, home: Path, mark: str, log: Path) -> None:
         self._host, self._home, self._mark, self._log = host, home, mark, log
@@ -71,7 +71,7 @@ class Session:
         self._sending_beats: threading.Thread | None = None
         self._lines = 0
         self.is_copying = False
-        """Whether it was sent a TVM tonight."""
+        """True once a TVM was sent to it tonight."""
 
     def open(self, code: BundledCode) -> Hello:
         """Reach the host, see to it that it has the code, and start its worker there."""
@@ -122,7 +122,7 @@ class Session:
             raise DashboardError(f"{self._host.name}: could not start {argv[0]}: {error.strerror}.") from error
 
     def _wait_for_answer(self) -> bool:
-        """Whether the host, which is reached then, wants the code."""
+        """Wait until the host is reached; return True where it wants the code."""
         end = time.monotonic() + self._host.patience_s + _ANSWER_S
         while not (line := self._channel.receive_line(end - time.monotonic())).startswith(messages.MARK):
             self._count_line()  # what a login shell prints

@@ -120,7 +120,7 @@ def _moment(milliseconds: float) -> datetime.datetime:
 
 @dataclass(frozen=True)
 class _Kind:
-    """What a benchmark gives: a time, where `own` is empty, else a number of that name; and its parameters' names."""
+    """The result of a benchmark: a time, where `own` is empty, else a number of that name; and its parameters."""
 
     own: str
     declared: Mapping[str, str]
@@ -155,7 +155,7 @@ class _Kind:
 
 @functools.lru_cache(maxsize=2)
 def _parse_benchmarks(beside: File | None) -> Mapping[str, Any]:
-    """What asv keeps of each benchmark, beside the machines' folders in benchmarks.json."""
+    """Read asv's description of the benchmarks, in benchmarks.json beside the machines' folders."""
     try:
         return parsed.check_mapping(beside.json()) if beside else {}
     except DashboardError:

@@ -15,7 +15,7 @@ FORMATS: tuple[ImportFormat, ...] = (
     google_benchmark.FORMAT,
 )
 BESIDE = frozenset({"machine.json", "benchmarks.json", "asv.conf.json", "status.json", "config.json", "summary.json"})
-"""What the tools put beside their results."""
+"""Files that the tools put beside their results."""
 
 
 def format_of(file: File) -> ImportFormat | None:

@@ -35,7 +35,7 @@ CONTEXT: Table = {
     "library_version": ImportField(Role.VERSION, ("engine_version",), str),
     **fields(Role.IDENTITY, "library_build_type", "build_config"),
 }
-"""What mhz_per_cpu says is the clock at that moment: it is no part of what the machine is."""
+"""mhz_per_cpu is the clock at that moment: it does not tell machines apart."""
 _MEMORY = {
     "allocs_per_iter": "allocations",
     **dict.fromkeys(("max_bytes_used", "total_allocated_bytes", "net_heap_growth"), "bytes"),
@@ -53,7 +53,7 @@ ROW: Table = {
     **fields(Role.FORM, "time_unit error_occurred error_message skipped skip_message"),
     **fields(Role.FORM, "big_o cpu_coefficient real_coefficient rms"),
 }
-"""What else a row has is a counter that the benchmark's author named: a note, which is kept with the record."""
+"""Any other field of a row is a counter that the benchmark's author named: a note, kept with the record."""
 _TO_MS = {"ns": -6, "us": -3, "ms": 0, "s": 3}
 """The powers of ten."""
 _DATES = ("%Y-%m-%d %H:%M:%S", "%Y/%m/%d-%H:%M:%S", "%m/%d/%y %H:%M:%S", "%Y/%m/%d %H:%M:%S")
@@ -148,7 +148,7 @@ def _group(rows: Sequence[_Row]) -> Iterator[tuple[dict[str, Any], list[_Row]]]:
 
 
 def _find_instance(row: _Row, instances: Mapping[object, Sequence[_Row]]) -> object:
-    """What the rows of one benchmark have in common: its index in the file; of files of before 1.5.3 its label.
+    """Return the key that the rows of one benchmark share: its index in the file; before 1.5.3 its label.
 
     There a repetition that is there already is another benchmark's.
     """

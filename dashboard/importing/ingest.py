@@ -39,7 +39,7 @@ _RESULTS = (".json", ".csv", ".jsonl", ".ndjson")
 
 @dataclass(frozen=True)
 class ImportReport:
-    """What became of one file, or of one night of it.
+    """The outcome for one file, or for one night of it.
 
     is_result: the file is of a known format, or cannot be read; unknown: the fields that the format's table lacks.
     """
@@ -53,7 +53,7 @@ class ImportReport:
 
 @dataclass(frozen=True)
 class ImportRequest:
-    """What the user asks for. machine, tvm: what the source does not say, or says wrongly; name: of standard input."""
+    """The user's request. machine, tvm: what the source does not say, or says wrongly; name: of standard input."""
 
     home: Home
     source: Path
@@ -156,7 +156,7 @@ def _join(parts: Sequence[tuple[ParsedNight, _Origin, bytes]]) -> tuple[ParsedNi
 
 
 def _digest_of(origins: Sequence[_Origin]) -> str:
-    """What names several files."""
+    """Return one digest for several files."""
     content = "\n".join(f"{origin.file} {origin.sha256}" for origin in origins)
     return hashlib.sha256(content.encode()).hexdigest()
 
@@ -303,7 +303,7 @@ class _ImportedNights:
 
 
 def _read_index(path: Path) -> Mapping[str, Any]:
-    """What the last import left; nothing where it is not there or of no use, for then it is made anew."""
+    """Read the index that the last import left; empty where it is missing or of no use, for then it is made anew."""
     try:
         value = common.read_json(path)
     except DashboardError:

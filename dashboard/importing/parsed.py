@@ -1,4 +1,4 @@
-"""What an importer finds: nights of an experiment, in records or in nested numbers; and the tables that it goes by."""
+"""Nights as importers find them, in records or in nested numbers; and the tables that importers go by."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _OBJECTS = ("workload_args", "engine_config", "build_config", "runtime_config", 
 
 
 class Role(enum.Enum):
-    """What a field of a format is to a measurement."""
+    """The role of a field of a format in a measurement."""
 
     IDENTITY = "identity"
-    """What was measured: it tells series apart."""
+    """It tells series apart, as it names what was measured."""
     MACHINE = "machine"
     VERSION = "version"
     """Which version of the measured, or of the measurement itself: another version of that is another series."""
@@ -110,7 +110,7 @@ class ParsedNight:
 
 @dataclass(frozen=True)
 class ImportReading:
-    """How the user wants a source read: the zone of stamps that name none, and the experiment where it names none."""
+    """The user's choices for reading a source: the zone of stamps and the experiment, where it names none itself."""
 
     zone: zoneinfo.ZoneInfo = field(default_factory=lambda: zoneinfo.ZoneInfo("UTC"))
     experiment: str | None = None
@@ -213,5 +213,5 @@ def check_objects(value: object) -> list[dict[str, Any]]:
 
 
 def format_left_out(counts: Mapping[str, int]) -> tuple[str, ...]:
-    """What of a file was not taken, in words: the things that were counted, as in `2 rows without a time`."""
+    """Describe what of a file was left out, by the things that were counted: `2 rows without a time`."""
     return tuple(f"{count} {what}" for what, count in counts.items() if count)

@@ -45,7 +45,7 @@ _OWN: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "byte": ("memory", {"unit": "bytes", "direction": "lower"}),
     "integer": ("count", {}),
 }
-"""What a benchmark gives whose unit is not the second."""
+"""The numbers of benchmarks whose unit is not the second."""
 
 
 def _owns(file: File) -> bool:
@@ -90,7 +90,7 @@ def _runs(benchmark: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _read_metadata(value: Mapping[str, Any], benchmark: Mapping[str, Any]) -> dict[str, Any]:
-    """What holds of all runs of a benchmark: the suite's, then the benchmark's own, then what its first run says."""
+    """Merge the metadata for all runs of a benchmark: the suite's, then the benchmark's, then its first run's."""
     own = benchmark.get("metadata", benchmark.get("common_metadata"))
     first = next((parsed.check_mapping(run.get("metadata")) for run in _runs(benchmark)), {})
     return {**first, **parsed.check_mapping(value.get("metadata")), **parsed.check_mapping(own)}

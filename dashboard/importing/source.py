@@ -34,7 +34,7 @@ _OPENERS: Mapping[str, Callable[[IO[bytes]], io.BufferedIOBase]] = {
 }
 _BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError,
            OverflowError, NotImplementedError, RuntimeError)  # fmt: skip
-"""What Python's readers of archives raise of one that is cut off, damaged, encrypted or made to do harm."""
+"""Errors of Python's archive readers on one that is cut off, damaged, encrypted or malicious."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,6 @@ class File:
 
     @functools.cached_property
     def digest(self) -> str:
-        """What names these bytes."""
         return hashlib.sha256(self.content).hexdigest()
 
     def near(self, relative: str) -> File | None:

@@ -22,7 +22,7 @@ _FORMS = "Use pypi:0.26.0, pypi:latest, wheel:PACKAGE@VERSION, git:REVISION, REM
 
 
 def spec_of(name: str, config: HomeConfig) -> ArtifactSpec | None:
-    """What `name` asks for; None where it is the key of an artifact at hand. DashboardError where it is nothing.
+    """Return the TVM that `name` asks for; None for the key of an artifact at hand. DashboardError where it names none.
 
     A git revision is built with the home's `tvm_options`; `git:` and `wheel:VERSION` mean the home's `tvm_remote`.
     """
@@ -46,7 +46,7 @@ def spec_of(name: str, config: HomeConfig) -> ArtifactSpec | None:
 
 @dataclass(frozen=True)
 class ArtifactFinder:
-    """How artifacts are got: without `rebuild` from the store alone; logs go to `logs`.
+    """Settings for getting artifacts: without `rebuild` from the store alone; logs go to `logs`.
 
     guest_of: how what is not trusted is built.
     """
@@ -99,7 +99,7 @@ class ArtifactFinder:
         return PROVIDERS[provider_of(spec)].resolve(spec, context)
 
     def spec_of_wheel(self, version: str, source: str) -> ArtifactSpec:
-        """What asks for the wheel of that version again; source: as its facts name it, empty for PyPI's."""
+        """Make the spec that gets the wheel of that version again; source: as its facts name it, empty for PyPI's."""
         own = (self.config.tvm, *self.config.tvms.values())
         known = (spec.remote for spec in own if provider_of(spec) == WHEEL and source_of(spec).id == (source or PYPI))
         return ArtifactSpec(next(known, source or PYPI), version)

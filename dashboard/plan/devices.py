@@ -56,7 +56,7 @@ def list_cards(jobs: Iterable[Job], config: HomeConfig) -> tuple[str, ...]:
 
 
 def takes_devices(folder: Path) -> bool:
-    """Whether the experiment in `folder` takes devices as the template does."""
+    """Return True where the experiment in `folder` declares devices as the template does."""
     declared = config_util.read_fields(folder / config_util.FIELDS_FILE).get(FIELD)
     return declared is config_util.FIELD_SETS[FIELD][FIELD]
 

@@ -157,7 +157,7 @@ def _find_source_faults(remote: str, shown: str) -> list[str]:
 
 
 def _parse_spec(text: str, own: ArtifactSpec) -> ArtifactSpec | None:
-    """What the text asks for; None where a list of faults says what is wrong with it."""
+    """Parse the name of a TVM; None where another check reports what is wrong with it."""
     with contextlib.suppress(DashboardError):
         return parse(text, own)
     return None
@@ -187,14 +187,14 @@ def _find_tvms_faults(tvms: Mapping[str, str], own: ArtifactSpec, shown: str) ->
 
 
 def _find_reference_faults(text: str, tvms: Mapping[str, str], own: ArtifactSpec, shown: str) -> Iterator[str]:
-    """What is wrong with the reference; a name of `tvms` is at fault there."""
+    """Check the reference; a fault of a name in `tvms` is reported there."""
     if text not in set(ReferenceRule) and text not in tvms:
         forms = f"{', '.join(ReferenceRule)}, {_TVM_FORMS}, or a name in tvms ({', '.join(tvms) or 'it has none'})"
         yield from _find_tvm_faults(text, own, f"{shown}: $.reference", forms)
 
 
 def _find_tvm_faults(text: str, own: ArtifactSpec, where: str, forms: str) -> Iterator[str]:
-    """What is wrong with the TVM that stands at `where`; `forms`: what could stand there."""
+    """Check the TVM that stands at `where`; `forms`: what could stand there."""
     try:
         if parse(text, own) is None:
             yield f"{where}: {text!r} is not a TVM. Use {forms}."
@@ -203,7 +203,7 @@ def _find_tvm_faults(text: str, own: ArtifactSpec, where: str, forms: str) -> It
 
 
 def find_spec_faults(spec: ArtifactSpec, shown: str) -> list[str]:
-    """What is wrong with the TVM that the config `shown` asks for, as far as is known without looking anywhere."""
+    """Check, offline, the TVM that the config `shown` asks for."""
     try:
         check_spec(spec)
     except DashboardError as error:
@@ -317,7 +317,7 @@ def _find_token_faults(home: Path, named: str, shown: str) -> Iterator[str]:
 
 
 def _find_variable_faults(variables: Mapping[str, str], where: str) -> Iterator[str]:
-    """What is wrong with the addresses in an environment; none is shown, as it may hold a password."""
+    """Check the addresses in an environment; no fault shows one, as it may hold a password."""
     for name, schemes in _SCHEMES.items():
         for url in variables.get(name, "").split():
             is_short = name.lower() in _PROXIES and "://" not in url  # curl, pip and requests take HOST:PORT

@@ -28,7 +28,7 @@ _log = logging.getLogger("night")
 
 
 def name_of(home: Home) -> str:
-    """What records of this home say of their machine where its config does not: the kept name, else the host's."""
+    """Return the machine's name in records where the config gives none: the kept name, else the host's."""
     kept = _read_kept(home)
     return kept.name if kept else socket.gethostname() or UNNAMED
 
@@ -60,7 +60,7 @@ def _set_aside(path: Path) -> None:
 
 
 def _read_kept(home: Home) -> MachineIdentity | None:
-    """What machine.json says; where it is gone or damaged, what the newest night's record says that tells."""
+    """Read machine.json; where it is missing or damaged, the machine in the newest night's record that has one."""
     try:
         kept = home.machine()
     except DashboardError as error:
@@ -89,7 +89,7 @@ def _read_machine_id() -> str | None:
 
 
 def _find_former_name(home: Home, name: str) -> str | None:
-    """What the home's own data called this machine so far; None where it has none."""
+    """Find this machine's name in the home's own data; None where it has none."""
     newest = max(
         (machine for folder in _list_data_folders(home) if (machine := _find_newest_own(folder))), default=None
     )

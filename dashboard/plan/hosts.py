@@ -18,14 +18,14 @@ from tvmdash import config_util
 from tvmdash.config_util import ConfigError
 
 LOCAL = "local"
-"""What an experiment's config calls the home's own machine, whatever the home's config calls it."""
+"""The name of the home's own machine in experiments' configs, whatever the home's config calls it."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 _ADDRESS = re.compile(r"[A-Za-z0-9_\[:][^\s]{0,254}")
 _OF_SLURM = ("partition", "constraint", "account")
 
 
 class Launcher(enum.StrEnum):
-    """How the dashboard works on a host."""
+    """The way to work on a host."""
 
     LOCAL = "local"
     """It is the home's own machine: the night itself measures."""
@@ -54,7 +54,6 @@ class Host:
 
     @property
     def is_away(self) -> bool:
-        """Whether it is another machine than the home's own."""
         return self.launcher is not Launcher.LOCAL
 
 
@@ -98,7 +97,7 @@ def _make_host(name: str, checked: Mapping[str, Any]) -> Host:
 
 
 def _find_faults(host: Host, given: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with the host beyond its fields' types."""
+    """Check the host beyond its fields' types."""
     if host.is_away and not (PurePosixPath(host.folder).is_absolute() and _is_plain(host.folder)):
         yield (
             f".folder: {host.folder!r} is not an absolute path. Give a folder on the host for the dashboard alone, "

@@ -82,7 +82,6 @@ class Job:
 
     @property
     def measures(self) -> bool:
-        """Whether its stages make series of numbers."""
         return pipeline(self.kind).measures
 
     @property
@@ -114,7 +113,7 @@ class Job:
 
     @property
     def description(self) -> str:
-        """What it answers."""
+        """The question that it answers."""
         return str(self.config.get("description", ""))
 
     @property
@@ -123,7 +122,6 @@ class Job:
         return tuple(stage for stage in pipeline(self.kind).stages if not stage.optional or self.has(stage))
 
     def has(self, stage: Stage) -> bool:
-        """Whether the stage's script is there."""
         return (self.folder / stage.script).exists()
 
     def timeout_s(self, stage: Stage, home: HomeConfig) -> int:

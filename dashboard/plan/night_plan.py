@@ -1,4 +1,4 @@
-"""What one night will do."""
+"""The plan of one night."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tvmdash.dashboard_info import Home
 
 @dataclass(frozen=True)
 class Plan:
-    """What one night will do. `experiments` and `subsystems` are in the order in which they run.
+    """The plan of one night. `experiments` and `subsystems` are in the order in which they run.
 
     away: the experiments that other hosts measure, in that order on each of them.
     drawn: nobody gave the seed, so that another night has another one.

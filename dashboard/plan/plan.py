@@ -36,7 +36,7 @@ _FIRST_LINE = 256
 
 @dataclass(frozen=True)
 class _KnownConfig:
-    """What the home's config says that jobs' configs name; None where it cannot be read, so that no name is a fault."""
+    """The part of the home's config that jobs' configs refer to; None where it is unreadable: then no name is a fault."""
 
     tvm: ArtifactSpec
     tvms: Mapping[str, ArtifactSpec] | None = None
@@ -90,7 +90,7 @@ def _list_retired(home: Home, code: CodeFolders) -> Iterator[str]:
 
 
 def _is_retired(code: CodeFolders, row: Pipeline, path: Path) -> bool:
-    """Whether that is the config of a job which this repository had; one of that name elsewhere is another job."""
+    """Return True for the config of a job that this repository no longer has; one of that name elsewhere is another."""
     is_ours = (row.kind, path.name) in config_util.RETIRED_JOBS and path.is_dir()
     return is_ours and not code.of(row, path.name).is_dir()
 

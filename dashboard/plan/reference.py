@@ -20,7 +20,7 @@ from tvmdash.dashboard_info import Night, Reference, ReferenceChoice
 from tvmdash.errors import DashboardError
 
 NIGHTS_BACK = 30
-"""How far to look for what an earlier night took for the same TVM."""
+"""Nights searched for an earlier TVM of the same remote and branch."""
 
 
 def list_paired(jobs: Sequence[Job], config: HomeConfig) -> tuple[ArtifactSpec, ...]:
@@ -39,7 +39,7 @@ def find_named(tvm: ArtifactSpec, config: HomeConfig) -> ArtifactSpec | None:
 
 
 class ExpectedReference(enum.Enum):
-    """What is known, before a night, of a reference."""
+    """The knowledge of a reference before a night."""
 
     NAMED = enum.auto()
     """The config names it."""
@@ -59,7 +59,7 @@ class ExpectedReference(enum.Enum):
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a night would measure `tvm` against. reference: it, named as people do.
+    """The expected reference of `tvm`, as `reference`, named as people do.
 
     last: the version that was measured last, where tonight's may be another.
     """
@@ -119,7 +119,7 @@ class TvmsTonight:
     bad_since: str = ""
 
     def provide_references(self, wanted: Sequence[ArtifactSpec], leases: ExitStack) -> References:
-        """What each of the TVMs `wanted` is measured against; nobody removes it before `leases` are released."""
+        """Get the reference of each of the TVMs `wanted`; nobody removes one before `leases` are released."""
         found = {tvm: self._find(tvm) for tvm in wanted if tvm in self.have}
         references = {tvm: item.provided.artifact for tvm, item in found.items() if item.provided}
         for item in found.values():

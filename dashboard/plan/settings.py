@@ -14,7 +14,7 @@ from tvmdash.machine.devices import Device
 
 
 class ReferenceRule(enum.StrEnum):
-    """What `reference` says where it names no TVM."""
+    """The values of `reference` that name no TVM."""
 
     AUTO = "auto"
     """Of wheels the release before tonight's, of source builds the build before."""
@@ -23,7 +23,7 @@ class ReferenceRule(enum.StrEnum):
 
 
 class Isolation(enum.StrEnum):
-    """Whether a TVM whose code is not trusted is built and run in a sandbox."""
+    """The rule for building and running untrusted TVMs in a sandbox."""
 
     AUTO = "auto"
     """Where this machine can."""
@@ -43,7 +43,7 @@ class GitHubSettings:
 
 @dataclass(frozen=True)
 class HomeConfig:
-    """What config/config.json says; every folder absolute. env_name: where it says none, the home's machine's.
+    """The values of config/config.json; every folder absolute. env_name: where it has none, the home's machine's.
 
     reference: the TVM that tonight's is measured against, or the rule that finds one. hosts: the machines by name.
     devices: what TVM drives beside the processor, by name. tvm_source: the remote with the source of TVM's releases.

@@ -72,7 +72,7 @@ def _format_dashboard(repository: Mapping[str, object]) -> str:
 
 
 def format_machine(machine: Mapping[str, object]) -> str:
-    """What measured: processor, cores, memory, system."""
+    """Describe the machine: processor, cores, memory, system."""
     memory = machine.get("memory_bytes")
     facts = [
         str(machine.get("cpu_model") or machine.get("hw_model") or ""),
@@ -209,7 +209,7 @@ def _format_failures(result: ExperimentResult) -> Iterator[str]:
 
 
 def _format_warnings(result: ExperimentResult) -> Iterator[str]:
-    """What records say against themselves, most frequent first; those of a kind, where it is known, are one."""
+    """List the doubts of records, most frequent first; those of a kind, where it is known, are one."""
     groups: dict[str, list[str]] = {}
     for record in result.data.records if result.data else ():
         texts = [str(doubt) for doubt in record.additional_info.get("doubts", ())]

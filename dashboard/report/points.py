@@ -42,7 +42,7 @@ def format_failed_point(failure: Failure) -> str:
 
 
 def format_common_values(data: NightData) -> str:
-    """What all points have in common, beside the workload: as in "threads 1, batch 1"."""
+    """Format the values that all points share, beside the workload: as in "threads 1, batch 1"."""
     values: dict[str, set[str]] = {}
     for record in data.records:
         for column in (*_CASE, *_WAY):
@@ -101,7 +101,7 @@ class _PointNames:
 
     @staticmethod
     def _are_targets_needed(labels: Sequence[Labels]) -> bool:
-        """Whether one engine did the same on two targets."""
+        """Return True where one engine did the same on two targets."""
         columns = ("workload", "engine", *_CASE, *_WAY)
         targets: dict[str, set[str]] = {}
         for point in labels:

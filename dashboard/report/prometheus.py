@@ -41,7 +41,7 @@ def write_metrics(path: Path, home: Path, night: Night, verdict: NightVerdict | 
 
 
 def list_gauges(home: Path, night: Night, verdict: NightVerdict | None) -> list[Gauge]:
-    """What is told of the night. Its age is `time() - tvm_dashboard_night_start_seconds`."""
+    """List the metrics of a night. Its age is `time() - tvm_dashboard_night_start_seconds`."""
     of = {"home": home.name}
     begun = common.parse_stamp(night.stamp).timestamp()
     states: dict[str, int] = {}

@@ -91,7 +91,7 @@ def _read_summary(home: Home, stamp: str, name: str) -> str:
 
 
 def _find_changed(name: str, config: Mapping[str, Any], size: str, code: CodeFolders) -> dict[str, Any]:
-    """What of the config differs from the defaults that the experiment's fields have now."""
+    """Find the config values that differ from the defaults that the experiment's fields have now."""
     own = config_util.read_fields(code.of(pipeline("experiment"), name) / config_util.FIELDS_FILE)
     fields = {**config_util.EXPERIMENT_FIELDS, **own}
     defaults = {name: field.default_of(size) for name, field in fields.items()}

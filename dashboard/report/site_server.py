@@ -136,7 +136,7 @@ class Handler(BaseHTTPRequestHandler):
             self._respond(status, text, Connection="close")
 
     def _take_submission(self) -> tuple[HTTPStatus, str]:
-        """What becomes of a submission. Nothing of it is read before its sender and its size are known."""
+        """Take a submission. Nothing of it is read before its sender and its size are known."""
         parts, desk = urlsplit(self.path), self.desk or Desk("", 0, lambda _: (HTTPStatus.NOT_IMPLEMENTED, ""))
         name, length = unquote(parts.path).removeprefix("/submit/"), self.headers.get("Content-Length", "")
         size = int(length) if re.fullmatch(r"[0-9]{1,12}", length) and "Transfer-Encoding" not in self.headers else -1
@@ -158,7 +158,7 @@ class Handler(BaseHTTPRequestHandler):
         return desk.accept(Submission(name, content, dict(parse_qsl(parts.query))))
 
     def _triage(self) -> tuple[HTTPStatus, str]:
-        """What becomes of an act on an incident."""
+        """Have the clerk perform an act on an incident."""
         assert self.clerk is not None
         length = self.headers.get("Content-Length", "")
         size = int(length) if re.fullmatch(r"[0-9]{1,6}", length) else -1
@@ -442,7 +442,7 @@ def names_of_this_machine(also: Iterable[str]) -> frozenset[str]:
 
 
 def is_asked_for(host: str, names: frozenset[str]) -> bool:
-    """Whether a request's Host header names this server.
+    """Return True where a request's Host header names this server.
 
     A page of another site can have its own name point here (DNS rebinding), and would then be let read what is
     served; it cannot make a browser send another name than its own. An address is no such name.

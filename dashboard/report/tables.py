@@ -44,7 +44,7 @@ def _name_metric(shown_point: Shown) -> str:
 
 
 def format_numbers(data: NightData) -> Iterator[str]:
-    """What was measured and nothing else: the run times, and the experiment's own numbers."""
+    """Yield the run times, and the experiment's own numbers."""
     others = {metric.name for metric in METRICS} - {RUN_TIME}
     yield from format_tables(
         [

@@ -73,7 +73,7 @@ class Clerk:
         return content.replace(b"</body>", script.encode())
 
     def find_refusal(self, headers: Message) -> str:
-        """What is wrong with who asks; "" where nothing is."""
+        """Check who asks; return the reason for a refusal, or ""."""
         own, site = headers.get("Host", ""), headers.get("Sec-Fetch-Site", "same-origin")
         origin = urlsplit(headers.get("Origin", "")).netloc
         if site != "same-origin" or (origin and origin not in (own, headers.get("X-Forwarded-Host", own))):

@@ -22,7 +22,7 @@ _log = logging.getLogger("night")
 
 
 class Ending(enum.StrEnum):
-    """How a start ended."""
+    """The manner in which a start ended."""
 
     REFUSED = "refused"
     """No night began."""

@@ -72,7 +72,7 @@ def find_schedule(home: Home) -> Schedule | None:
 
 
 def _read_stated(home: Home) -> str:
-    """What the config says, also where something else in it has a fault: then nights do not run."""
+    """Read the config's schedule, also where something else in it has a fault: then nights do not run."""
     try:
         value = last_config.read_config(home)
     except DashboardError:
@@ -82,7 +82,7 @@ def _read_stated(home: Home) -> str:
 
 
 def find_started(home: Home) -> Iterator[Schedule]:
-    """What starts nights of this home on this machine: cron lines, then timers."""
+    """Yield the schedules of all that starts nights of this home on this machine: cron lines, then timers."""
     for origin, lines, has_user in _read_crontabs():
         zone: datetime.tzinfo | None = None
         for line in lines:
@@ -141,7 +141,7 @@ def _split(line: str, *, has_user: bool) -> tuple[str, str]:
 
 
 def runs_nights(command: str, home: Home) -> bool:
-    """Whether a command runs nights of this home: dashboard_job.sh, run_dashboard.sh or `dashboard run` with it."""
+    """Return True for dashboard_job.sh, run_dashboard.sh or `dashboard run` with this home."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -201,11 +201,11 @@ class Timer:
 
     @property
     def text(self) -> str:
-        """What it says, for people."""
         return ", ".join(self.calendars)
 
     def find_latest(self, before: datetime.datetime) -> datetime.datetime | None:
         """The last time at `before` or earlier, None where there is none within 400 days."""
+        # systemd-analyze lists times forwards only, and at most _ITERATIONS: so from ever earlier moments.
         for days in _DAYS_BACK:
             base = before - datetime.timedelta(days=days)
             times = [time for text in self.calendars for time in _list_times(text, base, self.path) if time <= before]

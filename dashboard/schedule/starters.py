@@ -1,4 +1,4 @@
-"""What starts a home's nights: lines for a crontab, units for the systemd of a user; and how they are put there.
+"""Starters of a home's nights: lines for a crontab, and units for a user's systemd.
 
 Everything of one home is marked with its path, so that it can be replaced and removed, and nothing else is touched.
 """
@@ -26,7 +26,7 @@ _TIMEOUT_S = 60
 
 @dataclass(frozen=True)
 class Starter:
-    """What runs the nights of `home` at `hour`:`minute` each day, and what watches over them."""
+    """Commands that run the nights of `home` at `hour`:`minute` each day, and that watch over them."""
 
     home: Path
     run: Sequence[str]
@@ -84,12 +84,12 @@ ExecStart={watching}
 
 
 def can_mail() -> bool:
-    """Whether there is a program by which cron can mail what it ran printed."""
+    """Return True where cron finds a program to mail what a command printed."""
     return shutil.which("sendmail", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/lib") is not None
 
 
 def name_units(home: Path) -> str:
-    """What the names of a home's units begin with."""
+    """Return the beginning of the names of a home's units."""
     readable = re.sub(r"[^A-Za-z0-9_.-]+", "-", home.name).strip("-.") or "home"
     return f"tvm-dashboard-{readable}-{hashlib.sha256(os.fsencode(home)).hexdigest()[:8]}"
 
@@ -174,6 +174,7 @@ def list_units(home: Path) -> list[Path]:
 def remove_units(home: Path) -> None:
     """Stop this home's timers and remove its units; DashboardError while a night of them runs: it would be ended."""
     paths, service = list_units(home), f"{name_units(home)}.service"
+    # A oneshot service is `activating` for as long as its program runs.
     if _call(["systemctl", "--user", "is-active", service]).stdout.strip() in {"activating", "active"}:
         raise DashboardError(
             f"{service}: a night is running, and removing its unit would end it.",
@@ -186,12 +187,11 @@ def remove_units(home: Path) -> None:
 
 
 def does_linger() -> bool:
-    """Whether the systemd of this user runs without a login as well."""
+    """Return True where the systemd of this user runs without a login."""
     return Path("/var/lib/systemd/linger", getpass.getuser()).exists()
 
 
 def has_user_systemd() -> bool:
-    """Whether a systemd of this user answers."""
     return shutil.which("systemctl") is not None and not _call(["systemctl", "--user", "show-environment"]).returncode
 
 

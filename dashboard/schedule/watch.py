@@ -1,4 +1,4 @@
-"""Whether nights run as they should: the schedule against the last night that was complete."""
+"""The watch over nights: the schedule against the last night that was complete."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _WITHOUT_NIGHTS = datetime.timedelta(hours=12)
 _LONGEST = datetime.timedelta(days=365)
 _EARLY = datetime.timedelta(minutes=2)
 AHEAD = datetime.timedelta(minutes=10)
-"""How far ahead of the clock a night may be dated that still counts: clocks are set."""
+"""The limit by which a night may be ahead of the clock and still count: clocks are set."""
 
 
 @dataclass(frozen=True)
 class Watched:
-    """What `watch` sees.
+    """The state of a home's nights.
 
     due: the latest night that should be complete by now, None where none should. last: the newest complete night.
     attempt: the newest night since then that is not complete. grace: how long after its begin a night is waited for.
@@ -41,17 +41,17 @@ class Watched:
 
     @property
     def is_broken_off(self) -> bool:
-        """Whether the newest night was killed, or its machine lost power: it could tell nobody itself."""
+        """True where the newest night was killed, or its machine lost power: it could tell nobody itself."""
         return self.attempt is not None and self.attempt.state == RUNNING and not self.is_running
 
     @property
     def is_quiet(self) -> bool:
-        """Whether people should hear of it: a night is overdue, the newest one broke off, or a start was refused."""
+        """True where people should hear of it: a night is overdue, the newest one broke off, or a start was refused."""
         return self.refusal is not None or self.is_broken_off or self.is_overdue
 
     @property
     def is_overdue(self) -> bool:
-        """Whether a night should be complete, and none since it was due is."""
+        """True where a night should be complete, and none since it was due is."""
         if self.due is None:
             return False
         return self.last is None or common.parse_stamp(self.last.stamp) < self.due - _EARLY
@@ -65,7 +65,7 @@ def watch(
     *,
     is_running: bool = False,
 ) -> Watched:
-    """How the home's nights keep to the schedule. Nights dated ahead of the clock do not count."""
+    """Compare the home's nights with the schedule. Nights dated ahead of the clock do not count."""
     nights = [night for night in home.last_nights(_NIGHTS_BACK) if common.parse_stamp(night.stamp) <= now + AHEAD]
     complete = [night for night in nights if night.state == COMPLETE]
     waited = grace or _learn_grace(complete)
@@ -85,7 +85,7 @@ def _learn_grace(complete: list[Night]) -> datetime.timedelta:
 
 
 def make_grace(seconds: float) -> datetime.timedelta:
-    """So many seconds, which may stand in a file that is damaged: between none and a year."""
+    """Limit seconds, which may come from a damaged file, to between none and a year."""
     return datetime.timedelta(seconds=min(max(seconds, 0.0), _LONGEST.total_seconds()))
 
 

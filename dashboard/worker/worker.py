@@ -190,7 +190,7 @@ class _Worker:
 
 
 class _Inbox:
-    """What the home says, read as it comes, so that its end is noticed at once."""
+    """The messages of the home, read as they come, so that its end is noticed at once."""
 
     def __init__(self, channel: Channel, folder: Path) -> None:
         self._channel, self._folder = channel, folder
@@ -243,7 +243,7 @@ def _remove_old_codes(folder: Path) -> None:
 _CHUNK = 1 << 20
 _WITHIN_S = 600.0
 _ROOM = 2.2
-"""What a copy takes while it is unpacked, in its own size."""
+"""Space that a copy needs while it is unpacked, as a multiple of its size."""
 
 
 def list_lacking(offered: Mapping[str, int], folder: Path) -> Iterator[tuple[str, str]]:
