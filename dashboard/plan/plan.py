@@ -36,7 +36,7 @@ _FIRST_LINE = 256
 
 @dataclass(frozen=True)
 class _KnownConfig:
-    """The part of the home's config that jobs' configs refer to; None where it is unreadable: then no name is a fault."""
+    """The part of the home's config that jobs' configs refer to; None where unreadable: then no name is a fault."""
 
     tvm: ArtifactSpec
     tvms: Mapping[str, ArtifactSpec] | None = None
