@@ -14,8 +14,7 @@ from dashboard.artifacts.provide import PROVIDERS
 from dashboard.artifacts.spec import provider_of
 from dashboard.night import lock
 from dashboard.plan.home_config import read_home_config
-from dashboard.plan.job import REPOSITORY, CodeFolders
-from dashboard.plan.night_plan import Plan
+from dashboard.plan.job import REPOSITORY, CodeFolders, Plan
 from dashboard.plan.plan import make_plan
 from dashboard.plan.settings import HomeConfig
 from tvmdash import common

@@ -19,8 +19,7 @@ from dashboard.night import folders, lock
 from dashboard.night.context import stage_environment
 from dashboard.night.publish import describe_own
 from dashboard.plan.home_config import read_home_config
-from dashboard.plan.job import CodeFolders, Job
-from dashboard.plan.night_plan import Plan
+from dashboard.plan.job import CodeFolders, Job, Plan
 from dashboard.plan.plan import find_jobs, make_plan
 from dashboard.process import process
 from dashboard.schedule import refusal

@@ -13,8 +13,7 @@ from dashboard.artifacts.provide import list_here
 from dashboard.artifacts.runtimes.survey import DeviceFinding, survey
 from dashboard.cli.arguments import OK_CODE, USAGE, Verbs, add_home_verb, find_code
 from dashboard.plan.devices import FIELD, list_devices, takes_devices
-from dashboard.plan.job import CodeFolders
-from dashboard.plan.night_plan import Plan
+from dashboard.plan.job import CodeFolders, Plan
 from dashboard.plan.plan import make_plan
 from tvmdash import common
 from tvmdash.config_util import CONFIG_FILE

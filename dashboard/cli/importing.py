@@ -13,8 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, add_home_verb
-from dashboard.importing.formats import FORMATS
-from dashboard.importing.ingest import BROKEN, IN_ALREADY, SKIPPED, TAKEN, UNREAD, ImportRequest, ingest
+from dashboard.importing.ingest import BROKEN, FORMATS, IN_ALREADY, SKIPPED, TAKEN, UNREAD, ImportRequest, ingest
 from dashboard.importing.parsed import ImportReading
 from dashboard.night import lock
 from tvmdash.dashboard_info import Home

@@ -16,8 +16,7 @@ from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, add_home_verb, 
 from dashboard.night import setup_cache
 from dashboard.night.deadlines import NightDeadlines, is_shortened
 from dashboard.plan.hosts import Launcher
-from dashboard.plan.job import Alone, Job
-from dashboard.plan.night_plan import Plan
+from dashboard.plan.job import Alone, Job, Plan
 from dashboard.plan.plan import make_plan
 from dashboard.plan.reference import (
     ExpectedReference,

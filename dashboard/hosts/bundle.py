@@ -1,12 +1,14 @@
-"""Packages for a host: the dashboard's code, which it keeps under its hash, and each night the home's configs."""
+"""Packages for a host: the code, which it keeps under its hash; each night the configs; and TVMs that it lacks."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
 import os
 import tarfile
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +18,7 @@ from dashboard.artifacts.artifact import Artifact, ArtifactSpec
 from dashboard.artifacts.spec import GIT, WHEEL, provider_of
 from dashboard.artifacts.wheel.source import WHEEL_SIGN, read_remote
 from dashboard.plan.hosts import Host
-from dashboard.plan.job import REPOSITORY, Job
-from dashboard.plan.night_plan import Plan, wanted_by
+from dashboard.plan.job import REPOSITORY, Job, Plan, wanted_by
 from dashboard.plan.settings import ReferenceRule
 from tvmdash import common, config_util
 from tvmdash.common.files import trees
@@ -197,3 +198,48 @@ def _write_reference(reference: ArtifactSpec | ReferenceRule, tvms: Tvms) -> str
 def _to_spec(tvm: ArtifactSpec, artifact: Artifact) -> ArtifactSpec:
     exact = artifact.commit if artifact.provider == GIT else artifact.version
     return ArtifactSpec(str(artifact.facts.get("remote") or tvm.remote), str(exact), tvm.options)
+
+
+class Copies:
+    """The artifacts, each packed once, when the first host asks for it. Safe to be used from several threads."""
+
+    def __init__(self, artifacts: Iterable[Artifact], folder: Path) -> None:
+        self._artifacts = {artifact.key: artifact for artifact in artifacts}
+        self._folder = folder
+        self._packing = threading.Lock()
+
+    def list_for(self, wanted: Iterable[str], python_tag: str, machine: str) -> Mapping[str, int]:
+        """The bytes that each of the keys `wanted` takes, where it was built for this Python and kind of machine."""
+        there = {"python": python_tag, "machine": machine}
+        items = (self._artifacts[key] for key in dict.fromkeys(wanted))
+        return {item.key: trees.walk(item.path).size_bytes for item in items if there.items() <= item.facts.items()}
+
+    def pack(self, key: str) -> Path:
+        """The artifact as a tar archive; DashboardError where there is no such artifact or no room."""
+        if key not in self._artifacts:
+            raise DashboardError(f"{key!r:.120} is not one of tonight's TVM artifacts.")
+        path = self._folder / f"tvm-{key}.tar"
+        with self._packing:
+            if not path.exists():
+                self._write(key, path)
+        return path
+
+    def _write(self, key: str, path: Path) -> None:
+        new = path.with_name(f".{path.name}")
+        try:
+            tree = common.walk_whole(self._artifacts[key].path)
+            with tarfile.open(new, "w", format=tarfile.PAX_FORMAT) as archive:
+                trees.pack(tree, archive, key)
+            os.replace(new, path)
+        except OSError as error:
+            raise DashboardError(
+                f"{error.filename or new}: {error.strerror or error}. The TVM artifact was not sent."
+            ) from error
+        finally:
+            new.unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """Remove the archives."""
+        with contextlib.suppress(OSError):
+            for path in self._folder.glob("tvm-*.tar"):
+                path.unlink()

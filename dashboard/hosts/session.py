@@ -17,9 +17,7 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 from dashboard.hosts import launcher, messages, parcels
-from dashboard.hosts.bundle import BundledCode
-from dashboard.hosts.channel import Channel, ChannelError, SilenceError
-from dashboard.hosts.copies import Copies
+from dashboard.hosts.bundle import BundledCode, Copies
 from dashboard.hosts.messages import (
     BEAT_S,
     HAND_OVER_S,
@@ -27,6 +25,8 @@ from dashboard.hosts.messages import (
     Acknowledge,
     Beat,
     Begin,
+    Channel,
+    ChannelError,
     Ended,
     Fetch,
     HandOver,
@@ -36,11 +36,12 @@ from dashboard.hosts.messages import (
     Offer,
     Ready,
     Refused,
+    SilenceError,
     Tvm,
 )  # fmt: skip
 from dashboard.plan.hosts import Host
 from dashboard.process import orphans, process
-from dashboard.process.log import BoundedLog
+from dashboard.process.process import BoundedLog
 from dashboard.process.watchdog import MARK
 from tvmdash.errors import DashboardError
 from tvmdash.text import elide

@@ -18,13 +18,30 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dashboard.importing.formats import BESIDE, FORMATS, format_of
+from dashboard.importing import asv, google_benchmark, placed_records, pyperf, relay_bench
 from dashboard.importing.parsed import ImportFormat, ImportReading, ParsedNight
 from dashboard.importing.source import File, Unreadable, list_files
 from tvmdash import common, config_util, records
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.records import metrics, table
+
+FORMATS: tuple[ImportFormat, ...] = (
+    relay_bench.FORMAT,
+    relay_bench.CSV,
+    placed_records.FORMAT,
+    asv.FORMAT,
+    pyperf.FORMAT,
+    google_benchmark.FORMAT,
+)
+BESIDE = frozenset({"machine.json", "benchmarks.json", "asv.conf.json", "status.json", "config.json", "summary.json"})
+"""Files that the tools put beside their results."""
+
+
+def format_of(file: File) -> ImportFormat | None:
+    """Whose file this is."""
+    return next((file_format for file_format in FORMATS if file_format.owns(file)), None)
+
 
 TAKEN, IN_ALREADY, SKIPPED, BROKEN, UNREAD = "taken", "in already", "skipped", "broken", "unread"
 INDEX = "imports.json"

@@ -19,8 +19,7 @@ from typing import Any
 
 from dashboard.artifacts.artifact import Artifact, ArtifactSpec
 from dashboard.night.deadlines import JobDeadline, NightDeadlines
-from dashboard.plan.job import REPOSITORY, Job
-from dashboard.plan.night_plan import Plan
+from dashboard.plan.job import REPOSITORY, Job, Plan
 from dashboard.process.sandbox import Guest, Sandbox
 from tvmdash import common
 from tvmdash.common.files import trees

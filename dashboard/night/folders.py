@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from dashboard.plan.night_plan import Plan
+from dashboard.plan.job import Plan
 from tvmdash import common
 from tvmdash.common.files import removal, trees
 from tvmdash.dashboard_info import Home

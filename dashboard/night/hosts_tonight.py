@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dashboard.hosts import bundle, launcher, parcels
-from dashboard.hosts.bundle import BundledCode, Tvms
-from dashboard.hosts.copies import Copies
+from dashboard.hosts.bundle import BundledCode, Copies, Tvms
 from dashboard.hosts.messages import Begin
 from dashboard.hosts.parcels import AskedOfHost, Parcel
 from dashboard.hosts.probe import find_clock_faults
@@ -22,8 +21,7 @@ from dashboard.hosts.session import Session
 from dashboard.night.context import Context
 from dashboard.night.journal import Journal
 from dashboard.plan.hosts import Host
-from dashboard.plan.job import Job
-from dashboard.plan.night_plan import Plan
+from dashboard.plan.job import Job, Plan
 from tvmdash.common.files import trees
 from tvmdash.dashboard_info import HostNight, HostState, StepResult, host_of
 from tvmdash.errors import DashboardError

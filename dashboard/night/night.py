@@ -19,8 +19,7 @@ from dashboard.night.lock import PATIENCE_S, list_gaps, night_lock
 from dashboard.night.phases import Phases
 from dashboard.plan import home_machine
 from dashboard.plan.devices import list_cards
-from dashboard.plan.job import REPOSITORY, Job
-from dashboard.plan.night_plan import Plan
+from dashboard.plan.job import REPOSITORY, Job, Plan
 from dashboard.process import orphans, process
 from dashboard.upkeep import strays
 from dashboard.upkeep.indexes import update_index

@@ -14,8 +14,7 @@ from pathlib import Path
 from dashboard.artifacts.artifact import ArtifactSpec, read_artifact
 from dashboard.night import engine, folders, raw_data
 from dashboard.night.context import Context, is_mark_of
-from dashboard.plan.job import OF_THE_JOB, Job
-from dashboard.plan.night_plan import Plan
+from dashboard.plan.job import OF_THE_JOB, Job, Plan
 from dashboard.process import orphans, watchdog
 from dashboard.upkeep.indexes import update_index
 from tvmdash import common

@@ -16,8 +16,7 @@ from dashboard.night.context import Context, write_reference
 from dashboard.night.journal import Journal
 from dashboard.night.progress import Progress
 from dashboard.plan.devices import list_kinds
-from dashboard.plan.job import Job
-from dashboard.plan.night_plan import wanted_by
+from dashboard.plan.job import Job, wanted_by
 from dashboard.plan.reference import NIGHTS_BACK, TvmsTonight, list_paired
 from tvmdash import common
 from tvmdash.dashboard_info import Home

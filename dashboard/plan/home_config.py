@@ -20,7 +20,7 @@ from dashboard.artifacts.wheel.source import is_wheel, read_remote
 from dashboard.plan import home_machine
 from dashboard.plan.hosts import read_hosts
 from dashboard.plan.settings import GitHubSettings, HomeConfig, Isolation, ReferenceRule
-from dashboard.schedule.cron import parse_cron
+from dashboard.schedule.schedule import parse_cron
 from tvmdash import common, config_util
 from tvmdash.common import github_api
 from tvmdash.common.http_util import find_url_fault, is_link

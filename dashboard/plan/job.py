@@ -1,9 +1,9 @@
-"""A job of a night: an experiment or a subsystem with its code, its config and its TVM."""
+"""Jobs of a night, each an experiment or a subsystem with its code, its config and its TVM; and the plan of them."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.plan.settings import HomeConfig
 from tvmdash.config_util import Beside
-from tvmdash.dashboard_info import experiment_of, host_of, make_title, variant_of
+from tvmdash.dashboard_info import Home, experiment_of, host_of, make_title, variant_of
 from tvmdash.dashboard_info.stages import EXPERIMENT, SUBSYSTEM, Pipeline, Stage, pipeline
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -132,3 +132,35 @@ class Job:
         """The seconds that the job's own config allows, else the home's; None where neither says."""
         own: Mapping[str, int] = self.config.get("timeouts", {})
         return own.get(stage.name) or home.timeouts.get(stage.name)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The plan of one night. `experiments` and `subsystems` are in the order in which they run.
+
+    away: the experiments that other hosts measure, in that order on each of them.
+    drawn: nobody gave the seed, so that another night has another one.
+    retired: a sentence for each field or job that its configs go on to have, and which does nothing any more.
+    """
+
+    home: Home
+    config: HomeConfig
+    seed: int
+    experiments: tuple[Job, ...]
+    subsystems: tuple[Job, ...]
+    rejected: tuple[Job, ...]
+    inactive: tuple[str, ...]
+    drawn: bool = False
+    away: tuple[Job, ...] = ()
+    retired: tuple[str, ...] = ()
+
+    @property
+    def artifacts(self) -> tuple[ArtifactSpec, ...]:
+        """Each TVM that an experiment wants, once; those beside the home's own come last."""
+        return wanted_by((*self.experiments, *self.away))
+
+
+def wanted_by(jobs: Sequence[Job]) -> tuple[ArtifactSpec, ...]:
+    """Each TVM that these jobs need, once; those beside the home's own come last."""
+    needing = [job for job in jobs if job.needs_tvm]
+    return tuple(dict.fromkeys(job.tvm for job in sorted(needing, key=lambda job: bool(job.variant)) if job.tvm))

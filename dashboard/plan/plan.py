@@ -18,8 +18,7 @@ from dashboard.plan import devices
 from dashboard.plan.home_config import find_env_faults, find_spec_faults, find_timeout_faults, read_home_config
 from dashboard.plan.hosts import Host, choose
 from dashboard.plan.hosts import find_faults as find_host_faults
-from dashboard.plan.job import OF_THE_JOB, CodeFolders, Job
-from dashboard.plan.night_plan import Plan
+from dashboard.plan.job import OF_THE_JOB, CodeFolders, Job, Plan
 from dashboard.process.sandbox import find_obstacle
 from tvmdash import common, config_util
 from tvmdash.common import stamp_of, utc_now

@@ -13,8 +13,7 @@ from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
 from dashboard.artifacts.provide import provide, take
 from dashboard.artifacts.reference import FoundReference, TonightsBuild
 from dashboard.artifacts.spec import GIT, LATEST, provider_of, source_of
-from dashboard.plan.job import Job
-from dashboard.plan.night_plan import Plan
+from dashboard.plan.job import Job, Plan
 from dashboard.plan.settings import HomeConfig, ReferenceRule
 from tvmdash.dashboard_info import Night, Reference, ReferenceChoice
 from tvmdash.errors import DashboardError

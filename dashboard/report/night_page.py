@@ -6,10 +6,18 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from dashboard.report.markdown import escape, format_folded, format_table
-from dashboard.report.points import format_common_values, format_failed_point, name_points
 from dashboard.report.results import ExperimentResult, NightResults
-from dashboard.report.tables import FAILED, format_leaves, format_tables
+from dashboard.report.tables import (
+    FAILED,
+    escape,
+    format_common_values,
+    format_failed_point,
+    format_folded,
+    format_leaves,
+    format_table,
+    format_tables,
+    name_points,
+)
 from tvmdash.common import format_moment
 from tvmdash.dashboard_info import COMPLETE, Night
 from tvmdash.experiment import engine_text

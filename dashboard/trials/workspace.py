@@ -20,8 +20,7 @@ from dashboard.night import folders, lock
 from dashboard.night.context import Context, Workspace, night_mark
 from dashboard.plan.devices import list_cards
 from dashboard.plan.home_config import read_home_config
-from dashboard.plan.job import CodeFolders, Job
-from dashboard.plan.night_plan import Plan
+from dashboard.plan.job import CodeFolders, Job, Plan
 from dashboard.plan.plan import make_plan
 from dashboard.process import orphans, process
 from tvmdash import common

@@ -14,8 +14,20 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from dashboard.hosts.channel import Channel, ChannelError
-from dashboard.hosts.messages import MOST_BYTES, Acknowledge, Beat, Begin, Ended, Hello, Holds, Offer, Refused, Tvm
+from dashboard.hosts.messages import (
+    MOST_BYTES,
+    Acknowledge,
+    Beat,
+    Begin,
+    Channel,
+    ChannelError,
+    Ended,
+    Hello,
+    Holds,
+    Offer,
+    Refused,
+    Tvm,
+)
 from tests import fuzzing
 from tests.fuzzing import cases, the_same_each_time
 from tvmdash.common import structured

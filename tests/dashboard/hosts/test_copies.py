@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dashboard.artifacts.artifact import Artifact, ArtifactError, python_tag
-from dashboard.hosts.copies import Copies
+from dashboard.hosts.bundle import Copies
 from dashboard.worker import worker
 from tests.dashboard import homes, host_homes
 from tests.dashboard import remeasure_homes as labs

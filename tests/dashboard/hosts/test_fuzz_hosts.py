@@ -23,8 +23,7 @@ from dashboard.night import hosts_tonight
 from dashboard.night.context import Context
 from dashboard.night.hosts_tonight import HostsTonight
 from dashboard.night.journal import Journal
-from dashboard.plan.job import CodeFolders
-from dashboard.plan.night_plan import Plan
+from dashboard.plan.job import CodeFolders, Plan
 from dashboard.plan.plan import make_plan
 from tests import fuzzing
 from tests.dashboard import homes

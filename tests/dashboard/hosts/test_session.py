@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.hosts.bundle import BundledCode
-from dashboard.hosts.copies import Copies
+from dashboard.hosts.bundle import BundledCode, Copies
 from dashboard.hosts.messages import PROTOCOL, Begin, Hello
 from dashboard.hosts.session import Session
 from dashboard.plan.hosts import Host, Launcher

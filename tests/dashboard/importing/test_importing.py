@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from dashboard.cli import main as cli
 from dashboard.cli.arguments import HELD, OK_CODE, SOME_FAILED, USAGE
-from dashboard.importing.formats import FORMATS
+from dashboard.importing.ingest import FORMATS
 from dashboard.night import lock
 from tests.golden_files import Golden
 from tvmdash import records

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dashboard.night.journal import Journal
 from dashboard.plan.job import Job
-from dashboard.process.log import BoundedLog
+from dashboard.process.process import BoundedLog
 from tvmdash import common
 from tvmdash.dashboard_info import FAILED, RUNNING, Home, Night, StepResult
 

@@ -11,8 +11,7 @@ import pytest
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.night.setup_cache import fingerprint
 from dashboard.plan.home_config import code_folders, read_home_config
-from dashboard.plan.job import CodeFolders
-from dashboard.plan.night_plan import Plan
+from dashboard.plan.job import CodeFolders, Plan
 from dashboard.plan.plan import make_plan
 from tests.dashboard import homes
 from tvmdash.dashboard_info.stages import pipeline

@@ -13,8 +13,7 @@ import pytest
 
 from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.plan import home_config
-from dashboard.plan.job import CodeFolders
-from dashboard.plan.night_plan import Plan
+from dashboard.plan.job import CodeFolders, Plan
 from dashboard.plan.plan import make_plan
 from tests.dashboard import homes
 from tests.dashboard import remeasure_homes as labs

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from dashboard.process import process, watchdog
-from dashboard.process.log import HEAD_BYTES, TAIL_BYTES, BoundedLog
-from dashboard.process.process import ProcessOutcome
+from dashboard.process.process import HEAD_BYTES, TAIL_BYTES, BoundedLog, ProcessOutcome
 from tests.dashboard import homes
 from tvmdash.errors import DashboardError
 

@@ -11,7 +11,8 @@ import pytest
 from dashboard.cli import main as cli
 from dashboard.cli.arguments import OK_CODE, USAGE
 from dashboard.plan.job import CodeFolders
-from dashboard.report import markdown, night_page, results
+from dashboard.report import night_page, results
+from dashboard.report.tables import escape
 from tests.dashboard.result_homes import HOSTILE, STAMP, data, home, job, record
 from tests.golden_files import Golden
 from tvmdash.dashboard_info import Home, pages
@@ -149,10 +150,10 @@ def test_names_that_do_harm_stay_text_in_their_cell(tmp_path: Path) -> None:
 
 
 def test_text_is_escaped_only_where_markdown_would_take_it_for_something() -> None:
-    assert markdown.escape("a|b") == r"a\|b"
-    assert markdown.escape("conv2d_add 3 < 4 & _x_ #1") == r"conv2d_add 3 &lt; 4 &amp; \_x\_ \#1"
-    assert markdown.escape("see https://x.org") == "see https&colon;//x.org"
-    assert markdown.escape("a\n\nb\\") == "a b\\\\"
+    assert escape("a|b") == r"a\|b"
+    assert escape("conv2d_add 3 < 4 & _x_ #1") == r"conv2d_add 3 &lt; 4 &amp; \_x\_ \#1"
+    assert escape("see https://x.org") == "see https&colon;//x.org"
+    assert escape("a\n\nb\\") == "a b\\\\"
 
 
 def test_many_ways_become_rows_and_many_columns_several_tables(tmp_path: Path) -> None:

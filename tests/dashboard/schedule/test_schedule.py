@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.schedule.cron import parse_cron
-from dashboard.schedule.schedule import Schedule, find_started, runs_nights
+from dashboard.schedule.schedule import Schedule, find_started, parse_cron, runs_nights
 from dashboard.schedule.watch import watch
 from tests.dashboard.homes import HomeForTests, make_home, script
 from tvmdash import common

@@ -75,7 +75,7 @@ def test_the_python_of_the_page_runs(block: str, place: Path) -> None:
 
 
 def test_the_page_names_every_format_and_no_other() -> None:
-    from dashboard.importing.formats import FORMATS as IMPORTED
+    from dashboard.importing.ingest import FORMATS as IMPORTED
     from tvmdash.records.exchange import FORMATS
     from tvmtraces.export.converters import CONVERTERS
 
