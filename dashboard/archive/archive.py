@@ -69,6 +69,7 @@ def archive(
         try:
             return _add(home, scanned, chain, objects, name)
         except (OSError, DashboardError):
+            # Once its manifest stands, the archive counts, and its contents must stay.
             if all(link.name != name for link in load_chain(chain.folder).links):
                 objects.give_up()
             raise
@@ -151,6 +152,7 @@ def restore(backup: Path, name: str | None, target: Path) -> None:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise DashboardError(f"{target}: already exists and is not an empty folder. Restore to a new folder.")
         with common.folder_beside(target) as new:
+            # Nobody else may look in before each folder has its own mode.
             new.chmod(0o700)
             lay_out(state, Objects(backup / "objects"), new)
 

@@ -65,6 +65,7 @@ class Objects:
             with os.fdopen(descriptor, "wb") as file:
                 sha256, size_bytes = _compress(source, file)
                 file.flush()
+                # A content that is there but damaged is written again.
                 if self._is_sound(sha256, size_bytes):
                     return Stored(sha256, size_bytes, 0)
                 os.fsync(file.fileno())

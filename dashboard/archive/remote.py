@@ -113,6 +113,7 @@ class RemoteBackup:
                 if path not in known or _compute_facts(backup / path) != known[path]:
                     sent[path] = self._send(backup / path, path)
             gone = there.keys() - set(map(_path_of, contents)) - set(manifests)
+            # Contents first: a manifest that is still there tells the next push that some may be left over.
             for path in sorted(gone, key=lambda path: path.startswith(_ARCHIVES)):
                 self._call("rm_file", f"{self._root}/{path}")
         if faults:

@@ -41,7 +41,9 @@ def _status(arguments: argparse.Namespace) -> int:
         print(f"{home.root}: no night has run yet. {'One is about to begin.' if begins else run}")
         return OK_CODE if refused is None else SOME_FAILED
     ahead = frozenset(strays.list_ahead(home, common.utc_now()))
+    # A night dated in the future would hide every one until the clock has passed it.
     night = home.read_night(([stamp for stamp in stamps if stamp not in ahead] or stamps)[-1])
+    # A killed night could not close its record.
     if night.state == RUNNING and not lock.is_held(home):
         night = dataclasses.replace(night, state=INTERRUPTED)
     print("\n".join(filter(None, (summarize_status(home, night), _describe_backfill(home)))))

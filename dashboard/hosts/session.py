@@ -193,6 +193,7 @@ class Session:
             for _ in range(self._receive((Holds,), _ANSWER_S).parcels):
                 within_s = min(_PACKING_S, end - time.monotonic())
                 offer, size = self._receive_with_size((Offer,), within_s)
+                # Else a host could keep this night busy with one parcel for ever.
                 if offer.stamp in stamps:
                     raise ChannelError(f"{self._host.name}: offered the night {offer.stamp} twice.")
                 stamps.add(offer.stamp)
@@ -267,6 +268,7 @@ class Session:
         assert running.stdout
         with contextlib.suppress(OSError):
             running.stdin.close()
+        # A worker ends by itself once its input is closed, and saves what it has; signals are for one that hangs.
         for number in (None, signal.SIGTERM, signal.SIGKILL):
             if number is not None:
                 orphans.signal_group(running.pid, number)

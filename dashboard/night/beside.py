@@ -103,6 +103,7 @@ def run_in_turn(
             if not result.success:
                 return result
         elif not ended:
+            # A half that the limit would kill is worth nothing: the time stays with the night's own run.
             fits = left_s > longest_s
             ended = (
                 _fault_of(perform, half, left_s)

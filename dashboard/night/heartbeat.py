@@ -89,6 +89,7 @@ class Heartbeat:
                 if 200 <= answer.status < 300:
                     return
                 fault = f"answered {answer.status}"
+                # Asked in the same way again, it would refuse again; only 429 and errors of the server pass.
                 if answer.status < 500 and answer.status != 429:
                     break
         # Not the address: who knows that can answer in the night's stead.

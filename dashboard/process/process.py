@@ -115,6 +115,7 @@ class BoundedLog:
 
 
 GRACE_S = 5.0
+# epoll takes milliseconds as a C int, 24 days at most; a timeout in a config may be longer.
 _LONGEST_WAIT_S = 3600.0
 _DRAINED_CHUNKS = 64
 

@@ -137,6 +137,7 @@ def find_started(home: Home) -> Iterator[Schedule]:
             if when and runs_nights(command, home):
                 yield Schedule(_parse_line(when, zone, origin), origin)
     for timer in _find_timers():
+        # systemd's prefixes of a command, and below its escapes of % and $.
         commands = [command.lstrip("@-:+!") for command in timer.service.get("ExecStart", ())]
         if any(runs_nights(command.replace("%%", "%").replace("$$", "$"), home) for command in commands):
             since = datetime.datetime.fromtimestamp(timer.path.stat().st_mtime, datetime.UTC)
@@ -180,6 +181,7 @@ def _split(line: str, *, has_user: bool) -> tuple[str, str]:
     parts = line.split(None, count + has_user)
     if len(parts) <= count + has_user or (count == 1 and parts[0].lower() not in NICKNAMES):
         return "", ""
+    # In a crontab a plain % ends the command.
     return " ".join(parts[:count]), parts[-1].replace("\\%", "%")
 
 

@@ -218,6 +218,7 @@ class _Inbox:
         except (ChannelError, OSError) as error:
             self._taken.put(error if isinstance(error, ChannelError) else ChannelError(f"{self._folder}: {error}"))
             if self._is_watched:
+                # The night runs in the main thread, which only a signal interrupts.
                 os.kill(os.getpid(), signal.SIGINT)
 
     def take(self, within_s: float) -> tuple[Message, IO[bytes]]:

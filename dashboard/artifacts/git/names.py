@@ -86,6 +86,7 @@ def _is_public(text: str) -> bool:
     address = ipaddress.ip_address(text.partition("%")[0])
     if isinstance(address, ipaddress.IPv6Address):
         inner = address.ipv4_mapped or address.sixtofour
+        # An IPv6 address may stand for an IPv4 one of this network.
         inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF) if address in _NAT64 else inner
         address = inner or address
     return address.is_global and not address.is_multicast

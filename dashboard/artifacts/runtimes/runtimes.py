@@ -176,6 +176,7 @@ def provide_runtimes(artifact: Artifact, request: RuntimeRequest) -> Iterator[st
         base = f"{artifact.key}-{kind}"
         try:
             with artifact_store.claim(context.folder, base, deadline):
+                # Another night may have made it while this one waited for the claim.
                 if find_lacking(artifact, [kind]):
                     with artifact_store.workplace(context.folder, base) as place:
                         _provide(artifact, kind, request.source, place, context)

@@ -96,6 +96,7 @@ def satisfies(artifact: Artifact, spec: ArtifactSpec) -> bool:
     facts = artifact.facts
     readable = all(VERSION.fullmatch(version) for version in (artifact.version, facts.get("tvm_ffi", "")))
     source = source_of(spec)
+    # Only artifacts of other sources name theirs.
     if artifact.provider != WHEEL or not readable or not runs_here(artifact) or facts.get("source", PYPI) != source.id:
         return False
     if spec.branch == LATEST:
