@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from dashboard.authoring.smoke import SAMPLE_HOME
-from dashboard.plan.job import REPOSITORY
+from dashboard.plan.job import REPOSITORY, SAMPLE_HOME
 from tvmdash import common
 from tvmdash.dashboard_info import Home
 from tvmdash.dashboard_info.stages import EXPERIMENT, SUBSYSTEM

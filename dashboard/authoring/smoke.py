@@ -14,7 +14,7 @@ from dashboard.artifacts.provide import PROVIDERS
 from dashboard.artifacts.spec import provider_of
 from dashboard.night import lock
 from dashboard.plan.home_config import read_home_config
-from dashboard.plan.job import REPOSITORY, CodeFolders, Plan
+from dashboard.plan.job import CodeFolders, Plan
 from dashboard.plan.plan import make_plan
 from dashboard.plan.settings import HomeConfig
 from tvmdash import common
@@ -24,7 +24,6 @@ from tvmdash.dashboard_info import Home
 from tvmdash.dashboard_info.stages import PIPELINES, Pipeline
 from tvmdash.errors import DashboardError
 
-SAMPLE_HOME = REPOSITORY / "sample-dashboard-home"
 ARTIFACTS = "TVMDASH_ARTIFACTS"
 """The variable that names the folder of TVM artifacts, where that is not the home's."""
 _SHARED_SETUPS = (".engines", ".tuning")

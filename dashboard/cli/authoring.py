@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dashboard.authoring.skeletons import LANGUAGES, write_new_job
-from dashboard.authoring.smoke import SAMPLE_HOME
 from dashboard.cli.arguments import OK_CODE, Verbs, choose_exit_code, find_code, interrupt, make_absolute
-from dashboard.plan.job import REPOSITORY, CodeFolders
+from dashboard.plan.job import REPOSITORY, SAMPLE_HOME, CodeFolders
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.dashboard_info.stages import PIPELINES, Pipeline, pipeline
 from tvmdash.text import format_list

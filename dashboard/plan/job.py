@@ -15,6 +15,7 @@ from tvmdash.dashboard_info import Home, experiment_of, host_of, make_title, var
 from tvmdash.dashboard_info.stages import EXPERIMENT, SUBSYSTEM, Pipeline, Stage, pipeline
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+SAMPLE_HOME = REPOSITORY / "sample-dashboard-home"
 OF_THE_JOB = ("tvms", "hosts", "sandbox")
 """Fields of an experiment's config that say nothing of how its points are measured: they stand in the job instead."""
 
