@@ -61,7 +61,7 @@ def remote(tmp_path: Path) -> Path:
 @pytest.fixture
 def wheel(tmp_path: Path, remote: Path, monkeypatch: pytest.MonkeyPatch) -> Artifact:
     """A wheel of that release whose libraries are empty."""
-    for module in ("making", "runtimes", "survey"):
+    for module in ("runtimes", "survey"):
         monkeypatch.setattr(f"dashboard.artifacts.runtimes.{module}.RECIPES", {"opencl": RECIPE})
     path = tmp_path / "artifacts" / "wheel-0.9.0"
     site = path / "site"
@@ -190,6 +190,7 @@ def test_a_survey_asks_the_tvm_that_has_a_runtime(
     (wheel.pythonpath[0] / "tvm.py").write_text(TVM.replace("LOADS = True", "LOADS = False"))
     assert f"does not load; delete {wheel.path / 'devices' / 'opencl'}" in survey("opencl", 0, wheel, "/tvm").text
     assert "the next night installs nvidia-cuda-runtime==13.0.96 " in survey("cuda", 0, wheel, "/tvm").text
+    assert survey("rocm", 0, wheel, "/tvm").text.endswith(" with USE_ROCM on.")
 
 
 def test_a_tvm_that_is_investigated_gets_the_runtimes_of_the_homes_devices(
@@ -226,7 +227,7 @@ def cuda_wheel(wheel: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     """A wheel that asks for CUDA as TVM's does; the index has small packages with the layout of NVIDIA's."""
     make_driver(tmp_path)
     monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
-    for module in ("packages", "runtimes"):
+    for module in ("recipes", "runtimes"):
         monkeypatch.setattr(f"dashboard.artifacts.runtimes.{module}.PACKAGES", {"cuda": PINS})
     index, library = tmp_path / "index", (wheel.pythonpath[0] / "libtvm_runtime.so").read_bytes()
     index.mkdir()
