@@ -27,7 +27,7 @@ _WHERE = "config/subsystem/stat_alerts/config.json"
 
 @dataclass(frozen=True, kw_only=True)
 class ThreadsConfig(SlackConfig):
-    """What the subsystem's config says of threads; `threads`: how many new incidents of a night get one each."""
+    """The subsystem's settings of threads; `threads`: the most new incidents of a night that get one each."""
 
     threads: int
 
@@ -58,7 +58,7 @@ def post_threads(
 
 
 def _describe(state: RouteState, name: str) -> str:
-    """What is wrong with a channel, in a sentence or two; "" where nothing is."""
+    """Describe a channel's fault in a sentence or two; "" where it has none."""
     waits = f" {state.waiting} message{'' if state.waiting == 1 else 's'} will be tried again the next night."
     return f"Incidents in Slack: {name}{state.fault.rstrip('.')}.{waits * bool(state.waiting)}" if state.fault else ""
 
@@ -91,7 +91,7 @@ def _write_brief(output: Path, tonight: Night, ledger: Ledger, told: Told, lines
 
 
 def _count(ledger: Ledger, night: str, threaded: frozenset[str]) -> str:
-    """How many incidents are new, changed, open, and which of them have threads."""
+    """Count the incidents that are new, changed and open, and say which of them have threads."""
     members = [ledger.incidents[name] for name in threaded]
     new = [incident for incident in members if incident.found == night]
     changed = [each for each in members if each not in new and any(one.at == iso_of(night) for one in each.changes[1:])]

@@ -1,4 +1,4 @@
-"""From the store and what is remembered to tonight: every night that has not been judged yet, in order."""
+"""Every night that has not been judged yet, in order, from the store and the detector's memory."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def judge_pending(home: Home, output: Path, stamp: str, options: Options) -> Ton
 
 
 def _with_notes(event: Event, home: Home, table: Table) -> Event:
-    """The event with what else changed at that night, where it opens an incident about series."""
+    """Add what else changed at that night to an event that opens an incident about series."""
     if event.event != OPENED or event.data["kind"] != CHANGE or not event.data["moved"]:
         return event
     first = event.data["moved"][0]["series"]
@@ -98,7 +98,7 @@ class _Past:
         self._people = [event for event in written if event.at >= first and event.who != DETECTOR]
 
     def before(self, moment: str) -> Ledger:
-        """The ledger at `moment`; each is asked for once, in order."""
+        """Return the ledger at `moment`; each is asked for once, in order."""
         self.add([event for event in self._people if event.at <= moment])
         self._people = [event for event in self._people if event.at > moment]
         return self._ledger
@@ -133,7 +133,7 @@ def one_night(
 
 
 def _begin(home: Home, output: Path, stamp: str, options: Options) -> tuple[Table, Memory]:
-    """The table that is needed and the memory to go on from; from the store alone where there is no usable one."""
+    """Read the table that is needed and the memory to go on from; from the store alone where there is no usable one."""
     again = remeasured.read_pairs(output)
     table = read_table(home, stamp, _TABLE_REACH, again)
     try:
@@ -152,7 +152,7 @@ def _begin(home: Home, output: Path, stamp: str, options: Options) -> tuple[Tabl
 
 
 def _next(stamp: str) -> str:
-    """A text that sorts just behind the stamp and before any other stamp."""
+    """Return a text that sorts just behind the stamp and before any other stamp."""
     return f"{stamp}~" if stamp else ""
 
 
@@ -203,7 +203,7 @@ def _kept(judged: Judged, key: str, options: Options) -> dict[str, Any]:
 
 
 def _as_judged(fleet: FleetNight, key: str, night: int) -> SeriesState:
-    """The state with which the series was judged: tonight freed of what the whole machine did."""
+    """Return the state with which the series was judged: tonight freed of what the whole machine did."""
     state = fleet.before.series.get(key, SeriesState())
     common_shift = fleet.decided.common
     if common_shift is None or common_shift.blame == "compiler":

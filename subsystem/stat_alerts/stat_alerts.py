@@ -96,7 +96,7 @@ def _options(config: StatAlertsConfig, home: Home, tonight: Night) -> Options:
 
 
 def _partial(home: Home, stamps: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The experiments with partial data by night: what such a night lacks has not ended, it was not measured."""
+    """Find by night the experiments with partial data: what such a night lacks was not measured, it has not ended."""
     partial_of: dict[str, tuple[str, ...]] = {}
     for stamp in stamps:
         with contextlib.suppress(DashboardError):  # an imported night has no record
@@ -105,7 +105,7 @@ def _partial(home: Home, stamps: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _write_view(output: Path, ledger: Ledger) -> None:
-    """The incidents as they are now; made of the ledger, and only for readers."""
+    """Write the incidents as they are now, for readers only: the ledger holds them."""
     view = Incidents(tuple(ledger.incidents.values()))
     common.write_json(output / VIEW_FILE, {"schema_version": 1, **structured.to_json(view)})
 
@@ -118,7 +118,7 @@ def _without_data(done: Tonight, stamp: str) -> Report:
 
 
 def _stddev(config: StatAlertsConfig, output: Path, home: Home, stamp: str) -> Report:
-    """The ancestor's rule: a list of tonight's series that are further from their mean than so many deviations."""
+    """Report tonight's series further from their mean than the allowed deviations: the ancestor's rule."""
     settings = StddevSettings(config.window, config.deviations)
     table = read_table(home, stamp, config.window + 1)
     beyond = []

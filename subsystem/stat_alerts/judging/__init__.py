@@ -1,1 +1,1 @@
-"""What the detector says of each series on each night, and what that makes of the ledger."""
+"""The detector: its decision on each series on each night, and the events of the ledger that follow."""

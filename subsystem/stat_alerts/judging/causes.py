@@ -28,11 +28,11 @@ from tvmdash.judge.history.fleet.common import BASELINE
 from tvmdash.judge.history.series import Decision
 
 NEAR = 2
-"""So many nights on each side of a cut must have the same artifact: the cut's place is exact to a night."""
+"""Nights on each side of a cut that must have the same artifact: a cut is exact to a night."""
 
 
 def cause_of(table: Table, row: int, decision: Decision, controls: Sequence[int], night: int) -> Cause:
-    """The cause of a decision with a cut; `controls` are rows, whose programs TVM cannot have changed."""
+    """Find the cause of a decision with a cut; `controls` are rows, whose programs TVM cannot have changed."""
     assert decision.cut is not None
     if row in controls:
         return _same_artifact(table, row, decision.cut, night) or Cause(MACHINE, CONTROL)
@@ -52,8 +52,9 @@ def cause_of(table: Table, row: int, decision: Decision, controls: Sequence[int]
 
 
 def of_fleet(table: Table, rows: Iterable[int], cause: Cause, cut: int, night: int) -> Cause:
-    """The cause of what a whole fleet did since `cut`: not TVM's where every series is on the same artifact."""
+    """Find the cause of what a whole fleet did since `cut`: not TVM's where every series is on the same artifact."""
     present = [row for row in rows if math.isfinite(table.values[row, night - table.offset])]
+    # one series that got another artifact leaves TVM in question for the whole fleet
     if cause.evidence in {NOTHING, OLDER_ARTIFACTS} and not cause.is_tvms:
         same = [_same_artifact(table, row, cut, night) for row in present]
         causes = [cause for cause in same if cause is not None]
@@ -63,7 +64,7 @@ def of_fleet(table: Table, rows: Iterable[int], cause: Cause, cut: int, night: i
 
 
 def unchanged(table: Table, night: int, rows: Sequence[int]) -> list[int]:
-    """The rows that have been measured with one artifact for as long as a baseline reaches back, tonight included."""
+    """Select the rows measured with one artifact for as long as a baseline reaches back, tonight included."""
     nights = range(max(table.offset, night + 1 - BASELINE), night + 1)
     by_experiment: dict[str, bool] = {}
     for row in rows:
@@ -78,7 +79,7 @@ def _measured(table: Table, experiment: str, nights: Iterable[int]) -> list[int]
 
 
 def _same_artifact(table: Table, row: int, cut: int, night: int) -> Cause | None:
-    """The machine, or the experiment itself, where the nights around the cut were measured with one artifact."""
+    """Blame the machine, or the experiment itself, where the nights around the cut were measured with one artifact."""
     known = np.isfinite(table.values[row, : night + 1 - table.offset]).nonzero()[0] + table.offset
     before, after = known[known < cut][-NEAR:].tolist(), known[known >= cut][:NEAR].tolist()
     experiment = table.rows[row].experiment
@@ -90,7 +91,7 @@ def _same_artifact(table: Table, row: int, cut: int, night: int) -> Cause | None
 
 
 def _with_re_runs(cause: Cause, table: Table, row: int, decision: Decision) -> Cause:
-    """The cause with what artifacts from before and since the cut gave tonight, against the level before it.
+    """Add to the cause what artifacts from before and since the cut gave tonight, against the level before it.
 
     An artifact that was measured on both sides of the cut is of the new side: the cut is then a night or two late.
     """
@@ -130,7 +131,7 @@ def _by_controls(table: Table, decision: Decision, controls: Sequence[int], nigh
 
 
 def _same_code(table: Table, row: int, cut: int, night: int) -> bool | None:
-    """Whether the generated code is the same on both sides of the cut; None where it is not known."""
+    """Return None where the code of one side is unknown."""
     code = table.code[row]
     before = code[: cut - table.offset]
     after = code[cut - table.offset : night + 1 - table.offset]
@@ -141,5 +142,5 @@ def _same_code(table: Table, row: int, cut: int, night: int) -> bool | None:
 
 
 def _with_code(cause: Cause, codes: Sequence[bool | None]) -> Cause:
-    """The cause with how many of the series have the same generated code on both sides, and how many have not."""
+    """Add how many of the series have the same generated code on both sides, and how many have not."""
     return replace(cause, same_code=codes.count(True), changed_code=codes.count(False))

@@ -29,7 +29,7 @@ REACH = ANCHORS[-1] + WINDOW + EVERY
 
 @dataclass(frozen=True)
 class _Drift:
-    """How far a series has gone since an anchor (logarithm), beyond its steps, and the standard error."""
+    """The distance (logarithm) of a series from its level at an anchor, beyond its steps, with its standard error."""
 
     row: int
     anchor: int
@@ -39,7 +39,7 @@ class _Drift:
 
 
 def events_of(table: Table, night: int, memory: Memory, ledger: Ledger, options: Options) -> list[Event]:
-    """At most one incident a fleet about series that creep, and one about a fleet that creeps as a whole."""
+    """Open at most one incident a fleet about series that creep, and one about a fleet that creeps as a whole."""
     if night % EVERY:
         return []
     events = []
@@ -79,7 +79,7 @@ def _anchors(table: Table, night: int, options: Options) -> list[int]:
 def _drifts(
     table: Table, rows: Sequence[int], anchor: int, night: int, memory: Memory, ledger: Ledger
 ) -> Iterator[_Drift]:
-    """Of each row that can be compared with the anchor, how far it has gone."""
+    """Measure each row that can be compared with the anchor."""
     reported = _reported_since(ledger, table, anchor)
     steps = {row: _steps_since(table, row, anchor, memory) for row in rows if table.rows[row].key not in reported}
     whole = [row for row, known in steps.items() if not any(step.kind == BREAK for step in known)]
@@ -95,7 +95,7 @@ def _drifts(
 
 
 def _reported_since(ledger: Ledger, table: Table, anchor: int) -> set[str]:
-    """The series of which a creep was told after the anchor."""
+    """Return the series of which a creep was told after the anchor."""
     recent = (
         incident
         for incident in ledger.incidents.values()
@@ -112,7 +112,7 @@ def _steps_since(table: Table, row: int, anchor: int, memory: Memory) -> list[Kn
 def _windows(
     table: Table, rows: Sequence[int], first: int, stop: int, steps: Mapping[int, Sequence[KnownShift]]
 ) -> FloatArray:
-    """The logarithms of the nights first..stop-1 without the known steps, a line a row; NaN where there are none.
+    """Return the logarithms of the nights first..stop-1 without the known steps, a line a row; NaN for none.
 
     A row with a value that is not positive has none at all.
     """

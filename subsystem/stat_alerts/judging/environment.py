@@ -1,4 +1,4 @@
-"""What else changed between two nights: the experiment itself, the dashboard, the system, the packages."""
+"""Changes between two nights beside TVM: the experiment itself, the dashboard, the system, the packages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FACTS = {"ffi_version": "tvm-ffi", **DEPENDENCIES, "proved_with_numpy": "numpy"
 
 
 def notes_of(home: Home, experiment: str, before: str, after: str) -> list[str]:
-    """Sentences on what differs between the data files of two nights beside TVM; none where one is not readable."""
+    """Write a sentence on each difference between two nights' data files beside TVM; none where one is not readable."""
     try:
         first, second = (common.read_json(home.data_file(experiment, stamp)) for stamp in (before, after))
         return list(_differences(first, second))

@@ -1,4 +1,4 @@
-"""What was measured again on one night: the raw evidence, kept in remeasured/<stamp>.json."""
+"""The raw evidence of one night's re-measuring, kept in remeasured/<stamp>.json."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RUNNING, COMPLETE, BUDGET, BROKEN = "running", "complete", "budget", "broken"
 """Why measuring ended: it has not; all is clear; the time was over; it could not be called."""
 MEASURED = "measured"
 MOST_NIGHTS = 60
-"""What was measured again before that says nothing of builds that are still in question."""
+"""Older pairs say nothing of builds that are still in question."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,6 @@ class Evidence(Remeasured):
 
     @property
     def seconds(self) -> float:
-        """What the runs took."""
         return sum(run.seconds for run in self.runs)
 
     @functools.cached_property
@@ -39,16 +38,16 @@ class Evidence(Remeasured):
         return values
 
     def values(self, series: str, artifact: str) -> Sequence[float]:
-        """The series' values with that artifact, as they were measured one after the other."""
+        """Return the series' values with that artifact, in the order they were measured."""
         return self._values.get((series, artifact), ())
 
     def ratios(self, series: str, artifact: str, beside: str) -> Sequence[RatioRun]:
-        """The series' ratios of the two artifacts, as they were measured one after the other."""
+        """Return the series' ratios of the two artifacts, in the order they were measured."""
         runs = (run for run in self.runs if (run.artifact, run.beside) == (artifact, beside))
         return [run.ratios[series] for run in runs if series in run.ratios]
 
     def lack(self, series: str, experiment: str, artifact: str, beside: str = "") -> Lack | None:
-        """Why the series cannot be measured with that artifact, in turn with `beside` where there is one, any more."""
+        """Find why the series can no longer be measured with that artifact, in turn with `beside` where given."""
         asked = (experiment, artifact, beside)
         same = (lack for lack in self.lacks if (lack.experiment, lack.artifact, lack.beside) == asked)
         return next((lack for lack in same if lack.series in {"", series}), None)
@@ -68,7 +67,7 @@ class PairsOfNight:
 
 
 def read_pairs(output: Path) -> list[PairsOfNight]:
-    """What was measured again in pairs on the last nights on which anything was; a damaged file counts for nothing."""
+    """Read the pairs of the last nights that measured any again; a damaged file counts for nothing."""
     found = []
     for path in sorted((output / FOLDER).glob("*.json"))[-MOST_NIGHTS:]:
         with contextlib.suppress(DashboardError):  # told on the night whose file it is
@@ -82,12 +81,11 @@ def read_pairs(output: Path) -> list[PairsOfNight]:
 
 
 def file(output: Path, stamp: str) -> Path:
-    """Where a night's evidence lies."""
     return output / FOLDER / f"{stamp}.json"
 
 
 def read(output: Path, stamp: str) -> Evidence | None:
-    """What is kept of a night; None where nothing was measured again. DashboardError where it is damaged."""
+    """Return None where nothing was measured again. Raise DashboardError where the file is damaged."""
     return structured.read(Evidence, file(output, stamp), remedy="Restore it from the backup, or delete it.")
 
 

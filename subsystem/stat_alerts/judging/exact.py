@@ -26,7 +26,7 @@ from tvmdash.judge.history.series import SeriesState, scale_series
 RECENT, MOST_CHANGES = 15, 5
 """A number that changed more often than that in its last nights is no exact one: each of its changes says nothing."""
 TURNS = 4
-"""So many changes in its last nights between the same two values are turns that it takes."""
+"""Changes between the same two values in its last nights from which on the number is taken to alternate."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,10 @@ class Exact:
 
     @property
     def is_changed(self) -> bool:
-        """Whether it, or what it is the sum of, is another than before."""
         return self.value != self.before or self.has_other_functions
 
     @property
     def reason(self) -> str:
-        """What is said of it tonight, in words."""
         if self.has_two_values:
             return "not exact: two values of one TVM, or by turns, and this is one of them"
         agree = f"{self.processes} processes agree" if self.processes > 1 else "it has no noise"
@@ -63,7 +61,7 @@ class Exact:
 
 
 class _Number(NamedTuple):
-    """What a night gave with a TVM: a value, and a number for the functions that it is a sum over, 0 where unknown."""
+    """One night's value with a TVM; functions: a number for those that it is a sum over, 0 where unknown."""
 
     night: int
     build: str
@@ -75,13 +73,13 @@ class _Number(NamedTuple):
         return self.value, self.functions
 
     def is_as(self, other: _Number) -> bool:
-        """Whether both have one value, of the same functions where those are known."""
+        """Compare values, and functions where both are known."""
         known = self.functions and other.functions
         return self.value == other.value and (self.functions == other.functions or not known)
 
 
 def exact_numbers(table: Table, night: int) -> dict[int, Exact]:
-    """By row, tonight's exact numbers that can be compared with an earlier night's."""
+    """Return by row tonight's exact numbers that can be compared with an earlier night's."""
     stop = night + 1 - table.offset
     start = max(0, stop - REACH)
     columns, alike = np.arange(start, stop), table.alike[:, start:stop]
@@ -115,7 +113,7 @@ def _exact(table: Table, row: int, start: int, measured: Sequence[tuple[Measured
 
 
 def _compare(table: Table, row: int, numbers: Sequence[_Number], processes: int) -> Exact | None:
-    """Tonight's number, which is the last, beside that of the TVM before it; None where it is no exact one."""
+    """Compare tonight's number, the last, with that of the TVM before it; None where it is no exact one."""
     *earlier, tonight = numbers
     if all(number.is_as(tonight) for number in earlier):
         nights = tonight.night, earlier[-1].night, earlier[0].night
@@ -126,6 +124,7 @@ def _compare(table: Table, row: int, numbers: Sequence[_Number], processes: int)
     first = {build: own[0].night for build, own in of.items()}
     order = table.order_builds(row, {tonight.build: tonight.night, **first}, tonight.night)
     place = order.index(tonight.build)
+    # compared with itself, hence unchanged, unless a TVM to compare it with is found below
     base = tonight._replace(night=earlier[-1].night)
     if tonight.build in of:
         base = of[tonight.build][-1]
@@ -153,7 +152,7 @@ def _compare(table: Table, row: int, numbers: Sequence[_Number], processes: int)
 
 
 def remembered(table: Table, memory: Memory, numbers: Mapping[int, Exact]) -> Memory:
-    """The memory in which each exact number that changed begins a level tonight.
+    """Begin a level tonight for each exact number that changed.
 
     Should it turn out not to be exact, the detector does not tell the same change again.
     """

@@ -21,10 +21,10 @@ from tvmdash.records.metrics import judge_exact_change
 
 
 def events_of(table: Table, judged: Judged, ledger: Ledger) -> list[Event]:
-    """An incident for all exact numbers that are others than the night before for one reason, confirmed at once.
+    """Open an incident, confirmed at once, for all exact numbers that changed since the night before for one reason.
 
-    Then the regressions of `ledger` that ended: such a number is back the night that it is no worse than before, with a
-    TVM that does not come before theirs.
+    Then end the regressions of `ledger` whose number is no worse than before, with a TVM that does not come before
+    theirs.
     """
     together: dict[_Change, list[Exact]] = {}
     own: dict[str, list[Exact]] = {}
@@ -39,7 +39,7 @@ def events_of(table: Table, judged: Judged, ledger: Ledger) -> list[Event]:
 
 @dataclass(frozen=True)
 class _Change:
-    """What several numbers changed with. experiment: empty where it is TVM's, which all experiments measure."""
+    """The change that several numbers share. experiment: empty where it is TVM's, which all experiments measure."""
 
     after: int
     versions: tuple[str, str]
@@ -98,7 +98,7 @@ def _opened(table: Table, change: _Change, numbers: Sequence[Exact]) -> Iterator
 
 
 def _blame(then: Build, now: Build, version: Sequence[str]) -> str:
-    """Whose doing a change between two builds of one experiment is."""
+    """Blame a change between two builds of one experiment."""
     own = then.fingerprint != now.fingerprint
     known = then.artifact is not None and now.artifact is not None
     same = then.artifact == now.artifact if known else version[0] == version[1] != ""
@@ -120,7 +120,7 @@ def _moved(table: Table, number: Exact, blame: str) -> Moved:
 
 
 def inputs_of(table: Table, judged: Judged, key: str) -> dict[str, list[Any]]:
-    """What the incident about a series rests on: its last nights' values, and how many processes agreed on each.
+    """Return what the incident about a series rests on: its last nights' values, and how many processes agreed on each.
 
     The last but one is the night that it was compared with.
     """

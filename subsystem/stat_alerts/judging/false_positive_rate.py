@@ -1,4 +1,4 @@
-"""How often the detector alerts where nothing happened: on this home's own shuffled and known-unchanged history.
+"""The detector's alerts where nothing happened: on this home's own shuffled and known-unchanged history.
 
 The history alone is judged, with the settings, the threshold and the corrected values with which nights are judged; of
 re-runs only what they corrected counts. Each night of a series is counted once of each kind. Series that are judged by
@@ -53,18 +53,17 @@ class Rate:
 
     @property
     def at_most(self) -> float | None:
-        """What the true rate is below, with 95 % confidence, if alerts are independent."""
+        """The 95 % upper limit of the true rate, if alerts are independent."""
         return 1000 * _poisson_limit(self.alerts) / self.nights if self.nights else None
 
     @property
     def on_page(self) -> AlertRate:
-        """As the page holds it."""
         return AlertRate(self.nights, self.alerts, self.rate, self.at_most)
 
 
 @dataclass(frozen=True)
 class _Count:
-    """What one test of one series counted: the nights up to the stamp `until` that no kept test before it counted."""
+    """One test of one series: the nights up to the stamp `until` that no kept test before it counted."""
 
     kind: str
     series: str
@@ -78,7 +77,7 @@ _Counts = tuple[Literal["shuffled", "unchanged"], str, Stamp, int, int]
 
 @dataclass(frozen=True)
 class _KeptRates:
-    """What the file holds: the counts of each night, in the order of their fields; in version 2, `nights`."""
+    """The file: the counts of each night, in the order of their fields; in version 2, `nights`."""
 
     version: int
     tests: Mapping[Stamp, tuple[_Counts, ...]] = field(default_factory=dict)
@@ -95,7 +94,7 @@ class _Stretch:
     history: History
 
     def from_night(self, first: int, settings: Settings) -> tuple[int, int]:
-        """How many nights from `first` on are judged, and the alerts on them."""
+        """Count the nights from `first` on that are judged, and the alerts on them."""
         if len(self.nights) < LEAST:
             return 0, 0
         index = max(int(np.sum(self.nights < first)), settings.least_history - 1)
@@ -113,7 +112,7 @@ def _poisson_limit(count: int) -> float:
 
 
 def measured(output: Path, table: Table, judged: Judged, options: Options, count: int) -> dict[str, Rate]:
-    """The rates that the last nights' tests give, tonight's share of series included."""
+    """Return the rates of the last nights' tests, tonight's share of series included."""
     path = output / HONESTY_FILE
     tonight = table.stamps[judged.night]
     controls = {row.key for row in table.rows if options.is_control(row)}
@@ -131,7 +130,7 @@ def measured(output: Path, table: Table, judged: Judged, options: Options, count
 
 
 def _read(path: Path) -> dict[str, list[_Count]]:
-    """The tests of earlier nights; none where there is no usable file, and all is measured anew."""
+    """Read the tests of earlier nights; none where there is no usable file, and all is measured anew."""
     try:
         kept = structured.read(_KeptRates, path)
     except DashboardError:
@@ -150,7 +149,7 @@ def _sum(tests: Mapping[str, list[_Count]], kind: str) -> Rate:
 def _tonight(
     table: Table, judged: Judged, options: Options, count: int, counted: Mapping[tuple[str, str], str]
 ) -> Iterator[_Count]:
-    """The tests of tonight's share of series, each from where the last one of its series ended."""
+    """Test tonight's share of series, each from where its last test ended."""
     by_times = [(row, key, fleet) for fleet in judged.fleets for key, row in fleet.rows.items()]
     rows = [item for item in by_times if item[0] not in table.paired and not options.is_control(table.rows[item[0]])]
     for at in range(min(count, len(rows))):
@@ -166,10 +165,11 @@ def _tonight(
 
 
 def _ordered(stretch: _Stretch, first: int, seed: tuple[int, int]) -> _Stretch:
-    """The stretch as it is to be judged: shuffled within what was counted and within what is new, or as it was."""
+    """Put the nights in the order they are judged in."""
     if stretch.kind == UNCHANGED:
         return stretch
     rng, old = np.random.default_rng(seed), int(np.sum(stretch.nights < first))
+    # nights that an earlier test counted stay before the new ones, so that none is counted twice
     order = np.concatenate([rng.permutation(old), old + rng.permutation(len(stretch.nights) - old)])
     whole = stretch.history
     std, repeats = (None if part is None else part[order] for part in (whole.std, whole.repeats))
@@ -177,7 +177,7 @@ def _ordered(stretch: _Stretch, first: int, seed: tuple[int, int]) -> _Stretch:
 
 
 def _stretches(table: Table, row: int, fleet: FleetNight, judged: Judged) -> Iterator[_Stretch]:
-    """The nights of the row's present level, and those on tonight's artifact.
+    """Yield the nights of the row's present level, and those on tonight's artifact.
 
     The second from the night on since which the machine has not moved as a whole, and no break is known.
     """
@@ -200,7 +200,7 @@ def _stretches(table: Table, row: int, fleet: FleetNight, judged: Judged) -> Ite
 
 
 def _same_since(table: Table, experiment: str, nights: range) -> int:
-    """The first of the nights since which the experiment measured no other TVM than on the last one."""
+    """Return the first of the nights since which the experiment measured no other TVM than on the last one."""
     tonight = table.measured(experiment, nights[-1])
     if tonight is None:
         return nights.stop

@@ -1,4 +1,4 @@
-"""Which functions of generated code moved in the exact numbers that an incident is about."""
+"""Functions of generated code that moved in the exact numbers of an incident."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tvmdash.records.functions import FunctionNumber
 from tvmdash.series import naming
 
 MOST = 20
-"""So many functions of a number are named."""
+"""Functions named of one number."""
 Functions = Mapping[str, FunctionNumber]
 
 
 def name_functions(event: Event, home: Home, table: Table) -> Event:
-    """The event with the functions that moved in each exact number, where it opens an incident about any."""
+    """Name the functions that moved in each exact number of an event that opens an incident about any."""
     if event.event != OPENED:
         return event
     opened = event.read(Opened)
@@ -36,7 +36,7 @@ def name_functions(event: Event, home: Home, table: Table) -> Event:
 
 
 def _read(home: Home, experiments: set[str], stamp: str) -> Iterator[tuple[tuple[str, str], Functions]]:
-    """By ID and unit of a series, its functions on that night."""
+    """Yield by ID and unit of a series its functions on that night."""
     for experiment in sorted(experiments):
         with contextlib.suppress(DashboardError):  # told where it was read for the index
             for point in records.read_data(home.data_file(experiment, stamp), experiment).values():

@@ -1,4 +1,4 @@
-"""What a night's decisions make of the ledger: incidents opened, joined, confirmed."""
+"""Incidents opened, joined and confirmed by a night's decisions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _Hit:
 
 
 def events_of(table: Table, judged: Judged, ledger: Ledger, options: Options) -> list[Event]:
-    """What tonight adds to the ledger, `ledger` being as before tonight's decisions."""
+    """Return tonight's events; `ledger` is as before tonight's decisions."""
     at = iso_of(table.stamps[judged.night])
     events: list[Event] = []
     for fleet in judged.fleets:
@@ -90,7 +90,7 @@ def _alike(table: Table, first: _Hit, hit: _Hit) -> bool:
 
 
 def _to_join(table: Table, night: int, ledger: Ledger, hit: _Hit) -> Incident | None:
-    """The incident that began where this series moved, on the same version."""
+    """Find the incident that began where this series moved, on the same version."""
     for incident in reversed(list(ledger.incidents.values())):
         is_over = incident.into or incident.state in {FIXED, FALSE_ALARM}
         if incident.kind != hit.kind or incident.size is not None or incident.is_exact or is_over:
@@ -123,7 +123,7 @@ def _moved(table: Table, hit: _Hit) -> Moved:
 
 
 def _level_before(table: Table, hit: _Hit) -> float:
-    """The median of the last 60 nights of the level before the cut."""
+    """Return the median of the last 60 nights of the level before the cut."""
     state = hit.fleet.before.series.get(table.rows[hit.row].key, SeriesState())
     first = max(state.start, hit.cut - 60, table.offset)
     values = finite(table.values[hit.row, first - table.offset : hit.cut - table.offset])
@@ -153,7 +153,7 @@ def _opened(table: Table, at: str, members: Sequence[_Hit], moved: tuple[Moved, 
 
 
 def _confirmed_tonight(opened: Event, members: Sequence[_Hit], night: int) -> Iterator[Event]:
-    """The confirmation of an incident whose shift re-runs found the same night."""
+    """Confirm an incident whose shift re-runs found the same night."""
     again = [hit.decision for hit in members if hit.decision.is_reproduced]
     if opened.data["kind"] == CHANGE and again:
         reason = f"{len(again)} of {len(members)} series measured again the same night: the difference is there"
@@ -187,7 +187,7 @@ def _machine(table: Table, night: int, fleet: FleetNight) -> Event:
 
 
 def _undone(opened: Event, ledger: Ledger) -> Iterator[Event]:
-    """The open incidents of the same fleet that this move of all its series takes back."""
+    """End the open incidents of the same fleet that this move of all its series takes back."""
     for incident in ledger.open():
         same = incident.kind == MACHINE and incident.fleet == opened.data["fleet"]
         if same and incident.size and abs(incident.size + opened.data["size"]) < BACK * abs(incident.size):
@@ -201,7 +201,7 @@ def _name(begin: object, keys: Sequence[str]) -> str:
 
 
 def _confirmations(table: Table, judged: Judged, ledger: Ledger, options: Options) -> list[Event]:
-    """New incidents whose level still stands after so many nights."""
+    """Confirm new incidents whose level still stands after `confirm_nights`."""
     at, events = iso_of(table.stamps[judged.night]), []
     rows = {series.key: row for row, series in enumerate(table.rows)}
     for incident in ledger.incidents.values():

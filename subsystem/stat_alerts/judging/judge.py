@@ -27,7 +27,7 @@ from tvmdash.judge.history.series import Decision, History, Kind, SeriesState, S
 from tvmdash.verdict import Controls
 
 MOST_REPLAYED = 400
-"""A rebuild judges so many nights; what lies before is scanned, without the fleet's view."""
+"""Nights that a rebuild judges; what lies before is scanned, without the fleet's view."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Options:
     confirm_off: str = "not asked for"
 
     def is_control(self, row: TableRow) -> bool:
-        """Whether the config names the series, or its experiment, as one whose program never changes."""
+        """Tell whether the config names the series, or its experiment, as one whose program never changes."""
         return self.controls.has(row.experiment, row.key)
 
 
@@ -77,7 +77,7 @@ class Judged:
     beside: Mapping[int, PairsTonight] = field(default_factory=dict)
 
     def decisions(self) -> Iterator[tuple[int, Decision, FleetNight]]:
-        """Each row with what was said of it."""
+        """Yield each row with its decision and its fleet."""
         for fleet in self.fleets:
             for key, decision in fleet.decided.decisions.items():
                 yield fleet.rows[key], decision, fleet
@@ -141,7 +141,7 @@ def _judge_pairs(
     ledger: Ledger,
     pairs: AskPairs | None,
 ) -> dict[int, PairsTonight]:
-    """What the pairs of each machine's series say, all of them together."""
+    """Judge the pairs of each machine's series, all of them together."""
     of_machine: dict[str, list[int]] = {}
     for members in fleets.values():
         for row in table.paired.intersection(members):
@@ -156,7 +156,7 @@ def _judge_pairs(
 def _with_ratios(
     table: Table, night: int, beside: Mapping[int, PairsTonight], decided: NightDecision, before: FleetState
 ) -> NightDecision:
-    """The decisions with those of the series that are judged by their ratios."""
+    """Add the decisions on the series that are judged by their ratios."""
     more = {}
     for row, said in beside.items():
         key = table.rows[row].key
@@ -168,7 +168,7 @@ def _with_ratios(
 def _with_causes(
     table: Table, night: int, keys: Mapping[str, int], controls: frozenset[str], decided: NightDecision
 ) -> NightDecision:
-    """The decisions with the cause of each shift; what is the machine's is no alert."""
+    """Add the cause of each shift; what is the machine's is no alert."""
     if decided.machine is not None and decided.cut is not None:
         cause = causes.of_fleet(table, keys.values(), decided.machine.cause, decided.cut, night)
         return replace(decided, machine=replace(decided.machine, cause=cause))
@@ -196,19 +196,17 @@ def _steps(table: Table, judged: Judged) -> Iterator[tuple[str, KnownShift]]:
 
 
 def _controls(table: Table, night: int, rows: Sequence[int], options: Options) -> frozenset[str]:
-    """The fleet's controls: those of the config; else half of the series that have long been on one artifact.
-
-    Only half, because controls do not count as series that moved; none where all are, as nothing is TVM's then.
-    """
+    """Return the config's controls of the fleet; else half of the series that have long been on one artifact."""
     given = frozenset(row.key for row in map(table.rows.__getitem__, rows) if options.is_control(row))
     if given:
         return given
     unchanged = sorted(table.rows[row].key for row in causes.unchanged(table, night, rows))
+    # half, as controls do not count as series that moved; none if all are: then nothing is TVM's
     return frozenset(unchanged[::2]) if len(unchanged) < len(rows) else frozenset()
 
 
 def _known_breaks(table: Table, night: int, ledger: Ledger, options: Options) -> dict[int, int]:
-    """Rows whose level begins anew, and where: annotated breaks and accepted incidents that apply from tonight on.
+    """Find the rows whose level begins anew, and where: at annotated breaks and accepted incidents.
 
     They apply from the later of the night that they are about and the night after they were written.
     """
@@ -237,7 +235,7 @@ def _stamp(moment: str) -> str:
 
 
 def _with_new_levels(table: Table, night: int, memory: Memory, begins: Mapping[int, int]) -> Memory:
-    """The memory in which the rows begin a new level at a night; later beginnings that are known stay."""
+    """Begin a new level of the rows at a night; later beginnings that are known stay."""
     fleets, steps = dict(memory.fleets), {}
     for row, begin in begins.items():
         series = table.rows[row]
@@ -252,12 +250,11 @@ def _with_new_levels(table: Table, night: int, memory: Memory, begins: Mapping[i
 
 
 def begun_anew(history: History, state: SeriesState, night: int) -> SeriesState:
-    """The state with a new level from `night` on."""
     return rebase(scale_series(history, state), state, night)
 
 
 def scanned(table: Table, stop: int, settings: Settings) -> Memory:
-    """The memory before the night `stop` from each series' full scan alone: for nights long past."""
+    """Return the memory before the night `stop` from each series' full scan alone: for nights long past."""
     fleets: dict[str, dict[str, SeriesState]] = {}
     steps: dict[str, tuple[KnownShift, ...]] = {}
     for row, series in enumerate(table.rows):

@@ -1,4 +1,4 @@
-"""What the detector remembers from night to night; it can be deleted, and is computed again from the store."""
+"""The detector's memory from night to night; it can be deleted, and is computed again from the store."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class Memory:
     steps: Mapping[str, tuple[KnownShift, ...]] = field(default_factory=dict)
 
     def with_steps(self, more: Mapping[str, KnownShift]) -> Memory:
-        """The same with one more shift for some series."""
+        """Add one more shift to some series."""
         steps = dict(self.steps)
         for key, step in more.items():
             steps[key] = (*steps.get(key, ()), step)[-KEPT_STEPS:]
         return replace(self, steps=steps)
 
     def without_ends(self, nights: Mapping[str, int], stamps: Sequence[str]) -> Memory:
-        """The same without the ends that some series had at these nights."""
+        """Drop the ends that some series had at these nights."""
         steps = dict(self.steps)
         for key, night in nights.items():
             steps[key] = tuple(
@@ -55,7 +55,6 @@ class Memory:
         return replace(self, steps=steps)
 
     def in_file(self) -> _SavedMemory:
-        """As the file holds it."""
         steps = {key: tuple((step.stamp, step.size, step.kind) for step in steps) for key, steps in self.steps.items()}
         return _SavedMemory(
             self.night, self.count, {name: fleet.to_json() for name, fleet in self.fleets.items()}, steps
@@ -63,7 +62,6 @@ class Memory:
 
     @classmethod
     def of_file(cls, saved: _SavedMemory) -> Memory:
-        """What `in_file` made."""
         fleets = {name: FleetState.from_json(fleet) for name, fleet in saved.fleets.items()}
         steps = {key: tuple(KnownShift(*step) for step in steps) for key, steps in saved.steps.items()}
         return cls(saved.night, saved.count, fleets, steps)
@@ -81,7 +79,7 @@ class _SavedMemory:
 
 @dataclass(frozen=True)
 class _Saved:
-    """What the file holds: the memory before its last night and after it."""
+    """The file: the memory before its last night and after it."""
 
     version: int
     before: _SavedMemory
@@ -89,7 +87,7 @@ class _Saved:
 
 
 def read(output: Path, tonight: str) -> Memory:
-    """What was known before the night `tonight`, also on a rerun of that night.
+    """Return the memory before the night `tonight`, also on a rerun of that night.
 
     DashboardError where there is no usable state: missing, damaged, of another version, of a later night.
     """

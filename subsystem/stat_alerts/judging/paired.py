@@ -1,4 +1,4 @@
-"""Series that were measured in turn with another TVM: what the judge says of their pairs, as decisions on a night."""
+"""Decisions on series that were measured in turn with another TVM, from the judge's reading of their pairs."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tvmdash.verdict.remeasured import RatioRun
 
 
 class AskPairs(Protocol):
-    """So many runs of a series with the artifacts of two nights in turn, or as many as there are."""
+    """Run a series with the artifacts of two nights in turn `count` times, or as often as possible."""
 
     def __call__(self, series: str, new: int, old: int, count: int) -> Sequence[RatioRun]: ...
 
 
 @dataclass(frozen=True)
 class ReferenceStanding:
-    """How tonight's artifact stands to the reference, over all its nights. effect, low, high: a fraction, 95 %.
+    """Tonight's artifact against the reference, over all its nights. effect, low, high: a fraction, 95 %.
 
     differs: beyond doubt. is_itself: the reference ran the very same, so that nothing differs.
     """
@@ -43,7 +43,7 @@ class ReferenceStanding:
 
 @dataclass(frozen=True)
 class PairsTonight:
-    """What a paired row's pairs say tonight. said: what is told or suspected, None where nothing is.
+    """A paired row tonight. said: what is told or suspected, None where nothing is.
 
     found: its likeliest step. builds: of tonight's side of it. cut, after: the first night of the new builds, the
     last before. visible: the step that would be shown in nine of ten cases, None where none would. is_young: no
@@ -78,7 +78,7 @@ class PairsTonight:
 
     @property
     def pairs_again(self) -> int:
-        """How many pairs measured tonight's build again."""
+        """The number of pairs that measured tonight's build again."""
         return sum(pairs.count for pairs in self.model.again)
 
     @property
@@ -91,7 +91,7 @@ class PairsTonight:
 
     @property
     def same_code(self) -> bool | None:
-        """Whether the generated code is the same on both sides; None where that is not known."""
+        """None where the code of one side is unknown."""
         each = self.model.evidence
         if self.found is None:
             return None
@@ -135,7 +135,7 @@ class _Asking:
 def judge_rows(
     table: Table, night: int, rows: Iterable[int], memory: Memory, ledger: Ledger, ask: AskPairs | None = None
 ) -> dict[int, PairsTonight]:
-    """By row, all of one machine; nothing of rows without a ratio tonight. What is open is measured again by `ask`."""
+    """Judge rows of one machine; nothing of rows without a ratio tonight. What is open is measured again by `ask`."""
     open_of, ended = _open_incidents(ledger), _ended_incidents(ledger)
     given = {str(row): _read_row(table, row, night, memory, open_of, ended) for row in rows}
     known = {name: row for name, row in given.items() if row is not None}
@@ -187,7 +187,7 @@ def _beside(
 
 
 def _open_incidents(ledger: Ledger) -> Mapping[str, tuple[str, float]]:
-    """By series, the newest open incident in which it is worse and not back, and by how much it is (a fraction)."""
+    """Find by series the newest open incident in which it is worse and not back, and by how much (a fraction)."""
     return {
         moved.series: (incident.id, moved.effect)
         for incident in ledger.open()
@@ -198,7 +198,7 @@ def _open_incidents(ledger: Ledger) -> Mapping[str, tuple[str, float]]:
 
 
 def _ended_incidents(ledger: Ledger) -> Mapping[tuple[str, str], str]:
-    """By series and night since which it is back, the incident that the detector called ended for it."""
+    """Find by series, and night since which it is back, the incident that the detector called ended for it."""
     return {
         (moved.series, moved.recovered): incident.id
         for incident in ledger.incidents.values()
@@ -216,7 +216,7 @@ def _read_row(
     open_of: Mapping[str, tuple[str, float]],
     ended: Mapping[tuple[str, str], str],
 ) -> _Row | None:
-    """What is known of a row by a night; None where it was not measured in turn on it."""
+    """Read the evidence of a row by a night; None where it was not measured in turn on it."""
     measured = table.in_turn(row, night)
     if not measured or measured[-1].night != night:
         return None
@@ -252,7 +252,7 @@ def _read_row(
 
 
 def _has_returned(artifact: str, nights: Sequence[int], measured: Sequence[InTurn]) -> bool:
-    """Whether tonight's artifact is new and runs what another ran before something else was measured."""
+    """Return True for a new artifact that runs what another ran before something else was measured."""
     others = [each for each in measured[:-1] if each.night > nights[0] and each.night not in nights]
     return bool(others) and not any(each.artifact == artifact for each in measured[:-1])
 
@@ -266,7 +266,7 @@ def _known_steps(
     open_of: Mapping[str, tuple[str, float]],
     ended: Mapping[tuple[str, str], str],
 ) -> Iterator[KnownStep]:
-    """The steps that were told of a series, or that people knew of; an open incident's is the newest alert of its sign.
+    """Yield the steps told of a series, or known to people; an open incident's is the newest alert of its sign.
 
     builds: the place of each, and its nights. What took a step back is the end of that, so that what is left of it, or
     came with its end, is a step of its own. ended: see `_ended_incidents`.
@@ -300,7 +300,7 @@ def _known_steps(
 
 
 def _list_stands(rows: Mapping[str, _Row], judgement: Judgement) -> dict[str, ReferenceStanding | None]:
-    """By row, how it stands to the reference; of rows with few pairs, what all of them show together."""
+    """Compare each row with the reference; rows with few pairs by what all of them show together."""
     stands = {name: _stand(row, judgement.models[name]) for name, row in rows.items()}
     few = {name: _compared(row) for name, row in rows.items() if stands[name] is None}
     for name, found in two.compare(few).items():
@@ -310,7 +310,7 @@ def _list_stands(rows: Mapping[str, _Row], judgement: Judgement) -> dict[str, Re
 
 
 def _compared(row: _Row) -> Evidence:
-    """Tonight's TVM and the reference alone, as `compare` sees two TVMs."""
+    """Reduce a row to tonight's TVM and the reference, as `compare` sees two TVMs."""
     each = row.evidence
     direct = [pairs for pairs in each.pairs if (pairs.build, pairs.base) == (each.tonight, row.reference)]
     pairs = tuple(replace(one, build=two.B, base=two.A) for one in direct)
@@ -333,7 +333,7 @@ def _stand(row: _Row, model: SeriesModel) -> ReferenceStanding | None:
 
 
 def decision_of(beside: PairsTonight, state: SeriesState, night: int) -> Decision:
-    """What is said of the series, in the form that every series has."""
+    """Translate the judge's answer into the form of decision that every series has."""
     found, pairs = beside.found, beside.pairs_again
     if found is None or beside.is_young or beside.is_apart:
         return Decision("quiet", Reason(ReasonKind.ONE_BUILD), night, state)
@@ -370,6 +370,6 @@ def decision_of(beside: PairsTonight, state: SeriesState, night: int) -> Decisio
 
 
 def _cause(beside: PairsTonight) -> Cause:
-    """TVM's: another artifact was on the new side, and the machine is in both halves of each pair."""
+    """Blame TVM: another artifact was on the new side, and the machine is in both halves of each pair."""
     same = beside.same_code
     return of_tvm(Cause(evidence=PAIRED, same_code=int(same is True), changed_code=int(same is False)))

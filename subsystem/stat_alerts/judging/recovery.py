@@ -28,7 +28,7 @@ BACK = 0.4
 
 
 def recoveries(table: Table, night: int, memory: Memory, ledger: Ledger) -> tuple[Memory, list[Event]]:
-    """Series of open incidents that are back where they were: their level begins anew, without an alert."""
+    """End series of open incidents that are back where they were: their level begins anew, without an alert."""
     events: list[Event] = []
     rows = {series.key: row for row, series in enumerate(table.rows)}
     fleets = dict(memory.fleets)
@@ -57,12 +57,12 @@ def recoveries(table: Table, night: int, memory: Memory, ledger: Ledger) -> tupl
 
 
 def _is_in_turn(table: Table, row: int, night: int) -> bool:
-    """Whether the night's pairs say where the row is."""
+    """Tell whether the night's pairs place the row."""
     return row in table.paired and math.isfinite(table.ratios.logs[row, night - table.offset])
 
 
 def taken_back(table: Table, judged: Judged, ledger: Ledger) -> tuple[Memory, list[Event]]:
-    """The open steps of series measured in turn that are none by now.
+    """End the open steps of series measured in turn that are none by now.
 
     Tonight's pairs take them back, their code is what it was before, or what was measured since is against them.
     """
@@ -95,7 +95,7 @@ def taken_back(table: Table, judged: Judged, ledger: Ledger) -> tuple[Memory, li
 
 
 def _reopened(table: Table, judged: Judged, ledger: Ledger) -> Iterator[Event]:
-    """What tells that series were called back and are not, as was measured since: their incident goes on."""
+    """Reopen incidents of series that were called back and, as was measured since, are not."""
     series_of: dict[str, list[str]] = {}
     for row, said in judged.beside.items():
         if said.said is Decision.REOPENED:
@@ -111,7 +111,7 @@ def _reopened(table: Table, judged: Judged, ledger: Ledger) -> Iterator[Event]:
 
 
 def _back_since(table: Table, row: int, night: int, incident: Incident, moved: Moved, memory: Memory) -> int | None:
-    """The night since which the last values are near to where the series was before the incident."""
+    """Find the night since which the last values are near to where the series was before the incident."""
     begin = table.index_of(incident.begin)
     first = max(begin, table.offset, night + 1 - 3 * BACK_NIGHTS)
     nights = np.arange(first, night + 1)
@@ -142,7 +142,7 @@ def recovered(
     exactly: int = 0,
     withdrawn: Mapping[str, FoundStep] | None = None,
 ) -> Iterator[Event]:
-    """What tells that series of an incident are `back` since a night each, and that it ends where none is left.
+    """Tell that series of an incident are `back` since a night each; end it where none is left.
 
     exactly: how many of them run byte for byte what they ran before it. withdrawn: what all pairs by now say of
     those that never moved; where that is all of them, the incident was none.

@@ -1,4 +1,4 @@
-"""Which series can say something on a past night: most nights of a history are quiet, and only these are judged."""
+"""A screen of past nights: most of a history is quiet, and only series that may say something are judged."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tvmdash.judge.history.fleet.fleet import FleetState, night_threshold
 from tvmdash.judge.history.series import SeriesState, Settings
 
 NIGHTS_AHEAD = 64
-"""So many nights are looked through at once."""
+"""Nights looked through at once."""
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """What the nights up to `stop` bring a series while its state and settings stay."""
+    """A series' outlook on the nights up to `stop`, valid while its state and settings stay."""
 
     state: SeriesState
     settings: Settings
@@ -26,7 +26,6 @@ class _Seen:
     ahead: Ahead | None
 
     def holds(self, state: SeriesState, settings: Settings, night: int) -> bool:
-        """Whether it is still true on a night."""
         alerted = self.ahead is not None and self.ahead.alert is not None and self.ahead.alert < night
         return night < self.stop and not alerted and self.state == state and self.settings == settings
 
@@ -43,7 +42,7 @@ class Screen:
     def suspects(
         self, night: int, rows: Mapping[str, int], state: FleetState, controls: AbstractSet[str]
     ) -> frozenset[str] | None:
-        """The series of a fleet that may say something on a night; None: all, because the machine moved as a whole."""
+        """Choose the series of a fleet that may say something; None: all, because the machine moved as a whole."""
         settings = replace(self.settings, threshold=night_threshold(self.settings, len(rows)))
         chosen, moved = set(), {}
         for key, row in rows.items():
@@ -62,7 +61,7 @@ class Screen:
         return frozenset(chosen)
 
     def _look(self, row: int, night: int, state: SeriesState, settings: Settings) -> Ahead | None:
-        """What is to come for a series; None where its nights have to be judged one by one."""
+        """Look ahead in a series; None where its nights have to be judged one by one."""
         seen = self._seen.get(row)
         if seen is None or not seen.holds(state, settings, night):
             stop = min(self.stop, night + NIGHTS_AHEAD)

@@ -1,4 +1,4 @@
-"""What the night would have told of steps that are known: put into copies of series that are judged by their ratios.
+"""The night's sensitivity to known steps, put into copies of series that are judged by their ratios.
 
 The analogue of false_positive_rate, which tests the detector of times. Each night of a series is counted once.
 """
@@ -33,7 +33,7 @@ KEPT_NIGHTS = 90
 
 @dataclass(frozen=True)
 class _PlantedNight:
-    """What one night's copies gave. same, other: nulls of series whose TVM was measured before, and was not."""
+    """One night's copies. same, other: nulls of series whose TVM was measured before, and was not."""
 
     steps: tuple[PlantedStep, ...]
     unchanged: int
@@ -44,7 +44,7 @@ class _PlantedNight:
 
 @dataclass(frozen=True)
 class _Kept:
-    """What the file holds, by night."""
+    """The file, by night."""
 
     version: int
     nights: Mapping[Stamp, _PlantedNight]
@@ -52,7 +52,7 @@ class _Kept:
 
 @dataclass(frozen=True)
 class Seen:
-    """What this and earlier nights say of the judge itself."""
+    """The judge's own quality, from this and earlier nights."""
 
     sensitivity: Sensitivity | None
     by_chance: ByChance | None
@@ -72,7 +72,7 @@ class _Copy:
 
 
 class _Stepped(enum.Enum):
-    """What becomes of a copy with a step."""
+    """The fate of a copy with a step."""
 
     TOLD = enum.auto()
     AGAIN = enum.auto()
@@ -80,7 +80,7 @@ class _Stepped(enum.Enum):
 
 
 def measured(output: Path, table: Table, judged: Judged) -> Seen:
-    """What tonight's copies and those of the last nights give: nothing where no series has two ratios yet."""
+    """Sum up tonight's copies and those of the last nights: nothing where no series has two ratios yet."""
     path = output / SENSITIVITY_FILE
     stamp = table.stamps[judged.night]
     nights = {night: kept for night, kept in sorted(_read(path).items()) if night < stamp}
@@ -103,7 +103,7 @@ def _find_sensitivity(tonight: _PlantedNight, every: Sequence[_PlantedNight]) ->
 
 
 def _find_chance(judged: Judged, every: Sequence[_PlantedNight]) -> ByChance | None:
-    """For the series that are judged by their ratios tonight: by the nulls, or by the rules where these are few."""
+    """Estimate false alarms of series judged by their ratios: by the nulls, or by the rules where these are few."""
     ratios = [said for said in judged.beside.values() if not said.is_young]
     if not ratios:
         return None
@@ -121,7 +121,7 @@ def _find_chance(judged: Judged, every: Sequence[_PlantedNight]) -> ByChance | N
 
 
 def _read(path: Path) -> Mapping[str, _PlantedNight]:
-    """The counts of earlier nights; none where there is no usable file."""
+    """Read the counts of earlier nights; none where there is no usable file."""
     try:
         kept = structured.read(_Kept, path)
     except DashboardError:
@@ -139,7 +139,7 @@ def _add(steps: Sequence[PlantedStep]) -> PlantedStep:
 
 
 def _copies(judged: Judged) -> Iterator[_Copy]:
-    """Of each series that has pairs tonight and had some before, and of which nothing was told."""
+    """Copy each series that has pairs tonight and had some before, and of which nothing was told."""
     for said in judged.beside.values():
         evidence = said.model.evidence
         before = [pairs for pairs in evidence.pairs if pairs.night < judged.night]
@@ -155,7 +155,7 @@ def _copies(judged: Judged) -> Iterator[_Copy]:
 
 
 def _as_new_build(model: SeriesModel, night: int) -> SeriesModel:
-    """The series as if tonight's artifact had never been measured; the code of one that does not exist is unknown."""
+    """Pretend that tonight's artifact had never been measured; the code of one that does not exist is unknown."""
     each = model.evidence
     tonight = each.tonight
     if all(pairs.night == night or tonight not in {pairs.build, pairs.base} for pairs in each.pairs):
@@ -180,7 +180,7 @@ def _judge_step(found: FoundStep | None, model: SeriesModel) -> _Stepped:
 
 
 def _count(copies: Sequence[_Copy]) -> _PlantedNight:
-    """The counts. What is told of tonight without a step is a false alarm where TVM is unchanged, else perhaps true."""
+    """Count what is told of tonight without a step: a false alarm where TVM is unchanged, else perhaps true."""
     told = [copy for copy in copies if copy.unchanged and copy.is_told]
     others = [copy for copy in copies if not copy.is_short and not copy.is_told]
     steps = []

@@ -29,11 +29,11 @@ from tvmdash.verdict.remeasured import RatioRun
 REACH = 300
 """Nights of history that a night is judged with."""
 SCALE_NIGHTS, CHAINED_SCALE_NIGHTS = 60, 3
-"""A level is the median of so many nights; of few, where places wander with the errors that add up."""
+"""Nights whose median is a level; fewer where places wander with the errors that add up."""
 _NIGHTS_OF_ORDER = 60
 """Commits older than that were measured in their order."""
 GONE_NIGHTS = 30
-"""A series without a value for so many nights has ended."""
+"""Nights without a value after which a series has ended."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class TableRow:
         return naming.machine_of(self.labels)
 
     def is_regression(self, effect: float, before: float, after: float) -> bool | None:
-        """Whether the number got worse by `effect`, better (False) or only changed (None)."""
+        """Return True where the number got worse by `effect`, False where better, None where it only changed."""
         return is_regression(effect, after - before, self.direction, self.tolerance)
 
 
@@ -110,7 +110,7 @@ class Again:
 
 
 def pairs_again(night: int, build: str, base: str, ratio: RatioRun) -> Pairs:
-    """What was measured again of two builds on a night, as the judge reads it."""
+    """Convert a re-measured ratio of two builds into the judge's pairs."""
     return Pairs(night, build, base, ratio.log, ratio.std, ratio.pairs, ratio.layout, ratio.layout)
 
 
@@ -150,14 +150,14 @@ class Table:
         return self.values if self.unjudged is None else self.unjudged
 
     def history(self, row: int, night: int, reach: int = REACH) -> History:
-        """The row's last `reach` nights up to `night`."""
+        """Return the row's last `reach` nights up to `night`."""
         stop = night + 1 - self.offset
         start = max(0, stop - reach)
         part = (row, slice(start, stop))
         return History(self.values[part], self.std[part], self.repeats[part], self.offset + start)
 
     def in_turn(self, row: int, night: int) -> list[InTurn]:
-        """What the row was measured in turn, up to `night`, the oldest first; what ran the same has one name."""
+        """Return the row's pairs up to `night`, the oldest first; builds that ran the same have one name."""
         stop = night + 1 - self.offset
         columns = np.isfinite(self.ratios.logs[row, max(0, stop - REACH) : stop]).nonzero()[0] + max(0, stop - REACH)
         names = self._names(row, columns)
@@ -173,13 +173,13 @@ class Table:
         return measured
 
     def _measured_on(self, row: int, columns: Iterable[int]) -> Iterator[tuple[int, str, str]]:
-        """By column, the artifact and the reference; names of their own where they are not known."""
+        """Yield each column's artifact and reference; names of their own where they are not known."""
         for column in map(int, columns):
             build = self.build(self.rows[row].experiment, self.offset + column)
             yield column, build.artifact or f"of {column}", build.reference or f"beside {column}"
 
     def _names(self, row: int, columns: Iterable[int]) -> dict[str, str]:
-        """By artifact, the first one that ran the same code, byte for byte, while it was timed.
+        """Name each artifact by the first that ran the same code, byte for byte, while it was timed.
 
         An artifact stays one build, whatever else its content depends on did.
         """
@@ -193,13 +193,13 @@ class Table:
         return of_artifact
 
     def measured_alone(self, row: int, artifact: str, night: int) -> list[int]:
-        """The nights before `night` on which the row has a value of that artifact."""
+        """Return the nights before `night` on which the row has a value of that artifact."""
         known = np.isfinite(self.values[row, : night - self.offset]).nonzero()[0].tolist()
         experiment = self.rows[row].experiment
         return [self.offset + at for at in known if self.build(experiment, self.offset + at).artifact == artifact]
 
     def again_before(self, row: int, night: int) -> list[Pairs]:
-        """What was measured again of the row on earlier nights, in pairs."""
+        """Return the row's pairs that earlier nights measured again."""
         runs = [run for run in self.again.get(id_of(self.rows[row].key), ()) if self.offset <= run.night < night]
         if not runs:
             return []
@@ -211,7 +211,7 @@ class Table:
         ]
 
     def order_builds(self, row: int, first: Mapping[str, int], night: int) -> list[str]:
-        """The row's builds in the order of TVM's history: by commit or version where they say it, else as they came.
+        """Sort the row's builds as TVM's history does: by commit or version where they say it, else as they came.
 
         first: by build, the first night that measured it. Builds that came before all that say theirs go before them.
         """
@@ -226,14 +226,14 @@ class Table:
         return sorted(first, key=lambda build: first[build])
 
     def is_unchanged(self, row: int, night: int) -> bool:
-        """Whether the row's point ran what it ran when it was measured last, byte for byte."""
+        """Tell whether the row's point ran the same as when it was measured last, byte for byte."""
         column = night - self.offset
         before = np.isfinite(self.values[row, :column]).nonzero()[0]
         content = self.content[row]
         return bool(len(before) and content[column] and content[column] == content[before[-1]])
 
     def scale_since(self, row: int, begin: int, before: float) -> float:
-        """What a paired row's level before the night `begin` has become, `before` being what it was told as.
+        """Return by what factor a paired row's level before the night `begin`, told as `before`, has changed since.
 
         The reference's median night changes with the machine, and the row's values with it.
         """
@@ -245,11 +245,11 @@ class Table:
         return float(np.median(known)) / before if len(known) else 1.0
 
     def index_of(self, stamp: str) -> int:
-        """The number of the first night that is not before `stamp`."""
+        """Return the number of the first night that is not before `stamp`."""
         return bisect.bisect_left(self.stamps, stamp)
 
     def fleets(self, night: int) -> dict[str, list[int]]:
-        """The rows of each fleet that had a value lately, in the order they first came."""
+        """Group the rows that had a value lately by fleet, in the order they first came."""
         stop = night + 1 - self.offset
         lately = np.isfinite(self.values[:, max(0, stop - GONE_NIGHTS) : stop])
         alive = np.asarray(lately.any(axis=1))
@@ -260,41 +260,40 @@ class Table:
         return rows_of_fleet
 
     def direction(self, rows: Iterable[int]) -> Direction:
-        """The direction that all of the rows have; "none" where they differ."""
+        """Return the direction that all of the rows have; "none" where they differ."""
         directions = {self.rows[row].direction for row in rows}
         return directions.pop() if len(directions) == 1 else "none"
 
     def machine(self, rows: Iterable[int]) -> str:
-        """The machine that measures all of the rows; empty where there are several, or none is known."""
+        """Return the machine that measures all of the rows; empty where there are several, or none is known."""
         machines = {self.rows[row].machine for row in rows}
         return machines.pop() if len(machines) == 1 else ""
 
     def version(self, row: int, night: int) -> str:
-        """The TVM that the row's experiment measured on a night; empty where unknown."""
+        """Return the TVM that the row's experiment measured on a night; empty where unknown."""
         return self.versions[self.rows[row].experiment].get(self.stamps[night], "")
 
     def artifact(self, row: int, night: int) -> str:
-        """The build of TVM that the row's experiment measured on a night; empty where unknown."""
+        """Return the build of TVM that the row's experiment measured on a night; empty where unknown."""
         return self.build(self.rows[row].experiment, night).artifact or ""
 
     def build(self, experiment: str, night: int) -> Build:
-        """What the experiment measured on a night."""
         return self.builds.get(experiment, {}).get(self.stamps[night], Build())
 
     def measured(self, experiment: str, night: int) -> Measured | None:
-        """Which TVM the experiment measured: its artifact, or only its version where no artifact is recorded."""
+        """Identify the TVM that was measured by its artifact, or by its version where none is recorded."""
         version = self.versions.get(experiment, {}).get(self.stamps[night], "")
         artifact = self.build(experiment, night).artifact
         return Measured(artifact or version, recorded=artifact is not None) if artifact or version else None
 
     def same(self, experiment: str, nights: Sequence[int]) -> Measured | None:
-        """Which TVM the experiment measured on all `nights`; None where it was not one and the same."""
+        """Return the TVM measured on all `nights`; None where it was not one and the same."""
         measured = {self.measured(experiment, night) for night in nights}
         return measured.pop() if len(measured) == 1 else None
 
 
 def _place_of(version: str) -> Any:
-    """A key by which versions sort as TVM's history does; None where a version has no place, as a bare commit."""
+    """Return a key that sorts versions as TVM's history does; None where a version has no place, as a bare commit."""
     from packaging.version import InvalidVersion, Version
 
     try:
@@ -304,7 +303,7 @@ def _place_of(version: str) -> Any:
 
 
 def read_table(home: Home, tonight: str, reach: int | None, again: Iterable[PairsOfNight] = ()) -> Table:
-    """The home's series up to the night `tonight`, the last `reach` nights (all with None).
+    """Read the home's series up to the night `tonight`, the last `reach` nights (all with None).
 
     again: what was measured again in pairs, on whatever night.
     """
@@ -326,7 +325,7 @@ def read_table(home: Home, tonight: str, reach: int | None, again: Iterable[Pair
 
 
 def _read_committed(home: Home) -> dict[str, str]:
-    """By the key of an artifact that is a build of a commit, when that was made, as the last nights recorded it."""
+    """Read when the commit of each artifact that is built from one was made, as the last nights recorded it."""
     return {
         str(entry["key"]): str(entry["facts"]["committed_utc"])
         for night in home.last_nights(_NIGHTS_OF_ORDER, jobs=False)
@@ -336,7 +335,7 @@ def _read_committed(home: Home) -> dict[str, str]:
 
 
 def _by_series(again: Iterable[PairsOfNight], stamps: Sequence[str]) -> dict[str, list[Again]]:
-    """What was measured again by the ID of its series; nothing of nights that left no data."""
+    """Group re-measured pairs by the ID of their series; nothing of nights that left no data."""
     nights = {stamp: at for at, stamp in enumerate(stamps)}
     by_series: dict[str, list[Again]] = {}
     for each in again:
@@ -354,7 +353,7 @@ def make_table(
     versions: Mapping[str, Mapping[str, str]],
     machine: MachineIdentity | None = None,
 ) -> Table:
-    """The table of `series` over `stamps[offset:]`; `machine`: that of their home."""
+    """Make the table of `series` over `stamps[offset:]`; `machine`: that of their home."""
     column = {stamp: index for index, stamp in enumerate(stamps[offset:])}
     beside = [item for item in series if item.metric in RATIOS]
     known = [item for item in series if item.stamps and item.metric not in RATIOS]
@@ -386,7 +385,7 @@ def make_table(
 
 
 def _ratios(series: Sequence[Series], beside: Sequence[Series], column: Mapping[str, int]) -> Ratios:
-    """Those of each of `series`, from the series of ratios `beside` them."""
+    """Pick the ratios of each of `series` from the series of ratios `beside` them."""
     rows = {(_point(item), item.metric): row for row, item in enumerate(series) if item.metric in RATIOS.values()}
     logs, std, pairs = (np.full((len(series), len(column)), np.nan) for _ in range(3))
     for item in beside:
@@ -405,7 +404,7 @@ def _point(item: Series) -> tuple[str, str]:
 
 
 def _find_paired(values: FloatArray, ratios: Ratios) -> frozenset[int]:
-    """The rows that are judged by their ratios: of which there are many, or their times could not be judged either."""
+    """Find the rows judged by their ratios: which have many, or whose times could not be judged either."""
     known = np.isfinite(ratios.logs)
     alone = (np.isfinite(values) & ~known).sum(axis=1)
     count = known.sum(axis=1)
@@ -414,7 +413,7 @@ def _find_paired(values: FloatArray, ratios: Ratios) -> frozenset[int]:
 
 
 def _free_of_machine(table: Table) -> Table:
-    """The table with the machine taken out of the values of paired rows.
+    """Take the machine out of the values of paired rows.
 
     Such a value is where its build lies, going by the ratios, times what the reference takes on the median night.
     """
@@ -444,11 +443,10 @@ def _rows(series: Sequence[Series], machine: MachineIdentity | None) -> Iterator
 
 
 def last_values(table: Table, row: int, count: int) -> list[float | None]:
-    """The row's values of the last `count` nights, None where there is none."""
+    """Return the row's values of the last `count` nights, None where there is none."""
     return [float(value) if math.isfinite(value) else None for value in table.measured_values[row, -count:]]
 
 
 def finite(values: Iterable[float]) -> FloatArray:
-    """Those of `values` that are finite."""
     array = np.asarray(list(values), float)
     return np.asarray(array[np.isfinite(array)])

@@ -1,1 +1,1 @@
-"""What a night comes to, as a verdict, in words and as the page's data."""
+"""The outcome of a night: its verdict, in words and as the page's data."""

@@ -1,4 +1,4 @@
-"""Which series should have a value tonight, as the nights before or people say; which are new, or gone."""
+"""Series that should have a value tonight, as the nights before or people say; those that are new, or gone."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ class Expected:
 
 
 def find_expected(home: Home, tonight: Night, table: Table, night: int, annotations: Sequence[Annotation]) -> Expected:
-    """What is expected tonight.
+    """Find the rows that should have a value tonight.
 
-    A series is that had a value on one of the last EXPECTED_NIGHTS nights of its experiment, which has data tonight, or
-    should have. What somebody retired is not; what somebody declared expected is for as long as its experiment runs.
+    Expected is a series that had a value on one of the last EXPECTED_NIGHTS nights of its experiment, which has data
+    tonight, or should have. What somebody retired is not; what somebody declared expected is for as long
+    as its experiment runs.
     """
     stop = night + 1 - table.offset
     measured = np.isfinite(table.values[:, :stop])
@@ -62,13 +63,13 @@ def find_expected(home: Home, tonight: Night, table: Table, night: int, annotati
 
 
 def find_retired(table: Table, night: int, annotations: Sequence[Annotation]) -> frozenset[str]:
-    """The keys of the series that are retired on that night, whether they have a value or not."""
+    """Return the keys of the series that are retired on that night, whether they have a value or not."""
     said = _said_of_rows(table, night, annotations)
     return frozenset(table.rows[row].key for row, series in said.items() if series == RETIRED)
 
 
 def _declared(home: Home, experiment: str, rows: Sequence[int], said: Mapping[int, str]) -> list[int]:
-    """Those that are expected although their experiment has not run for long."""
+    """Return those that are expected although their experiment has not run for long."""
     declared = [row for row in rows if said.get(row) == EXPECTED]
     return declared if declared and _is_wanted(home, experiment) else []
 
@@ -81,7 +82,7 @@ def _by_experiment(table: Table) -> dict[str, list[int]]:
 
 
 def _count(table: Table, rows: Iterable[int]) -> tuple[SeriesOf, ...]:
-    """The rows by experiment, the first of each by their names."""
+    """Count the rows by experiment, and name the first of each."""
     names: dict[str, list[str]] = {}
     for row in rows:
         names.setdefault(table.rows[row].experiment, []).append(table.rows[row].name)
@@ -89,7 +90,7 @@ def _count(table: Table, rows: Iterable[int]) -> tuple[SeriesOf, ...]:
 
 
 def _said_of_rows(table: Table, night: int, annotations: Sequence[Annotation]) -> Mapping[int, str]:
-    """By row, the last that people said of whether it is expected, as of tonight."""
+    """Return by row the last that people said of whether it is expected, as of tonight."""
     said: dict[int, str] = {}
     for annotation in (one for one in annotations if one.series):
         for row, series in enumerate(table.rows):
@@ -100,7 +101,6 @@ def _said_of_rows(table: Table, night: int, annotations: Sequence[Annotation]) -
 
 
 def _has_come(annotation: Annotation, table: Table, experiment: str, night: int) -> bool:
-    """Whether the night that the annotation is about is tonight, or was before."""
     if annotation.kind != "commit":
         return annotation.place <= table.stamps[night]
     stamp = annotation.night(table.versions.get(experiment, {}))
@@ -108,7 +108,7 @@ def _has_come(annotation: Annotation, table: Table, experiment: str, night: int)
 
 
 def _taking_part(home: Home, tonight: Night, table: Table, night: int) -> dict[str, bool]:
-    """Of each experiment without data tonight: whether it took part, or should have.
+    """Tell of each experiment without data tonight whether it took part, or should have.
 
     It should have where a night of the last month had it and nobody has switched it off since.
     """
@@ -122,7 +122,7 @@ def _taking_part(home: Home, tonight: Night, table: Table, night: int) -> dict[s
 
 
 def _is_wanted(home: Home, experiment: str) -> bool:
-    """Whether the home still wants it: not where its config switches it off, nor on a TVM that is named no more."""
+    """Return False where the home's config switches it off, and for a variant, whose TVM may be named no more."""
     if variant_of(experiment):
         return False
     try:

@@ -1,4 +1,4 @@
-"""What a verdict rests on: incidents that are told, suspects, and which expected series have no value, and why."""
+"""The ground of a verdict: incidents that are told, suspects, and expected series without a value, and why."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tvmdash.verdict import Absence, BesideReference, Missing, OverMachines, Sta
 
 @dataclass(frozen=True)
 class Findings:
-    """All that a verdict rests on.
+    """The ground of a verdict.
 
     new, still: regressions that nobody has settled, found tonight and before. fixed: those whose last series went back
     tonight; withdrawn: those of which the detector says tonight that they were none.
@@ -59,12 +59,11 @@ class Findings:
 
     @property
     def has_improved(self) -> bool:
-        """Whether anything got better, or went back to where it was."""
         return bool(self.better or self.fixed)
 
     @property
     def is_new_beside(self) -> bool:
-        """Whether tonight's TVM differs from the reference, and that has not been told."""
+        """True where tonight's TVM differs from the reference, and that has not been told."""
         return self.beside is not None and self.beside.is_first and bool(self.beside.differences or self.beside.exact)
 
     @property
@@ -76,7 +75,7 @@ class Findings:
         return self.expected - self.counts[Standing.MISSING]
 
     def of_tvm(self, *standings: Standing) -> int:
-        """How many stand so, without the controls."""
+        """Count the series that stand so, without the controls."""
         return sum(self.counts[each] - self.controls.get(each, 0) for each in standings)
 
     @property
@@ -89,14 +88,14 @@ class Findings:
 
     @property
     def decisive(self) -> tuple[int, int, int]:
-        """How many series are young, how many noisy, of how many: of those measured in turn, where there are any."""
+        """The numbers of young, noisy and all series: of those measured in turn, where there are any."""
         if self.in_turn:
             return self.in_turn[Standing.YOUNG], self.in_turn[Standing.BLIND], sum(self.in_turn.values())
         return self.of_tvm(Standing.YOUNG), self.of_tvm(Standing.BLIND), self.seen_of_tvm
 
     @property
     def is_blind(self) -> bool:
-        """Whether most of what decides could not have shown anything."""
+        """True where most of what decides could not have shown anything."""
         young, noisy, seen = self.decisive
         return 2 * (young + noisy) > seen
 
@@ -110,7 +109,7 @@ def find(
     beside: BesideReference | None,
     options: Options,
 ) -> Findings:
-    """The findings on the night; `stands` says by row how each series stands."""
+    """Collect the findings on the night; `stands` says by row how each series stands."""
     stamp = table.stamps[judged.night]
     reported = [incident for incident in ledger.incidents.values() if ledger.silent(incident, iso_of(stamp)) is None]
     open_ones = [incident for incident in reported if incident.is_open and incident.state != ACKNOWLEDGED]
@@ -165,19 +164,18 @@ def _has_ended(incident: Incident, state: str, now: str) -> bool:
 
 
 def _has_changed(incident: Incident) -> bool:
-    """Whether a number in it moved that has no better way, or none that is held against TVM."""
+    """Tell whether a number in it moved that has no better way, or none that is held against TVM."""
     return any(moved.worse is None for moved in incident.moved)
 
 
 def _find_muted(table: Table, ledger: Ledger, rows: Iterable[int], now: str) -> frozenset[int]:
-    """Those of the rows that somebody muted."""
     if not ledger.silences_at(now):
         return frozenset()
     return frozenset(row for row in rows if ledger.is_muted(table.rows[row].key, table.rows[row].name, now))
 
 
 def _suspects(table: Table, stands: Mapping[int, SeriesStanding], muted: AbstractSet[int]) -> list[Suspect]:
-    """The worst first."""
+    """List the suspects, the worst first."""
     suspects = []
     for row, stand in stands.items():
         if stand.kind == Standing.SUSPECT and stand.effect is not None and row not in muted:
@@ -189,7 +187,7 @@ def _suspects(table: Table, stands: Mapping[int, SeriesStanding], muted: Abstrac
 
 
 def _missing(tonight: Night, table: Table, stands: Mapping[int, SeriesStanding]) -> list[Missing]:
-    """By experiment, the one that lacks most first."""
+    """List by experiment the series without a value, the one that lacks most first."""
     expected: Counter[str] = Counter()
     lacking: Counter[str] = Counter()
     for row, stand in stands.items():
@@ -207,7 +205,7 @@ def _missing(tonight: Night, table: Table, stands: Mapping[int, SeriesStanding])
 
 
 def _absence(job: JobResult | None, *, measured: bool) -> Absence:
-    """Why series of an experiment are missing; `measured`: others of it have a value."""
+    """Find why series of an experiment are missing; `measured`: others of it have a value."""
     if job is None:
         return Absence.NO_VALUE if measured else Absence.NOT_RUN
     return {FAILED: Absence.FAILED, BLOCKED: Absence.BLOCKED}.get(job.state, Absence.NO_VALUE)
@@ -219,7 +217,7 @@ _MEASURED = {Standing.STEADY, Standing.BLIND, Standing.UNCHANGED, Standing.YOUNG
 
 
 def compare(table: Table, stands: Mapping[int, SeriesStanding], incidents: Sequence[Incident]) -> list[OverMachines]:
-    """One for each incident whose points more than one machine measures tonight."""
+    """Compare machines for each incident whose points more than one of them measures tonight."""
     points: dict[str, list[int]] = {}
     for row, series in enumerate(table.rows):
         if series.machine:
@@ -258,14 +256,14 @@ def _compare(
 
 
 def _would_show(stand: SeriesStanding, effect: float) -> bool:
-    """Whether it did not move, and a change of this size would have been told."""
+    """Return True where it did not move, and a change of this size would have been told."""
     return stand.kind is Standing.UNCHANGED or (
         stand.kind is Standing.STEADY and stand.visible is not None and stand.visible <= effect
     )
 
 
 def _list_ratios(moved: Mapping[int, Moved], table: Table) -> list[float]:
-    """The geometric mean of after / before on each machine."""
+    """Return the geometric mean of after / before on each machine."""
     by_machine: dict[str, list[float]] = {}
     for row, part in moved.items():
         if part.relative and part.effect > -1:
@@ -274,7 +272,7 @@ def _list_ratios(moved: Mapping[int, Moved], table: Table) -> list[float]:
 
 
 def _combine(ratios: Sequence[float]) -> tuple[float, float, float]:
-    """The change over machines with its interval."""
+    """Return the change over machines with its interval."""
     mean = combine_ratios(ratios)
     low, high = mean.bounds
     return mean.value - 1, low - 1, high - 1

@@ -17,11 +17,10 @@ class ReportLine:
     incidents: frozenset[str] = frozenset()
 
     def is_told_of(self, incidents: frozenset[str]) -> bool:
-        """Whether it tells of incidents, and of none but these."""
+        """Return True where it tells of incidents, and of none but these."""
         return bool(self.incidents) and self.incidents <= incidents
 
 
 def lines_about(incidents: Iterable[Incident]) -> Iterator[ReportLine]:
-    """The lines of each incident."""
     for incident in incidents:
         yield ReportLine(describe(incident), frozenset({incident.id}))

@@ -48,7 +48,7 @@ _NAME = 60
 
 
 def report(verdict: NightVerdict, lines: Sequence[ReportLine]) -> Report:
-    """The verdict and the lines, as many as a report holds."""
+    """Write the verdict and the lines, as many as a report holds."""
     return Report(verdict.headline, _cut("\n".join(line.text for line in lines)))
 
 
@@ -61,7 +61,7 @@ def report_lines(
     verdict: NightVerdict,
     retired: AbstractSet[str],
 ) -> list[ReportLine]:
-    """What is suspected, what is new, what went away, what is open, what could not be judged and is not retired."""
+    """Write what is suspected, new, gone, open, and could not be judged though it is not retired."""
     now = iso_of(table.stamps[judged.night])
     named = [ledger.incidents[event.incident] for event in events if event.incident in ledger.incidents]
     silent = {incident.id for incident in ledger.incidents.values() if ledger.silent(incident, now)}
@@ -106,7 +106,7 @@ def report_lines(
 
 
 def _ids(incidents: Sequence[Incident]) -> frozenset[str]:
-    """The IDs of as many as a line shows."""
+    """Return the IDs of as many as a line shows."""
     return frozenset(incident.id for incident in incidents[:_SHOWN_IDS])
 
 
@@ -130,7 +130,7 @@ def _suspects(verdict: NightVerdict) -> Iterable[str]:
 
 
 def _differences(verdict: NightVerdict) -> Iterable[str]:
-    """How tonight's TVM stands to the reference, on its first night beside it."""
+    """Compare tonight's TVM with the reference, on its first night beside it."""
     if verdict.beside is not None and verdict.beside.is_first:
         yield f"{describe_beside(verdict.beside)}."
         shown = [
@@ -189,7 +189,7 @@ _UNJUDGED = {
 def _not_judged(
     table: Table, judged: Judged, exact: AbstractSet[str], reported: AbstractSet[str], retired: AbstractSet[str]
 ) -> Iterable[str]:
-    """Whatever could not be judged is said, so that silence means quiet; not what an incident says already.
+    """Write what could not be judged, so that silence means quiet; not what an incident says already.
 
     Nor that a retired series has no value: another line counts those. What is exact is judged from its first night on.
     """
@@ -240,7 +240,7 @@ def _format_false_positive_rate(rates: Mapping[str, Rate]) -> Iterable[str]:
 
 
 def _format_sensitivity(seen: Sensitivity | None) -> Iterable[str]:
-    """What would have been reported tonight of steps put into copies."""
+    """Write which steps put into copies would have been reported tonight."""
     steps = [step for step in seen.tonight if step.series] if seen else []
     if steps:
         first, *others = steps
@@ -252,7 +252,7 @@ def _format_sensitivity(seen: Sensitivity | None) -> Iterable[str]:
 
 
 def _format_chance(chance: ByChance | None) -> Iterable[str]:
-    """How often such a night reports something by chance."""
+    """Write how often such a night reports something by chance."""
     if chance is not None:
         often = f"on at most {100 * chance.of_any:.2g} % of such nights"
         yield f"By chance something is reported {often}: {chance.source}."
@@ -276,7 +276,7 @@ def page(
     options: Options,
     stands: Mapping[int, SeriesStanding],
 ) -> AlertsPage:
-    """What the website shows."""
+    """Collect what the website shows."""
     decided = [_series(table, row, decision, fleet, stands[row], judged) for row, decision, fleet in judged.decisions()]
     return AlertsPage(
         night=table.stamps[judged.night],
@@ -292,7 +292,7 @@ def page(
 
 
 def page_to_json(page: AlertsPage, ledger: Ledger) -> dict[str, Any]:
-    """As page.json holds it: each incident with all that is known of it."""
+    """Convert to page.json: each incident with all that is known of it."""
     value = structured.to_json(page)
     whole = [
         {**incident.to_json(), **written} for incident, written in zip(_newest(ledger), value["incidents"], strict=True)
@@ -301,7 +301,6 @@ def page_to_json(page: AlertsPage, ledger: Ledger) -> dict[str, Any]:
 
 
 def _newest(ledger: Ledger) -> list[Incident]:
-    """All incidents, newest first."""
     return list(ledger.incidents.values())[::-1]
 
 
@@ -378,7 +377,7 @@ def _series(table: Table, row: int, decision: Any, fleet: Any, stand: SeriesStan
 
 
 def _beside(table: Table, row: int, judged: Judged) -> SeriesBeside | None:
-    """How the series stands to the same on the reference; None where it was measured alone."""
+    """Return None where the series was measured alone."""
     said = judged.beside.get(row)
     if said is None or said.reference is None:
         return None

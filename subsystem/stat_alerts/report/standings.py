@@ -1,4 +1,4 @@
-"""How each series stands tonight, beyond what the detector decided: missing, too young, blind, or suspect."""
+"""The standing of each series tonight, beyond the detector's decision: missing, too young, blind, or suspect."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tvmdash.verdict import MATTERS, TELL, Standing
 from tvmdash.verdict.remeasured import Outcome, OutcomeKind
 
 EXPECTED_NIGHTS = 7
-"""A series that so many nights of its experiment did not have is not expected any more."""
+"""Nights of its experiment without the series after which it is not expected any more."""
 FAR_SCALES = 6.0
-"""One night so many scales from the level is suspect by itself."""
+"""Distance from the level, in scales, from which one night is suspect by itself."""
 YOUNG_EFFECT = 0.05
-"""In a series without a verdict it must be so much of the value, too."""
+"""Share of the value that it must be, too, in a series without a verdict."""
 USUAL, _USUAL_DISTANCE, _LEAST_OF_WAY = 0.02, 0.75, 0.25
 """A night is not far out where this share of the others went so much of its way.
 
@@ -64,7 +64,7 @@ class SeriesStanding:
 def standings(
     table: Table, judged: Judged, ledger: Ledger, expected: Iterable[int], settings: Settings
 ) -> dict[int, SeriesStanding]:
-    """By row, each series that had a value lately; `expected`: the rows that should have one tonight."""
+    """Return by row how each series with a value lately stands; `expected`: rows that should have one tonight."""
     should = set(expected)
     parts = moved_parts(ledger, table.stamps[judged.night])
     outcomes = {outcome.series: outcome for outcome in judged.confirmation.outcomes} if judged.confirmation else {}
@@ -89,7 +89,7 @@ def standings(
 
 
 def see_exact(stands: Mapping[int, SeriesStanding], on_reference: Iterable[int]) -> dict[int, SeriesStanding]:
-    """The young ones of these rows: their number was measured on the reference too, so any difference is seen."""
+    """Return the young ones of these rows as steady: their number on the reference shows any difference."""
     young = (row for row in on_reference if row in stands and stands[row].kind == Standing.YOUNG)
     return {row: SeriesStanding(Standing.STEADY, visible=0.0, exact=True) for row in young}
 
@@ -104,7 +104,7 @@ class MovedPart:
 
 
 def moved_parts(ledger: Ledger, night: str) -> dict[str, MovedPart]:
-    """By series, what was told of it tonight, or is still open and not back."""
+    """Return by series what was told of it tonight, or is still open and not back."""
     parts = {}
     for incident in ledger.incidents.values():
         tonights = incident.moved_on(night)
@@ -125,7 +125,7 @@ def _stand(
     scatter: float | None,
     settings: Settings,
 ) -> SeriesStanding:
-    """A series that has a value and is in no open incident."""
+    """Find the standing of a series that has a value and is in no open incident."""
     history = fleet.histories[table.rows[row].key]
     visible = smallest_visible_change(history, decision.state, settings=settings)
     if table.rows[row].key not in fleet.controls and _is_undecided(decision, outcome):
@@ -138,7 +138,7 @@ def _stand(
 
 
 def _is_undecided(decision: Decision, outcome: Outcome | None) -> bool:
-    """Whether nothing has said yet what a night beyond the noise was, if this was one.
+    """Return True where nothing has said yet what a night beyond the noise was, if this was one.
 
     Measuring again settles it only where it ends with an answer: without one the nights before speak as ever.
     """
@@ -152,7 +152,7 @@ def _is_undecided(decision: Decision, outcome: Outcome | None) -> bool:
 
 
 def _stand_beside(beside: PairsTonight, *, unchanged: bool) -> SeriesStanding:
-    """A series that was measured in turn, against the builds before, or where there are none the reference."""
+    """Find the standing of a series measured in turn: against the builds before, or without any the reference."""
     if beside.is_suspect and beside.found is not None:
         effect, low, high = beside.bounds or (beside.found.effect, None, None)
         return SeriesStanding(Standing.SUSPECT, effect, low, high, beside.visible, paired=True)
@@ -178,7 +178,7 @@ def _suspicion(
     scatter: float | None,
     settings: Settings,
 ) -> SeriesStanding | None:
-    """What is beyond its noise by what was measured again; where that says nothing, by the nights before."""
+    """Find a suspicion by what was measured again; where that says nothing, by the nights before."""
     relative = decision.state.unit is None
     if outcome is not None and outcome.effect is not None and (outcome.low or 0.0) * (outcome.high or 0.0) > 0:
         told = SeriesStanding(Standing.SUSPECT, outcome.effect, outcome.low, outcome.high, relative=relative)
@@ -199,7 +199,7 @@ def _suspicion(
 
 
 def _last_run(known: FloatArray) -> int:
-    """How many nights up to tonight are on tonight's side of the middle between it and the level before.
+    """Count the nights up to tonight on tonight's side of the middle between it and the level before.
 
     They are suspect for one and the same reason, which is still to be decided; so none of them is a part of the level.
     """
@@ -211,9 +211,9 @@ def _last_run(known: FloatArray) -> int:
 
 
 def _beyond_its_noise(known: FloatArray, run: int, decision: Decision, settings: Settings) -> tuple[float | None, int]:
-    """A shift as strong as one that is told, which has not lasted long enough to be, or a night far out by itself.
+    """Find a shift as strong as one that is told but too short to be, or a night far out by itself.
 
-    How far it goes, None where there is none; and the nights since which.
+    Return how far it goes, None where there is none; and the nights since which.
     """
     strong = decision.z is not None and abs(decision.z) >= settings.threshold
     nights = decision.nights if strong and decision.nights and decision.nights < settings.least_nights else 1
@@ -224,14 +224,14 @@ def _beyond_its_noise(known: FloatArray, run: int, decision: Decision, settings:
 
 
 def _is_same_tvm(table: Table, row: int, decision: Decision, nights: int) -> bool:
-    """Whether tonight's TVM is that of the night before the last `nights`: what moved is then not TVM."""
+    """Tell whether tonight's TVM is that of the night before the last `nights`: what moved is then not TVM."""
     known = np.isfinite(table.values[row, : decision.night - table.offset + 1]).nonzero()[0] + table.offset
     around = [int(known[-nights - 1]), int(known[-1])] if len(known) > nights else []
     return bool(around) and table.same(table.rows[row].experiment, around) is not None
 
 
 def _is_far_out(known: FloatArray, scale: float, unit: float | None) -> bool:
-    """Whether the last night is further from those before than a series goes that has outliers or modes."""
+    """Tell whether the last night is further from those before than a series goes that has outliers or modes."""
     if len(known) <= EXPECTED_NIGHTS or not scale or (unit is None and not (known > 0).all()):
         return False
     scaled = np.log(known) if unit is None else known / unit
@@ -243,7 +243,7 @@ def _is_far_out(known: FloatArray, scale: float, unit: float | None) -> bool:
 
 
 def _find_odds(usual: npt.NDArray[np.bool_]) -> float:
-    """How often nights went the same way, and that again for each just before tonight, which are of its kind."""
+    """Return the share of nights that went the same way; each just before tonight, of its kind, counts as once more."""
     others = (~usual).nonzero()[0]
     before = usual[: others[-1] + 1] if len(others) else usual
     again = (float(np.sum(before[1:] & before[:-1])) + STAYS) / (float(before[:-1].sum()) + 1)
@@ -251,7 +251,7 @@ def _find_odds(usual: npt.NDArray[np.bool_]) -> float:
 
 
 def _beyond_its_few_nights(known: FloatArray, run: int, scatter: float | None) -> float | None:
-    """How far tonight is from the level before it, where that is much; None else."""
+    """Return the distance of tonight from the level before it, where it is large; None else."""
     before = known[:-run]
     effect = _shift(before, float(known[-1])) if len(known) else None
     if effect is None or effect <= -1:
@@ -262,7 +262,7 @@ def _beyond_its_few_nights(known: FloatArray, run: int, scatter: float | None) -
 
 
 def _known(table: Table, row: int, first: int, decision: Decision, fleet: FleetNight) -> FloatArray:
-    """The row's values from a column to tonight, tonight's freed of what is known to be the machine's."""
+    """Return the row's values from a column to tonight, tonight's freed of what is known to be the machine's."""
     values = finite(table.values[row, first : decision.night - table.offset + 1])
     freed = decision.state.fixed.get(decision.night)
     together = fleet.decided.common
@@ -274,7 +274,7 @@ def _known(table: Table, row: int, first: int, decision: Decision, fleet: FleetN
 
 
 def _shift(before: FloatArray, now: float, unit: float | None = None) -> float | None:
-    """How far `now` is from the median before, as a fraction of it, or in `unit`; None where neither can be said."""
+    """Return the distance of `now` from the median before, as a fraction of it or in `unit`; None where unknown."""
     if not len(before) or (unit is None and not (before > 0).all()):
         return None
     middle = float(np.median(before))
@@ -282,7 +282,7 @@ def _shift(before: FloatArray, now: float, unit: float | None = None) -> float |
 
 
 def _scatter(table: Table, rows: Sequence[int], night: int) -> float | None:
-    """The scatter from night to night (logarithm) that the fleet's series have in the middle; None where too few.
+    """Return the median scatter (logarithm) of the fleet's series from night to night; None where too few.
 
     With tonight, so that a loaded night, which moves most of them, makes few suspicious.
     """

@@ -1,4 +1,4 @@
-"""What the night comes to: its level, from the incidents and from how each series stands."""
+"""The verdict on the night: its level, from the incidents and from how each series stands."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def conclude(
     options: Options,
     seen: Seen,
 ) -> tuple[NightVerdict, dict[int, SeriesStanding]]:
-    """The verdict on the night, and by row how each series stands."""
+    """Return the verdict on the night, and by row how each series stands."""
     expected = find_expected(home, tonight, table, judged.night, options.annotations)
     stands = standings(table, judged, ledger, expected.rows, options.settings)
     for row in expected.rows - set(stands):
@@ -87,7 +87,7 @@ def conclude(
 
 
 def nothing_measured(tonight: Night) -> NightVerdict:
-    """The verdict on a night that left no data."""
+    """Return the verdict on a night that left no data."""
     nothing = verdict_text.NOTHING_MEASURED
     return NightVerdict(tonight.stamp, Level.NO_DATA, nothing, title=nothing)
 
@@ -97,7 +97,7 @@ def _ids(incidents: Sequence[Incident]) -> tuple[str, ...]:
 
 
 def _level(findings: Findings) -> Level:
-    """The gravest that holds."""
+    """Return the gravest level that holds."""
     rows = (
         (Level.NO_DATA, not findings.seen),
         (Level.REGRESSION, bool(findings.new or findings.still)),
@@ -117,7 +117,7 @@ _WITHOUT_VALUE = (Standing.MISSING, Standing.GONE)
 def judged_series(
     table: Table, judged: Judged, ledger: Ledger, stands: Mapping[int, SeriesStanding]
 ) -> Iterator[JudgedSeries]:
-    """Every series of `stands`, in the order of the table."""
+    """Yield every series of `stands`, in the order of the table."""
     decisions = {row: decision for row, decision, _ in judged.decisions()}
     parts = moved_parts(ledger, table.stamps[judged.night])
     for row in sorted(stands):
@@ -149,13 +149,13 @@ def _moved(key: str, stand: SeriesStanding, part: MovedPart, decision: Decision 
 
 
 def _exact(key: str, stand: SeriesStanding, number: Exact) -> JudgedSeries:
-    """The number, as it was or, on a night of which nothing is told, silently another one."""
+    """Report a number that is as it was or, on a night of which nothing is told, silently another one."""
     effect = (number.value - number.before) / abs(number.before) if number.before else None
     return JudgedSeries(key, stand.kind, Evidence.EXACT, effect=_rounded(effect), visible=_rounded(stand.visible))
 
 
 def _other(key: str, stand: SeriesStanding, judged: Judged, row: int, decision: Decision) -> JudgedSeries:
-    """A series about which nothing is told, or only a suspicion."""
+    """Report a series about which nothing is told, or only a suspicion."""
     beside = judged.beside.get(row)
     said = beside.bounds if beside is not None else None
     found: tuple[float | None, ...] = (decision.effect, decision.effect_low, decision.effect_high)
@@ -173,12 +173,12 @@ def _other(key: str, stand: SeriesStanding, judged: Judged, row: int, decision: 
 
 
 def _rounded(value: float | None) -> float | None:
-    """As the file holds it; None of what has no bound."""
+    """Round for the file; None of what has no bound."""
     return None if value is None or not math.isfinite(value) else round(value, _DIGITS)
 
 
 def exact_on_both(home: Home, table: Table, night: int) -> dict[int, float]:
-    """By row, what the reference gave of each exact number of which tonight's processes agree."""
+    """Read by row the reference's value of each exact number of which tonight's processes agree."""
     rows = {(naming.id_of(row.key), row.unit): at for at, row in enumerate(table.rows)}
     beside = [name for name in {row.experiment for row in table.rows} if table.build(name, night).reference]
     points = (point for name in sorted(beside) for point in _points(home, name, table.stamps[night]))
@@ -187,7 +187,7 @@ def exact_on_both(home: Home, table: Table, night: int) -> dict[int, float]:
 
 
 def compare(table: Table, judged: Judged, exact: Mapping[int, float]) -> BesideReference | None:
-    """How tonight's TVM stands to the reference, in all experiments; None where nothing was measured beside one.
+    """Compare tonight's TVM with the reference, in all experiments; None where nothing was measured beside one.
 
     exact: what the reference gave of exact numbers, by row.
     """
@@ -213,13 +213,13 @@ def compare(table: Table, judged: Judged, exact: Mapping[int, float]) -> BesideR
 
 
 def _is_itself(table: Table, experiment: str, night: int) -> bool:
-    """Whether the experiment was measured with one artifact on both sides, not with two that ran the same code."""
+    """Tell one artifact on both sides from two that ran the same code."""
     build = table.build(experiment, night)
     return build.artifact is not None and build.artifact == build.reference
 
 
 def _was_beside(table: Table, experiment: str, night: int) -> bool:
-    """Whether the experiment was measured beside tonight's reference before.
+    """Tell whether the experiment was measured beside tonight's reference before.
 
     Or tonight's reference is what it measured last: the step since that night says the same.
     """
@@ -231,7 +231,7 @@ def _was_beside(table: Table, experiment: str, night: int) -> bool:
 
 
 def _exact_numbers(table: Table, night: int, on_reference: Mapping[int, float]) -> Iterator[ExactDifference]:
-    """Those that are others on the reference."""
+    """Yield the numbers that differ on the reference."""
     for row, reference in on_reference.items():
         series, value = table.rows[row], float(table.values[row, night - table.offset])
         if value != reference:

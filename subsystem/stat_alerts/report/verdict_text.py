@@ -1,4 +1,4 @@
-"""The headline of a verdict: what the night comes to, then whatever else must not go untold."""
+"""The headline of a verdict: the night's outcome, then whatever else must not go untold."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ _ABSENCES = {
 
 
 def headline(level: Level, findings: Findings) -> str:
-    """The verdict in one line, without a full stop."""
+    """Write the verdict in one line, without a full stop."""
     return "; ".join([lead(level, findings), *map(_lower, _besides(level, findings))])
 
 
 def title(level: Level, findings: Findings) -> str:
-    """The verdict in at most 60 characters: what comes first where it is as short, else its essence."""
+    """Write the verdict in at most 60 characters: what comes first where it is as short, else its essence."""
     whole = lead(level, findings)
     return whole if len(whole) <= MOST_TITLE else _shorten(level, findings).title
 
 
 def reasons(level: Level, findings: Findings) -> tuple[str, ...]:
-    """What the title leaves out."""
+    """List what the title leaves out."""
     is_whole = len(lead(level, findings)) <= MOST_TITLE
     left_out = "" if is_whole else _shorten(level, findings).left_out
     return (*filter(None, [left_out]), *_besides(level, findings))
@@ -95,7 +95,7 @@ def _shorten(level: Level, findings: Findings) -> _Short:
 
 
 def lead(level: Level, findings: Findings) -> str:
-    """What comes first: on the first night beside a reference how TVM stands to it, where nothing graver holds."""
+    """Write what comes first: on the first night beside a reference the comparison, where nothing graver holds."""
     beside = findings.beside
     if beside is None or not _begins_beside(level, findings):
         return _MAIN[level](findings)
@@ -109,14 +109,14 @@ def lead(level: Level, findings: Findings) -> str:
 
 
 def _begins_beside(level: Level, findings: Findings) -> bool:
-    """Whether the night is told by how TVM stands to a reference that it was never measured beside."""
+    """Tell whether the headline begins with a reference that TVM was never measured beside before."""
     graver = (Level.NO_DATA, Level.REGRESSION, Level.SUSPECT)
     first = findings.beside is not None and findings.beside.is_first
     return first and level not in graver and not findings.changed
 
 
 def _lower(text: str) -> str:
-    """The text after others in a sentence; it may begin with a name."""
+    """Lower the first letter of a text after others in a sentence; it may begin with a name."""
     return text[:1].lower() + text[1:] if text.startswith(_WORDS) else text
 
 
@@ -124,7 +124,7 @@ _WORDS = ("Fixed: ", "Changed: ", "Withdrawn: ", "Nothing ", "Too ", "Possibly "
 
 
 def describe_beside(beside: BesideReference) -> str:
-    """How tonight's TVM stands to the reference, as the beginning of a sentence."""
+    """Compare tonight's TVM with the reference, as the beginning of a sentence."""
     if beside.is_itself:
         return f"TVM {beside.reference} was measured against itself in {_count(beside)} (an A/A test)"
     if not beside.series:
@@ -133,7 +133,7 @@ def describe_beside(beside: BesideReference) -> str:
 
 
 def _describe_numbers(beside: BesideReference) -> str:
-    """Where nothing was measured in turn."""
+    """Compare where nothing was measured in turn."""
     if not beside.exact:
         return f"No difference from TVM {beside.reference} in {_count_numbers(beside)}"
     return f"Beside TVM {beside.reference}, of {_count_numbers(beside)} {_describe_exact(beside.exact, short=True)}"
@@ -158,7 +158,7 @@ def _list_exact(differences: Sequence[ExactDifference]) -> str:
 
 
 def exact_text(difference: ExactDifference) -> str:
-    """The number and how far it is from the reference's, in its unit."""
+    """Write the number and how far it is from the reference's, in its unit."""
     size = format_exact(difference.value - difference.reference, difference.unit, sign=True)
     return f"{elide(difference.name, _NAME)} {size}{' (worse)' * bool(difference.worse)}"
 
@@ -178,7 +178,7 @@ def _list_times(beside: BesideReference) -> str:
 
 
 def _first(differences: Sequence[Difference]) -> str:
-    """The largest, with its interval."""
+    """Name the largest, with its interval."""
     first = max(differences, key=lambda difference: abs(difference.effect))
     low, high = format_percent(first.low), format_percent(first.high)
     most = "" if len(differences) == 1 else "most "
@@ -201,7 +201,7 @@ def _besides(level: Level, findings: Findings) -> list[str]:
 
 
 def _name_blind(findings: Findings) -> str:
-    """Of which metrics and experiments they are."""
+    """Name the metrics and experiments of blind series."""
     groups = [f"{metric.replace('_', ' ')} of {elide(experiment, _NAME)}" for metric, experiment in findings.blind_of]
     return f" ({format_list(groups, 2)})" if groups else ""
 
@@ -222,7 +222,7 @@ def _direction(incidents: Sequence[Incident]) -> str:
 
 
 def _worst(incidents: Sequence[Incident], findings: Findings, *, since: bool = False) -> str:
-    """The worst of them, where asked between which TVMs it came, and how many others there are."""
+    """Name the worst of them, where asked between which TVMs it came, and how many others there are."""
     first = max(incidents, key=attrgetter("magnitude"))
     others = len(incidents) - 1
     more = "" if not others else ", and 1 more incident" if others == 1 else f", and {others} more incidents"
@@ -231,7 +231,7 @@ def _worst(incidents: Sequence[Incident], findings: Findings, *, since: bool = F
 
 
 def _where(incident: Incident, over: OverMachines | None) -> str:
-    """The incident in a few words, and on which machines it is."""
+    """Name the incident in a few words, and the machines it is on."""
     if over is None:
         return incident_headline(incident)
     what, every = incident_headline(incident), [*over.moved, *over.calm, *over.unknown]
@@ -246,7 +246,7 @@ def _where(incident: Incident, over: OverMachines | None) -> str:
 
 
 def _size_over(incident: Incident, over: OverMachines) -> str:
-    """The change over all machines, or from the least to the largest of them."""
+    """Write the change over all machines, or from the least to the largest of them."""
     if over.effect is not None and over.low is not None and over.high is not None:
         low, high = format_percent(over.low), format_percent(over.high)
         return f"{format_percent(over.effect)} (95 %: {low} to {high})"
@@ -255,7 +255,7 @@ def _size_over(incident: Incident, over: OverMachines) -> str:
 
 
 def _changes(findings: Findings) -> str:
-    """The largest; a headline of several series says by itself that they changed, and a name keeps its first letter."""
+    """Name the largest; several series' headline says itself that they changed, and a name keeps its first letter."""
     text, moved = _worst(findings.changed, findings), max(findings.changed, key=attrgetter("magnitude")).moved
     is_name = any(series.workload and text.startswith(series.workload[:8]) for series in moved)
     return f"Changed: {text}" if len(moved) == 1 else text if is_name else text[:1].upper() + text[1:]
@@ -267,13 +267,13 @@ def _suspicion(findings: Findings) -> str:
 
 
 def _several_suspects(suspects: Sequence[Suspect]) -> str:
-    """The first of them, and how many others there are."""
+    """Name the first of them, and how many others there are."""
     more = f", and {len(suspects) - 1} more" if len(suspects) > 1 else ""
     return f"{suspect_text(suspects[0])}{more}"
 
 
 def suspect_text(suspect: Suspect) -> str:
-    """The series and how far it is from its level, with its interval where that is known."""
+    """Write the series and how far it is from its level, with its interval where that is known."""
 
     def form(effect: float) -> str:
         return format_effect(effect, relative=suspect.relative)
@@ -300,7 +300,7 @@ def _moved_beside_absences(findings: Findings) -> str:
 
 
 def _improvement(findings: Findings) -> str:
-    """What got better; where nothing did, what went back to where it was."""
+    """Name what got better; where nothing did, what went back to where it was."""
     if findings.better:
         return f"TVM got better: {_worst(findings.better, findings)}"
     return f"Fixed: {_worst(findings.fixed, findings)}"
@@ -402,7 +402,7 @@ def _shorten_improvement(findings: Findings) -> _Short:
 
 
 def _shorten_to(begin: str, whole: str) -> _Short:
-    """What a sentence begins with; the rest is told below."""
+    """Shorten a sentence to its beginning; the rest is told below."""
     return _Short(begin, "", lambda _: "", "", (whole.removeprefix(begin).lstrip(":; "),))
 
 

@@ -37,7 +37,7 @@ _PATIENCE_S = 90.0
 
 
 def measured(home: Home, request: Sequence[dict[str, Any]], budget_s: float) -> list[dict[str, Any]]:
-    """What came of each round of the request, fewer where it was ended; DashboardError where there is nothing."""
+    """Measure the request's rounds, fewer where the time was over; DashboardError where there is no result."""
     with tempfile.TemporaryDirectory() as scratch:
         question, answer = Path(scratch) / "request.json", Path(scratch) / "result.json"
         common.write_json(question, list(request), durable=False)
@@ -77,7 +77,7 @@ class Confirming:
         self._begun = time.monotonic()
 
     def judged(self, judge: Judge) -> Judged:
-        """The night as it is judged with what was measured again."""
+        """Judge the night with what was measured again."""
         if self.may_measure:
             first, asking = self._pass(judge, DEPTHS[0], None)
             if not asking.asked:
@@ -128,13 +128,13 @@ class Confirming:
         return self.evidence != before or self._ended(BROKEN, "none of the requested points was measured")
 
     def _make_request(self, question: Wanted, asking: Asking) -> dict[str, Any]:
-        """One round, as `dashboard remeasure` reads it."""
+        """Write one round as `dashboard remeasure` reads it."""
         beside = {"beside": question.beside[0], "layout": self._layout_of(question)} if question.beside[0] else {}
         round_asked = {"experiment": question.experiment, "stamp": question.stamp, "points": asking.points(question)}
         return {**round_asked, "metrics": asking.metrics(question), **beside}
 
     def _layout_of(self, question: Wanted) -> int:
-        """Where the code of both lies in that round: a night has layouts of its own, which take turns."""
+        """Choose the layout of both codes in that round: a night has layouts of its own, which take turns."""
         of_build = (question.experiment, question.artifact)
         turn = sum((run.experiment, run.artifact) == of_build for run in self.evidence.runs) % RULES.layouts
         day = common.parse_stamp(self.evidence.night).toordinal()
@@ -145,7 +145,7 @@ class Confirming:
         return False
 
     def _take(self, wanted: Wanted, answer: Mapping[str, Any]) -> None:
-        """Put one answer to the evidence."""
+        """Add one answer to the evidence."""
         run_key, beside = (wanted.experiment, wanted.stamp, wanted.artifact), wanted.beside[1]
         if answer["state"] == BUDGET:
             return
@@ -162,7 +162,7 @@ class Confirming:
         self.evidence = self.evidence.with_more([run], lacks)
 
     def _decided(self, judge: Judge) -> Judged:
-        """The decisions by what there is. Whom the end of the time left in the middle is judged by history alone.
+        """Decide by what there is. A series that the end of the time left in the middle is judged by history alone.
 
         Unless what was measured of it is enough to say that the shift is there.
         """
@@ -177,7 +177,7 @@ class Confirming:
 
 
 def _find_clear(judged: Judged) -> set[str]:
-    """The series that would be suspected however noisy they were."""
+    """Return the series that would be suspected however noisy they were."""
     every = [item for fleet in judged.fleets for item in fleet.decided.decisions.items()]
     return {key for key, decision in every if decision.z is not None and abs(decision.z) >= Settings().suspect}
 
@@ -185,7 +185,7 @@ def _find_clear(judged: Judged) -> set[str]:
 def opened(
     home: Home, output: Path, table: Table, night: int, *, tonight: bool, budget_s: float, off: str
 ) -> Confirming | None:
-    """The night's re-measuring; None where it is off, or of a past night of which nothing is kept."""
+    """Open the night's re-measuring; None where it is off, or of a past night of which nothing is kept."""
     stamp = table.stamps[night]
     try:
         kept = remeasured.read(output, stamp)

@@ -1,4 +1,4 @@
-"""What measuring again came to, series by series, and in words."""
+"""Outcomes of re-measuring, series by series, and in words."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NAMED = 2
 
 
 def outcomes_of(judged: Judged, table: Table, evidence: Evidence, asking: Asking) -> Iterator[Outcome]:
-    """One for each series that the detector wanted to be measured again."""
+    """Yield one for each series that the detector wanted to be measured again."""
     for row, decision, fleet in judged.decisions():
         series = table.rows[row]
         of_machine = series.key in fleet.controls or fleet.decided.machine is not None
@@ -51,7 +51,7 @@ def outcomes_of(judged: Judged, table: Table, evidence: Evidence, asking: Asking
 
 
 def _was_suspect(decision: Decision) -> bool:
-    """Whether it was for its own sake that the series was asked for, and not to tell the machine from the compiler."""
+    """Tell a series asked for its own sake from one asked to tell the machine from the compiler."""
     return bool(decision.reruns) or decision.kind != "quiet" or decision.reason.kind == ReasonKind.UNMEASURED
 
 
@@ -66,12 +66,12 @@ def _outcome(decision: Decision, night: int) -> OutcomeKind:
 
 
 def _evidence(decision: Decision) -> str:
-    """What says that it was the machine: re-runs where no cut has another cause."""
+    """Name the evidence that it was the machine: re-runs where no cut has another cause."""
     return OLDER_ARTIFACTS if decision.cause is None else decision.cause.evidence
 
 
 def _cut(table: Table, row: int, decision: Decision, night: int) -> int:
-    """The first night of the suspected level."""
+    """Return the first night of the suspected level."""
     if decision.cut is not None:
         return decision.cut
     known = np.isfinite(table.values[row, : night + 1 - table.offset]).nonzero()[0] + table.offset
@@ -79,7 +79,7 @@ def _cut(table: Table, row: int, decision: Decision, night: int) -> int:
 
 
 def _why(series: str, experiment: str, evidence: Evidence, asking: Asking) -> str:
-    """Why the series was not measured again."""
+    """Say why the series was not measured again."""
     if evidence.ended == BROKEN:
         return evidence.words
     if series in asking.stalled:
@@ -95,7 +95,7 @@ def _why(series: str, experiment: str, evidence: Evidence, asking: Asking) -> st
 
 
 def lines(confirmation: Confirmation) -> Iterator[str]:
-    """A line or two for the report; nothing where nothing was suspicious."""
+    """Write a line or two for the report; nothing where nothing was suspicious."""
     evidence = confirmation.evidence
     parts = [text for kind in _SAID for text in _parts(confirmation.outcomes, kind)]
     if parts:
@@ -120,7 +120,7 @@ _SAID = {
 
 
 def _parts(outcomes: Sequence[Outcome], kind: OutcomeKind) -> Iterator[str]:
-    """What is said of the series with this outcome, those with the same evidence together."""
+    """Describe the series with this outcome, those with the same evidence together."""
     members = [outcome for outcome in outcomes if outcome.outcome == kind]
     for evidence in dict.fromkeys(outcome.evidence for outcome in members):
         yield _part([outcome for outcome in members if outcome.evidence == evidence], kind)

@@ -84,7 +84,7 @@ class Asking:
         return self._ahead(series, night, stamp)
 
     def pairs(self, series: str, new: int, old: int, count: int) -> Sequence[RatioRun]:
-        """So many runs of the artifacts of two nights in turn, or as many as there are."""
+        """Return `count` runs of the artifacts of two nights in turn, or as many as there are."""
         experiment = self.table.rows[self._rows[series]].experiment
         stamps = (self.table.stamps[new], self.table.stamps[old])
         artifacts = [self.artifact(experiment, stamp) for stamp in stamps]
@@ -102,7 +102,6 @@ class Asking:
 
     @property
     def wants_any(self) -> bool:
-        """Whether anything is lacking."""
         return bool(self.wants or self.wants_pairs)
 
     def _ahead(self, series: str, night: int, stamp: str) -> float | None:
@@ -115,7 +114,7 @@ class Asking:
         return value if math.isfinite(value) else None
 
     def rounds(self) -> Iterator[Wanted]:
-        """What is wanted as runs: step by step, in each step the series that share an experiment and an artifact."""
+        """Plan the runs wanted: step by step, in each step the series that share an experiment and an artifact."""
         for step in range(max(map(len, self.wants.values()), default=0)):
             together: dict[tuple[str, str], tuple[str, list[str]]] = {}
             for series, stamps in self.wants.items():
@@ -135,7 +134,7 @@ class Asking:
             yield Wanted(experiment, new, tonight, tuple(members), (old, before))
 
     def points(self, wanted: Wanted) -> list[dict[str, Any]]:
-        """The identities of the points that those series are of, each once."""
+        """Return the identities of the points that those series are of, each once."""
         points: dict[str, dict[str, Any]] = {}
         for series in wanted.series:
             point = point_of(self.table.rows[self._rows[series]].labels)
@@ -143,12 +142,12 @@ class Asking:
         return list(points.values())
 
     def metrics(self, wanted: Wanted) -> list[str]:
-        """What those series measure; none of a foreign number, which has no such name."""
+        """List the metrics of those series; none of a foreign number, which has no such name."""
         rows = (self.table.rows[self._rows[series]] for series in wanted.series)
         return sorted({row.metric for row in rows if "path" not in row.labels})
 
     def artifact(self, experiment: str, stamp: str) -> str | None:
-        """What the experiment measured on that night; None where it is not recorded."""
+        """Return the artifact measured on that night; None where it is not recorded."""
         return self.table.build(experiment, self.table.index_of(stamp)).artifact
 
 
@@ -156,7 +155,7 @@ IDENTITY = tuple(name for name in records.IDENTITY if name not in {"env_name", "
 
 
 def point_of(labels: Mapping[str, Any]) -> dict[str, Any]:
-    """What names the point of a series in a request; a foreign number's is its path."""
+    """Identify the point of a series in a request; a foreign number by its path."""
     if "path" in labels:
         return {"path": labels["path"]}
     return {name: labels.get(name) for name in IDENTITY}
