@@ -76,7 +76,7 @@ def publish(
 
 
 def _keep_live_file(old: Path, new: Path) -> None:
-    """What the night does, as the old site has it: it goes on while this one is made."""
+    """Keep the old site's news of the running night: it goes on while this one is made."""
     content = as_script("live.json", json.dumps({"state": LiveState.NONE}).encode())
     with contextlib.suppress(OSError), trees.open_file(old, LIVE_FILE) as file:
         content = file.read(_MOST_LIVE_BYTES)
@@ -121,6 +121,6 @@ def _is_carried(entry: trees.TreeEntry, source: str) -> bool:
 
 
 def _forms(value: str) -> Iterator[str]:
-    """A value as it stands in text, in HTML and in JSON."""
+    """Yield a value as it stands in text, in HTML and in JSON."""
     yield from (value, html.escape(value), html.escape(value).replace("&#x27;", "&#39;").replace("&quot;", "&#34;"))
     yield from (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])

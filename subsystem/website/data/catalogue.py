@@ -31,7 +31,7 @@ _PACKED = 8
 """Series of an experiment in one file: the explorer shows neighbours, and nights are written once for all of them."""
 _NAME_CHARS = 300
 _FASTER = 4
-"""So many times as fast as one by one are all series of an experiment at once: worth it for a quarter of them."""
+"""Speed of reading all series of an experiment at once over one by one: worth it for a quarter of them."""
 _MOST_AT_ONCE = 2_000_000
 """More points are read one by one: at once they take 180 bytes each."""
 
@@ -56,11 +56,10 @@ class MeasuredNights:
 
     @functools.cached_property
     def stamps(self) -> tuple[str, ...]:
-        """All of them, oldest first."""
         return tuple(self.upto)
 
     def last(self, before: str = "~") -> str:
-        """The last stamp before `before`, "" where there is none."""
+        """Return the last stamp before `before`, "" where there is none."""
         index = bisect.bisect_left(self.stamps, before)
         return self.stamps[index - 1] if index else ""
 
@@ -114,7 +113,6 @@ class CatalogueExperiment:
 
     @property
     def page(self) -> str:
-        """Where its page lies in the site."""
         return f"experiments/{common.safe_name(self.name)}.html"
 
 
@@ -135,7 +133,7 @@ class Stores:
         self._stack.close()
 
     def of(self, experiment: str) -> Store:
-        """The index that holds an experiment's points."""
+        """Open the index that holds an experiment's points."""
         if self._whole is not None:
             return self._whole
         if experiment not in self._open:
@@ -146,7 +144,7 @@ class Stores:
         return self._open[experiment]
 
     def nights(self, experiment: str) -> MeasuredNights:
-        """The nights on which the experiment has readable data."""
+        """Read the nights on which the experiment has readable data."""
         folder = self._home.data(experiment)
         if self.of(experiment).in_memory:  # made anew each time; the files tell whether it is the same
             born = fingerprint(*(f"{path.name} {mark(path)}" for path in sorted(folder.glob("data_*.json"))))
@@ -157,7 +155,7 @@ class Stores:
     def points(
         self, experiment: str, outlines: Sequence[Outline], since: str, until: str, *, many: bool
     ) -> Iterator[Series]:
-        """Series of an experiment in their order, with the points from the stamp `since` on and before `until`.
+        """Yield series of an experiment in their order, with the points from the stamp `since` on and before `until`.
 
         many: whether so much is read that it is worth loading numpy.
         """
@@ -182,12 +180,11 @@ class SiteCatalogue:
 
 
 def boundary_of(tonight: str) -> str:
-    """The first moment of 1 January of the year before."""
     return f"{int(tonight[:4]) - 1:04}0101T000000Z"
 
 
 def read_catalogue(site: SiteContext, stores: Stores) -> SiteCatalogue:
-    """Every series that ever had a value, whether or not it still has."""
+    """Read every series that ever had a value, whether or not it still has."""
     boundary = boundary_of(site.tonight.stamp)
     views = {view.id: view for view in site.series}
     entries: list[CatalogueEntry] = []
@@ -208,13 +205,13 @@ def read_catalogue(site: SiteContext, stores: Stores) -> SiteCatalogue:
 
 
 def _title_elsewhere(name: str, titles: Mapping[str, tuple[str, bool]]) -> str:
-    """Of an experiment that took no part tonight on this host or TVM: that of its config, if any."""
+    """Find the title of an experiment that took no part tonight on this host or TVM, by its config."""
     known = titles.get(experiment_of(name))
     return make_title(name, known[0]) if known else name
 
 
 def _titles(home: Home, tonight: Night) -> dict[str, tuple[str, bool]]:
-    """Title by name of the experiments that the home's config knows or that took part tonight, and whether active."""
+    """Read the titles of the experiments that the config knows or that took part tonight, and whether active."""
     titles = {}
     elsewhere = find_measured_elsewhere(home, tonight)
     folder = home.configs("experiment")
@@ -266,7 +263,7 @@ def _last(opened: Store, outline: Outline, stamp: str) -> tuple[float, float | N
 
 
 def flat_labels(labels: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Keys with values as text, as in ("workload", "network.mlp"), ("opt_level", "3").
+    """Flatten labels to text, as in ("workload", "network.mlp"), ("opt_level", "3").
 
     What lies in a column of parameters stands by its own name; behind its column's name where another column has it.
     """

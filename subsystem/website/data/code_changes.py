@@ -55,7 +55,7 @@ class NumberOnBothSides:
 
 @dataclass(frozen=True)
 class FunctionDifference:
-    """How one function changed. tir, code: None where its texts were left out or are the same.
+    """The change of one function. tir, code: None where its texts were left out or are the same.
 
     first_pass: whose output differs first, or why_not.
     """
@@ -82,7 +82,7 @@ class PointDifference:
 
 @dataclass(frozen=True)
 class NightDifferences:
-    """What changed on one night in the code of one experiment; fault: why that cannot be read."""
+    """The changes of one night in the code of one experiment; fault: why they cannot be read."""
 
     experiment: str
     stamp: Stamp
@@ -119,7 +119,7 @@ def _read(experiment: str, stamp: str, source: Path) -> NightDifferences:
 
 
 def describe(experiment: str, stamp: str, points: Sequence[ChangedPoint]) -> NightDifferences:
-    """The differences; in a stranger's file no more functions have them than in our own."""
+    """Describe the differences; in a stranger's file no more functions have them than in our own."""
     return NightDifferences(experiment, stamp, tuple(map(_describe_point, bound_texts(points))))
 
 

@@ -32,7 +32,6 @@ class Measured:
     known: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def of_record(self, series: Mapping[str, str | None], record: Mapping[str, Any]) -> ReceiptRecord:
-        """The record with what was measured of it."""
         from tvmtraces.operators import sum_up
 
         times = sum_up([list(runs.values()) for runs in self.profiled.values()])
@@ -42,12 +41,12 @@ class Measured:
 
 
 def identity_of(workload: str, engine: str, target: str, columns: Mapping[str, Any]) -> str:
-    """What a record and the trial that it was made of have in common."""
+    """Return the identity that a record shares with the trial it was made of."""
     return json.dumps([workload, engine, target, [columns.get(name) for name in _COLUMNS]], sort_keys=True)
 
 
 def read_measured(raw: Path) -> tuple[dict[str, Measured], str]:
-    """The points by `identity_of`; why there are none, in words, or an empty text."""
+    """Read the points by `identity_of`; say why there are none, or nothing."""
     if not (raw / CATALOGUE).is_file():
         return {}, "The raw measurements of this night were not kept as a sealed run."
     from tvmtraces.connection import open_traces  # reading traces costs imports that most publishes do without
@@ -111,7 +110,7 @@ def _key(identity: str | None) -> str:
 
 
 def write_trace(raw: Path, target: Path) -> str:
-    """Write what ui.perfetto.dev opens to `place`; why there is none, in words, or an empty text."""
+    """Write a trace for ui.perfetto.dev; say why there is none, or nothing."""
     if not (raw / CATALOGUE).is_file():
         return "No traces were recorded on this night."
     from tvmtraces.connection import open_traces

@@ -122,13 +122,13 @@ def write_receipts(site: SiteContext, catalogue: SiteCatalogue, carrier: Increme
 
 
 def raw_folder(home: Home) -> Path:
-    """Where the home keeps raw measurements; a folder that is not there where its config cannot be read."""
+    """Return the folder of raw measurements; one that is not there where the config cannot be read."""
     folder = top_config(home, "tmp_data_dir") or "no config"
     return Path(os.path.normpath(home.root / os.path.expanduser(folder))) / "raw"
 
 
 def top_config(home: Home, name: str) -> str:
-    """A text of the top-level config; empty where it cannot be read, which whoever runs the night is told."""
+    """Read a text of the top-level config; empty where it cannot be read, which whoever runs the night is told."""
     try:
         return str(config_util.read_config(home.config_file, config_util.HOME_FIELDS)[name])
     except DashboardError:
@@ -136,7 +136,7 @@ def top_config(home: Home, name: str) -> str:
 
 
 def _wanted_of(source: ReceiptPlace, has_trace: bool, carrier: IncrementalSite) -> _Wanted:  # noqa: FBT001
-    """What was once read of raw measurements outlives them, whatever code read it: nobody else has it."""
+    """Keep what was once read of raw measurements, whatever code read it: nobody else has it."""
     data, raw = source.sources()
     was = carrier.made_from(f"{source.name}.json").split()
     keeps = len(was) == 3 and was[0] == data and raw in ((NONE, was[1]) if carrier.is_same_code else (NONE,))
@@ -167,7 +167,7 @@ def _make(wanted: _Wanted, names: _Names, carrier: IncrementalSite) -> None:
 
 
 def _read_receipt(path: Path) -> Receipt | None:
-    """The old site's; None where it is damaged, or of other code."""
+    """Read the old site's receipt; None where it is damaged, or of other code."""
     try:
         return structured.from_json(Receipt, common.read_json(path), path)
     except (DashboardError, *WRONG) as error:
@@ -176,7 +176,7 @@ def _read_receipt(path: Path) -> Receipt | None:
 
 
 def _made(source: ReceiptPlace, names: _Names, old: Receipt | None) -> Receipt:
-    """The receipt, with what was measured as `old` says it, where there is one."""
+    """Make the receipt, with the measurements of `old` where there is one."""
     value = common.read_json(source.data)  # it was checked when it was taken into the index
     measured, fault = ({}, old.samples_words) if old else read_measured(source.raw)
     data = records.night_of(value, source.experiment, source.stamp, machine_identity.of_folder(source.data.parent))
@@ -200,12 +200,12 @@ def _made(source: ReceiptPlace, names: _Names, old: Receipt | None) -> Receipt:
 
 
 def _with_measured_of(point: ReceiptRecord, old: ReceiptRecord) -> ReceiptRecord:
-    """Both are of the same place in the same data file."""
+    """Merge two records of the same place in the same data file."""
     return replace(old, series=point.series, record=point.record)
 
 
 def _records(night: records.NightData, names: _Names, measured: Mapping[str, Measured]) -> Iterator[ReceiptRecord]:
-    """Each record with the IDs of its series by metric; of a foreign experiment, each of its numbers."""
+    """Yield each record with the IDs of its series by metric; of a foreign experiment, each of its numbers."""
     declarations = Declarations(night.declarations)
     for record in night.records:
         value = dict(vars(record))
@@ -221,7 +221,7 @@ def _records(night: records.NightData, names: _Names, measured: Mapping[str, Mea
 
 
 def repeat_of(source: ReceiptPlace, night: Mapping[str, Any]) -> str:
-    """The command that measures the receipt again; empty where the night does not pin what that needs."""
+    """Return the command that measures the receipt again; empty where the night does not pin what that needs."""
     if Pins.lacking(night):
         return ""
     return f"python3 -m dashboard reproduce HOME {shlex.quote(f'{source.experiment}/{source.stamp}')}"

@@ -55,7 +55,7 @@ _TEXT_CHARS = 4000
 
 
 def incidents_of(site: SiteContext, catalogue: SiteCatalogue) -> bytes:
-    """All incidents that ever were, newest first, with their words; `files` are the IDs of the series that moved."""
+    """Write all incidents that ever were, newest first, with their words; `files`: IDs of the series that moved."""
     ids = {entry.key: entry.id for entry in catalogue.entries}
     value = {
         "schema_version": SCHEMA_VERSION,
@@ -77,7 +77,7 @@ def _make_incident_json(incident: Incident, site: SiteContext, ids: Mapping[str,
 
 
 def feed_of(site: SiteContext, website_url: str) -> bytes:
-    """The feed of the last incidents that changed, newest first, without what was silenced.
+    """Write the feed of the last incidents that changed, newest first, without what was silenced.
 
     Its addresses are those below `website_url`; without one they are relative to the feed's own.
     """
@@ -110,7 +110,7 @@ def _add_entry(feed: ElementTree.Element, incident: Incident, name: uuid.UUID, b
 
 
 def _updated(incident: Incident) -> str:
-    """When it was last changed, by the detector or by a person."""
+    """Return when it was last changed, by the detector or by a person."""
     known = [change.at for change in incident.changes if _is_moment(change.at)]
     return max([iso_of(incident.found), *known])
 
@@ -129,7 +129,7 @@ FOLDER = "columns"
 _TEN_NIGHTS = 7
 """Nights whose stamps begin with the same so many digits share a file: at most ten, where each has its own day."""
 _CODE_BITS = 2**32
-"""So much of a module's hash tells it apart, and a script reads it as a number."""
+"""A part of a module's hash that tells it apart, and that a script reads exactly as a number."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ _PointOfNight = tuple[float | None, float | None, float | None, int | None]
 
 
 def _format_night(stamp: str, measured: Mapping[str, Any], points: Mapping[int, _PointOfNight]) -> str:
-    """A night as a member of a JSON object; `at`: the places of its series, or how many of the first it has."""
+    """Format a night as a member of a JSON object; `at`: the places of its series, or how many of the first it has."""
     values, low, high, code = zip(*points.values(), strict=True) if points else ((), (), (), ())
     columns = {
         "value": format_column(values, digits=7),
@@ -234,7 +234,7 @@ _NOISE_DIGITS, _MOST_FOUND = 3, 500
 
 
 def index_of(site: SiteContext, catalogue: SiteCatalogue) -> bytes:
-    """The file's content. It grows with the number of series and experiments, not with that of nights."""
+    """Write index.json. It grows with the number of series and experiments, not with that of nights."""
     value = {
         "schema_version": SCHEMA_VERSION,
         "written": f"{site.now:%Y-%m-%dT%H:%M:%SZ}",

@@ -1,4 +1,4 @@
-"""Which nights' changes of generated code there are: the last as its experiment left it, those before it as kept."""
+"""The files of changes of generated code: the last as its experiment left it, those before it as kept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FOLDER, KEPT = "code", "code_changes"
 
 
 def list_nights(home: Home, old: Path, shown: Collection[str]) -> dict[tuple[str, str], Path]:
-    """By experiment and stamp, the file that says what changed: an experiment's own, or one that was kept.
+    """Find by experiment and stamp the file of changes: an experiment's own, or one that was kept.
 
     A dashboard of before kept them in its site `old` alone, which no archive has.
     """
@@ -34,16 +34,16 @@ def list_nights(home: Home, old: Path, shown: Collection[str]) -> dict[tuple[str
 
 
 def kept_file(home: Home, experiment: str, stamp: str) -> Path:
-    """Where the home keeps a night's differences as long as the site shows them."""
+    """Return where the home keeps a night's differences as long as the site shows them."""
     return home.root / "results" / KEPT / Path(file_of(experiment, stamp)).name
 
 
 def file_of(experiment: str, stamp: str, ending: str = ".json") -> str:
-    """The file of a night's differences, or with `.html` the page that shows them, from the site's root."""
+    """Name the file of a night's differences, or with `.html` the page that shows them, from the site's root."""
     return f"{FOLDER}/{stamp}-{common.safe_name(experiment)}{ending}"
 
 
 def id_of(workload: str, values: Mapping[str, Any]) -> str:
-    """What a point is called in addresses; `values` are those of its axes."""
+    """Identify a point in addresses; `values` are those of its axes."""
     named = json.dumps([workload, dict(values)], sort_keys=True, default=str)
     return hashlib.sha256(named.encode()).hexdigest()[:12]

@@ -68,7 +68,7 @@ def take(folder: Path, site: Path, experiment: str, old: Path) -> SiteGraphs:
 
 
 def described(path: Path, src: str, name: str) -> SiteGraph:
-    """The graph in `path`, as the site shows it under `src`."""
+    """Describe the graph in `path`, as the site shows it under `src`."""
     head = _head(path)
     own = _DESCRIBED.search(head.decode("utf-8", errors="replace"))
     text = elide(html.unescape(own[2] or own[1]), 1000) if own else f"Graph {elide(name, 100)}"
@@ -87,7 +87,7 @@ def place_picture(path: Path, target: Path, old: Path) -> None:
 
 
 def take_picture(path: Path, name: str, site: Path, old: Path) -> SiteGraph | None:
-    """A subsystem's picture, put into `site`; None where it is no picture, a link, or too large."""
+    """Put a subsystem's picture into `site`; None where it is no picture, a link, or too large."""
     size = regular_file_bytes(path)
     if path.suffix.lower() not in SUFFIXES or size is None or size > MAX_BYTES:
         return None
@@ -111,4 +111,5 @@ def _size(head: bytes) -> tuple[int, int] | None:
     if head.startswith(_PNG):
         return int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
     match = _POINTS.search(head)
+    # matplotlib writes points, of which CSS has 72 to 96 pixels
     return (round(float(match[1]) * 4 / 3), round(float(match[2]) * 4 / 3)) if match else None

@@ -34,7 +34,7 @@ def fingerprint(*parts: str) -> str:
 
 
 def mark(path: Path) -> str:
-    """A text that changes when the file does; NONE where there is none."""
+    """Return a text that changes when the file does; NONE where there is none."""
     try:
         status = path.stat()
     except OSError:
@@ -70,7 +70,7 @@ class IncrementalSite:
 
     @classmethod
     def begin(cls, old: Path, new: Path, version: str) -> IncrementalSite:
-        """With what the old site says of its files; `version` changes with all that makes them but their sources."""
+        """Read what the old site says of its files; `version` changes with all that makes them but their sources."""
         made_by, known = _read(old / STATE_FILE)
         return cls(old, new, version, made_by == version, known)
 
@@ -79,12 +79,12 @@ class IncrementalSite:
         (self.new / name).mkdir(parents=True, exist_ok=True)
 
     def made_from(self, name: str) -> str:
-        """What the old site's file was made from; empty where there is none, or it is not what was published."""
+        """Return what the old site's file was made from; empty where there is none, or it is not what was published."""
         known = self.known.get(name)
         return known[0] if known is not None and _size(f"{self.old}/{name}") == known[1] else ""
 
     def carry(self, name: str, made_from: str) -> bool:
-        """Whether the old site's file of this name was made from the same, and is now in the new site too."""
+        """Carry over the old site's file of this name, if it was made from the same; tell whether it was."""
         known = self.known.get(name)
         source = f"{self.old}/{name}"
         if not self.is_same_code or known is None or known[0] != made_from or _size(source) != known[1]:
@@ -99,7 +99,7 @@ class IncrementalSite:
         self.files[name] = (made_from, len(content))
 
     def adopt(self, name: str, made_from: str) -> None:
-        """Take in a file that somebody else has written into the new site."""
+        """Record a file that somebody else has written into the new site."""
         self.files[name] = (made_from, (self.new / name).stat().st_size)
 
     def close(self) -> None:

@@ -10,20 +10,19 @@ from tvmdash.common import structured
 from tvmdash.errors import DashboardError
 
 WRONG = (KeyError, TypeError, ValueError, AttributeError, IndexError)
-"""What a value of another shape than expected raises while it is taken apart."""
+"""Exceptions raised by a value of another shape than expected while it is taken apart."""
 _Kind = TypeVar("_Kind")
 
 
 @dataclass(frozen=True)
 class Read(Generic[_Kind]):
-    """What a file holds; None where there is none, or where it cannot be read, of which `fault` says why."""
+    """The content of a file; None where there is none, or where it cannot be read, of which `fault` says why."""
 
     value: _Kind | None = None
     fault: str = ""
 
 
 def read(kind: type[_Kind], path: Path) -> Read[_Kind]:
-    """What the file holds."""
     try:
         return Read(structured.read(kind, path))
     except DashboardError as error:
@@ -31,12 +30,11 @@ def read(kind: type[_Kind], path: Path) -> Read[_Kind]:
 
 
 def fault_of(path: Path, error: Exception) -> str:
-    """A sentence for readers about a file that cannot be used."""
+    """Write a sentence for readers about a file that cannot be used."""
     return f"It could not be read: {reason_of(path, error)}"
 
 
 def reason_of(path: Path, error: Exception) -> str:
-    """Why a file cannot be used."""
     if isinstance(error, DashboardError):
         return str(error)
     return f"{path.name} has an unexpected structure ({type(error).__name__}: {error})."

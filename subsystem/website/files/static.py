@@ -40,7 +40,7 @@ class Module:
         return {self._name(match[1]) for match in _IMPORT_LATER.finditer(self.text)}
 
     def as_function(self) -> str:
-        """The module as a function of `need` that gives what it exports; ValueError where its form is not known."""
+        """Rewrite the module as a function of `need` that gives its exports; ValueError where its form is unknown."""
         exported = ", ".join(match[1] for match in _EXPORT.finditer(self.text))
         text = _IMPORT.sub(
             lambda match: f'const {match[1].replace(" as ", ": ")} = await need("{self._name(match[2])}");', self.text
@@ -79,12 +79,12 @@ def copy_static(static: Path, new: Path) -> None:
 
 
 def shorten(text: str) -> str:
-    """A script or style sheet without the comments that have lines for themselves, and without indentation."""
+    """Drop comments that have lines for themselves, and indentation, of a script or style sheet."""
     return _INDENT.sub("", _COMMENT.sub("", text))
 
 
 def bundles(modules: Mapping[str, Module], start: str) -> dict[str, str]:
-    """A classic script of `start` and all that it imports, and one of each module that is imported later.
+    """Make a classic script of `start` and all that it imports, and one of each module that is imported later.
 
     Each has the module that it is named after and what that imports, but for what is certainly there already.
     """

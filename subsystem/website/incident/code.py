@@ -15,7 +15,7 @@ _KINDS = {"+": "ins", "-": "del"}
 
 
 def read_differences(path: Path) -> NightDifferences | None:
-    """What a file in code/ holds; None where a file of the old site is damaged, or of other code."""
+    """Read a file in code/; None where a file of the old site is damaged, or of other code."""
     try:
         return structured.read(NightDifferences, path)
     except DashboardError:
@@ -23,7 +23,7 @@ def read_differences(path: Path) -> NightDifferences | None:
 
 
 def draw_difference(difference: CodeDifference | None) -> Markup | None:
-    """The lines, those of one side marked as text that was deleted or inserted."""
+    """Mark the lines of one side as text that was deleted or inserted."""
     if difference is None:
         return None
     drawn = [_draw_line(line) for line in difference.lines]

@@ -70,7 +70,7 @@ class DifferenceView:
 
 @dataclass(frozen=True)
 class IncidentEvidence:
-    """What the last good and the first bad night left. lacking: why there is no difference, a line an experiment.
+    """The difference between the last good and the first bad night. lacking: why there is none, a line an experiment.
 
     passes: that ran on one side only, with the names of the series of which that is so. dependencies: of TVM, which
     differ. kernels: functions whose TIR or code differs.
@@ -112,7 +112,6 @@ class PageView:
 
 
 def page_of(incident_id: str) -> str:
-    """Where the incident's page lies in the site."""
     return f"{FOLDER}/{anchor(incident_id)}.html"
 
 
@@ -127,7 +126,7 @@ def write_incidents(context: SiteContext, carrier: IncrementalSite) -> None:
 
 
 def _sources(context: SiteContext, incident: Incident, carrier: IncrementalSite) -> Iterator[str]:
-    """What the page is made from, in texts."""
+    """Yield the page's sources, as texts."""
     yield common.dump_json(incident.to_json())
     yield from shown_stamps(context, incident)
     yield str(incident.id in context.alerts.silent)
@@ -225,7 +224,7 @@ def _compare(
 def _list_sides(
     context: SiteContext, incident: Incident, experiment: str, nights: Sequence[ComparedNight]
 ) -> Iterator[tuple[Moved, ReceiptRecord, ReceiptRecord]]:
-    """What moved of an experiment, the worst first, with its records of both nights where both have one."""
+    """List what moved of an experiment, the worst first, with its records of both nights where both have one."""
     for item in incident.worst_first:
         if experiment_of(item, context) == experiment:
             good, bad = (night.record_of(naming.file_name_of(item.series), item.metric) for night in nights)
@@ -256,7 +255,7 @@ _STRONG, _WEAK = 0.2, 0.02
 
 
 def draw(difference: EnvironmentDifference) -> Markup:
-    """The parts side by side below the whole, each as wide as its longer side; empty where nothing takes time."""
+    """Draw the parts side by side below the whole, each as wide as its longer side; empty where nothing takes time."""
     widths = [max(part.good_ms or 0.0, part.bad_ms or 0.0) for part in difference.parts]
     total = max(sum(widths), difference.good_ms, difference.bad_ms)
     if total <= 0:
@@ -277,7 +276,7 @@ def _parts(difference: EnvironmentDifference, widths: list[float], total: float)
 
 
 def _change(part: DifferencePart) -> float:
-    """As a fraction; all of it where one side has none."""
+    """Return the change as a fraction; all of it where one side has none."""
     if not part.good_ms or not part.bad_ms:
         return 1.0 if part.bad_ms else -1.0
     return part.bad_ms / part.good_ms - 1
@@ -316,7 +315,7 @@ _BEFORE, _AFTER = 30, 60
 
 @dataclass(frozen=True)
 class Courses:
-    """What the chart shows: the nights, oldest first, with the TVM of each ("" where unknown), and the series."""
+    """The chart: the nights, oldest first, with the TVM of each ("" where unknown), and the series."""
 
     stamps: tuple[str, ...]
     versions: tuple[str, ...]
@@ -325,19 +324,19 @@ class Courses:
     more: int
 
     def draw(self, text: str) -> Markup:
-        """The chart; empty where no series has a value on any of its nights."""
+        """Draw the chart; empty where no series has a value on any of its nights."""
         days = tuple(map(common.format_day, self.stamps))
         return NightChart(days, self.versions, self.curves, (ChartMark(self.begin, "", ""),)).draw(text)
 
 
 def shown_stamps(context: SiteContext, incident: Incident) -> tuple[str, ...]:
-    """The nights of the incident's chart."""
+    """Return the nights of the incident's chart."""
     before = [stamp for stamp in context.stamps if stamp < incident.begin][-_BEFORE:]
     return (*before, *[stamp for stamp in context.stamps if stamp >= incident.begin][:_AFTER])
 
 
 def read_courses(context: SiteContext, incident: Incident) -> Courses:
-    """The incident's series, those that moved farthest for the worse first."""
+    """Read the incident's series, those that moved farthest for the worse first."""
     stamps = shown_stamps(context, incident)
     moved = [item for item in incident.worst_first if item.relative and item.before]
     wanted = {item.series: item for item in moved[:MOST_SERIES]}
@@ -357,7 +356,7 @@ def read_courses(context: SiteContext, incident: Incident) -> Courses:
 def _read(
     context: SiteContext, experiment: str, wanted: Mapping[str, Moved], stamps: Sequence[str], begin: str
 ) -> tuple[dict[str, Curve], dict[str, str]]:
-    """Each series in what it is of the level before; what was measured in turn by its ratios, as the incident is."""
+    """Read each series over the level before; what was measured in turn by its ratios, as the incident is."""
     home = context.home
     with store.open_for_reading(home.store_file, home.data(experiment), experiment) as opened:
         outlines, builds = opened.outlines(experiment), opened.builds(experiment)

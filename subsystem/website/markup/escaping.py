@@ -1,4 +1,4 @@
-"""What strangers' text is cleaned of before it is escaped."""
+"""Cleaning of strangers' text before it is escaped."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from tvmdash.text import clean_lines
 
 
 def clean(value: object) -> object:
-    """`text.clean_lines` of a text; markup, numbers and all else stay."""
+    """Clean text by `text.clean_lines`; markup, numbers and all else stay."""
     return value if not isinstance(value, str) or isinstance(value, Markup) else clean_lines(value)

@@ -21,7 +21,7 @@ _LEAST_SPAN = 0.02
 _STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 _MOST_LEVELS = 6
 _APART = 90
-"""Names at the axis are so far apart."""
+"""Distance between names at the axis."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class ChartMark:
-    """What began with a night; `address` leads to it, where there is a page."""
+    """A mark on the night with which something began; `address` leads to it, where there is a page."""
 
     night: int
     kind: str
@@ -44,7 +44,7 @@ class ChartMark:
 
 @dataclass(frozen=True)
 class NightChart:
-    """What is drawn. days: each night's date, as people write it; versions: each night's TVM, "" where unknown."""
+    """A chart over nights. days: their dates, as people write them; versions: each night's TVM, "" where unknown."""
 
     days: tuple[str, ...]
     versions: tuple[str, ...]
@@ -53,7 +53,7 @@ class NightChart:
     height: int = 280
 
     def draw(self, text: str) -> Markup:
-        """The chart, whose content `text` says, for wide and for narrow windows; empty where no curve has a value."""
+        """Draw the chart, described by `text`, for wide and for narrow windows; empty where no curve has a value."""
         known = [change for curve in self.curves for change in curve.changes if change is not None]
         if not known:
             return Markup("")
@@ -87,7 +87,7 @@ class _Scale:
         return round(self.floor - share * (self.floor - _TOP), 1)
 
     def levels(self) -> list[float]:
-        """Round changes, few enough to be read."""
+        """Choose round changes, few enough to be read."""
         span = self.high - self.low
         step = next((step for step in _STEPS if span / step <= _MOST_LEVELS), span)
         first = -int(-self.low / step)
@@ -103,7 +103,7 @@ def _levels(scale: _Scale) -> Iterator[str]:
 
 
 def _versions(chart: NightChart, scale: _Scale) -> Iterator[str]:
-    """A tick where the TVM is another than the night before; its name where there is room, below a mark first."""
+    """Draw a tick where the TVM is another than the night before; its name where there is room, below a mark first."""
     marked = {mark.night for mark in chart.marks}
     changes = [
         (night, version)
@@ -149,7 +149,7 @@ def _lines(chart: NightChart, scale: _Scale) -> Iterator[str]:
 
 
 def _path(changes: Sequence[float | None], scale: _Scale) -> str:
-    """Broken where a night has no value."""
+    """Return a path that is broken where a night has no value."""
     pieces, pen = [], "M"
     for night, change in enumerate(changes):
         if change is None:
@@ -161,7 +161,7 @@ def _path(changes: Sequence[float | None], scale: _Scale) -> str:
 
 
 def _days(chart: NightChart, scale: _Scale) -> Iterator[str]:
-    """The days of the first mark, the last night and the first one, as far as there is room."""
+    """Draw the days of the first mark, the last night and the first one, as far as there is room."""
     last = len(chart.days) - 1
     named: list[tuple[float, float]] = []
     for night, kind in (*((mark.night, "middle") for mark in chart.marks[:1]), (last, "end"), (0, "start")):

@@ -13,7 +13,7 @@ _PAD = 3
 _LEAST_RANGE = 0.03
 _LABEL_WIDTH = 92
 _KEPT = 4000
-"""So many places are remembered: the lines of a table have the same ones."""
+"""Places remembered: the lines of a table have the same ones."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ def sparkline(
     break_at: int | None = None,
     kind: str = "",
 ) -> Markup:
-    """A small line of the last nights, the newest at the right; empty where there is no value.
+    """Draw a small line of the last nights, the newest at the right; empty where there is no value.
 
-    words: what it says, for those who do not see it. break_at: the index of the night where the level broke.
+    text: its content, for those who do not see it. break_at: the index of the night where the level broke.
     """
     known = [value for value in values if value is not None]
     if not known:
@@ -65,7 +65,7 @@ def sparkline(
 
 
 def svg(kind: str, size: tuple[int, int], text: str, parts: Iterable[str], *, role: str = "img") -> Markup:
-    """The picture of `parts`, which are markup already, with its content in words. role: "group" where it has links."""
+    """Make a picture of `parts`, markup already, with its content in words. role: "group" where it has links."""
     width, height = size
     head = f'<svg class="{escape(kind)}" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="{role}"'
     return Markup(f'{head} aria-label="{escape(text)}">{"".join(parts)}</svg>')  # noqa: S704 - escaped above
@@ -73,7 +73,7 @@ def svg(kind: str, size: tuple[int, int], text: str, parts: Iterable[str], *, ro
 
 @dataclass(frozen=True)
 class Labels:
-    """What a chart says at its edges: the greatest and the least value, and a level worth a line of its own."""
+    """The texts at a chart's edges: the greatest and the least value, and a level worth a line of its own."""
 
     top: str
     bottom: str
@@ -84,7 +84,7 @@ class Labels:
 def chart(
     curves: Sequence[SparkCurve], text: str, labels: Labels | None = None, *, width: int = 640, height: int = 120
 ) -> Markup:
-    """Lines over nights, for beside a table that has the numbers; empty where there is no value."""
+    """Draw lines over nights, for beside a table that has the numbers; empty where there is no value."""
     known = [value for curve in curves for value in (*curve.values, *curve.low, *curve.high) if value is not None]
     if not known:
         return Markup("")
@@ -116,7 +116,7 @@ def _level(level: float, label: str, at: _SparkScale) -> list[str]:
 
 
 def _range(known: Sequence[float], band: Band | None) -> tuple[float, float]:
-    """The range of a small line: with the band as far as it does not flatten the line.
+    """Find the range of a small line: with the band as far as it does not flatten the line.
 
     It is never so narrow that a flicker looks like a change.
     """
@@ -155,7 +155,7 @@ def _x(count: int, width: int, left: int, index: float) -> str:
 
 
 def _path(values: Sequence[float | None], at: _SparkScale) -> str:
-    """Pieces of line, broken where there is no value; a lone value is a dash of its own."""
+    """Return pieces of line, broken where there is no value; a lone value is a dash of its own."""
     commands, pen = [], False
     for index, value in enumerate(values):
         if value is None:

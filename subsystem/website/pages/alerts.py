@@ -57,7 +57,7 @@ def write_alerts(context: SiteContext, new: Path) -> None:
 
 
 def _planted(verdict: NightVerdict | None) -> list[tuple[str, str]]:
-    """What would have been told of steps put into copies of the series' ratios: each with its words."""
+    """Describe what would have been told of steps put into copies of the series' ratios."""
     seen = verdict.sensitivity if verdict is not None else None
     chance = verdict.by_chance if verdict is not None else None
     rows = []

@@ -71,13 +71,13 @@ def write_code_pages(context: SiteContext, carrier: IncrementalSite) -> None:
 
 
 def find_code_nights(context: SiteContext, experiment: str) -> list[CodeNight]:
-    """The nights on which this experiment's code changed, newest first."""
+    """List the nights on which this experiment's code changed, newest first."""
     stamps = sorted((stamp for name, stamp in context.code_nights if name == experiment), reverse=True)
     return [CodeNight(stamp, file_of(experiment, stamp, ".html")) for stamp in stamps]
 
 
 def _known(carrier: IncrementalSite, name: str) -> Iterator[str]:
-    """The pages that the old site had of this night."""
+    """Find the pages that the old site had of this night."""
     start = name.removesuffix(".json")
     return (each for each in carrier.known if each.startswith(start) and each.endswith(".html"))
 
@@ -110,7 +110,7 @@ def _row(night: NightDifferences, point: PointDifference) -> PointRow:
 
 
 def _format_sums(point: PointDifference) -> Iterator[str]:
-    """Each number over the functions that changed."""
+    """Sum each number over the functions that changed."""
     sums: dict[str, list[int]] = {}
     for function in point.functions:
         for number in function.numbers:
@@ -149,5 +149,5 @@ def _format_number(number: NumberOnBothSides) -> str:
 
 
 def _name(metric: str) -> str:
-    """In front of a number; nothing where its unit says it."""
+    """Name the metric in front of a number; nothing where its unit says it."""
     return "" if _UNITS.get(metric) == metric else f"{metric.replace('_', ' ')} "

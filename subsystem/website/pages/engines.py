@@ -47,7 +47,7 @@ class EngineCell:
 
     @property
     def state(self) -> str:
-        """How TVM stands: better, worse, or steady where the interval holds 1."""
+        """TVM's standing: better, worse, or steady where the interval holds 1."""
         if self.ratio is None:
             return ""
         if self.low is not None and self.high is not None and self.low <= 1 <= self.high:
@@ -139,7 +139,7 @@ def write_engines(context: SiteContext, titles: Sequence[tuple[str, str, str]], 
 
 
 def compare(title: str, page: str, series: Sequence[SeriesView], stamps: Sequence[str]) -> EngineComparison:
-    """The experiment's engines on the last of the nights `stamps` on which TVM was measured."""
+    """Compare the experiment's engines on the last of the nights `stamps` on which TVM was measured."""
     engines = sorted({str(view.labels["engine"]) for view in series})
     if len(engines) < 2 or TVM not in engines:
         return EngineComparison(title, page, tuple(engines), (), (), Markup(""), " and ".join(engines))
@@ -165,7 +165,7 @@ def compare(title: str, page: str, series: Sequence[SeriesView], stamps: Sequenc
 
 
 def _workload_names(best: Sequence[SeriesView]) -> list[str]:
-    """The workloads' names, with their arguments where the name alone stands for several."""
+    """Name the workloads, with their arguments where the name alone stands for several."""
     short = [str(view.labels.get("workload", "")).removeprefix("network.") for view in best]
     named = []
     for view, name in zip(best, short, strict=True):
@@ -176,7 +176,7 @@ def _workload_names(best: Sequence[SeriesView]) -> list[str]:
 
 
 def _fastest(group: Iterable[SeriesView], engine: str, night: int, stamp: str) -> _EnginePoint | None:
-    """The engine's series with the least time that night; only that of a series' last night has an interval."""
+    """Find the engine's series with the least time that night; only that of a series' last night has an interval."""
     there = [
         (value, view) for view in group if view.labels["engine"] == engine and (value := view.values[night] or 0) > 0
     ]
@@ -218,7 +218,7 @@ def _parts(view: SeriesView) -> list[str]:
 
 
 def _find_common(series: Iterable[SeriesView], engine: str) -> AbstractSet[str]:
-    """What all of an engine's configurations have."""
+    """Find what all of an engine's configurations have in common."""
     return set.intersection(*(set(_parts(view)) for view in series if view.labels["engine"] == engine))
 
 
@@ -228,7 +228,7 @@ def _mean(engine: str, cells: Iterable[EngineCell | None]) -> Mean:
 
 
 def _over_time(groups: Sequence[Sequence[SeriesView]], engines: Sequence[str]) -> Markup:
-    """The geometric mean of each engine's ratios, night by night, over the workloads that both measured then.
+    """Draw the geometric mean of each engine's ratios, night by night, over the workloads that both measured then.
 
     Empty where that is one night only, which the table tells.
     """

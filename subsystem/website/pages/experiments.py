@@ -40,7 +40,7 @@ class HistoryNight:
 
 @dataclass(frozen=True)
 class Page:
-    """What experiments/NAME.html shows of an experiment; `hidden` series are left out, for there are too many."""
+    """experiments/NAME.html of an experiment; `hidden` series are left out, for there are too many."""
 
     about: ExperimentView
     series: Sequence[SeriesView]
@@ -104,7 +104,7 @@ def _on(stamp: str, job: JobResult | None) -> HistoryNight:
 
 
 def durations(history: Sequence[HistoryNight]) -> Markup:
-    """A column for each night, one piece for each stage, as high as the stage took long; empty where nothing ran."""
+    """Draw a column for each night, a piece for each stage, as high as the stage took long; empty where nothing ran."""
     most = max((item.job.elapsed_s for item in history if item.job), default=0.0)
     if most <= 0:
         return Markup("")

@@ -35,7 +35,7 @@ _GRADES = "ABCD"
 
 @dataclass(frozen=True)
 class HostView:
-    """What the page of a machine shows beside its nights."""
+    """The content of a machine's page beside its nights."""
 
     moved: tuple[SeriesView, ...]
     more_moved: int
@@ -116,7 +116,6 @@ def _machine_file(home: Home, machine: Machine) -> Path:
 
 
 def _describe(home: Home, machine: Machine, view: HostView) -> Iterator[Fact]:
-    """What is known of the machine itself."""
     known = None
     with contextlib.suppress(DashboardError):
         known = identity.read(_machine_file(home, machine))
@@ -159,7 +158,7 @@ def _is_control(context: SiteContext, view: SeriesView) -> bool:
 
 
 def _describe_noise(series: Sequence[SeriesView]) -> str:
-    """How many of its series have which grade, and the scatter of the one in the middle."""
+    """Count its series by grade; give the scatter of the one in the middle."""
     grades = Counter(view.grade for view in series)
     known = [f"{grades[grade]} {grade}" for grade in _GRADES if grades[grade]]
     noises = [view.noise for view in series if view.noise is not None]
@@ -171,7 +170,7 @@ def _describe_noise(series: Sequence[SeriesView]) -> str:
 
 
 def _group_incidents(context: SiteContext, machines: Sequence[Machine]) -> dict[str, list[Incident]]:
-    """By host, what moved on it in the nights shown, the newest first; MOST_INCIDENTS of each."""
+    """Group by host what moved on it in the nights shown, the newest first; MOST_INCIDENTS of each."""
     machine, first = context.home.machine(), context.shown_stamps[0]
     hosts = {view.id: host_of(view.experiment) for view in context.series}
     fleets: dict[str, set[str]] = {}

@@ -55,7 +55,7 @@ class ExactNumbers:
 
 @dataclass(frozen=True)
 class FirstScreen:
-    """What index.html shows; `to_come` had not had its turn when it was written.
+    """index.html; `to_come` had not had its turn when it was written.
 
     put_aside: what is retired or muted, each with the page of its experiment. why_retired: by what it was said of.
     """
@@ -103,7 +103,7 @@ def make_index_page(
     nights: Mapping[str, tuple[str, KeptResults]],
     own: str = "website",
 ) -> FirstScreen:
-    """The view; `own` is the subsystem that writes this. nights: how the jobs of each went, and what was kept of it."""
+    """Make the first page, which subsystem `own` writes. nights: how the jobs of each went, and what was kept."""
     night, series = context.tonight, context.series
     states = counts(series)
     earlier = context.last_nights[1] if len(context.last_nights) > 1 else None
@@ -162,13 +162,13 @@ def _describe_basis(context: SiteContext, reference: str) -> str:
 
 
 def _page_of(decision: PutAside, experiments: list[ExperimentView]) -> str:
-    """The page of the experiment that a decision names first; empty where it is about several."""
+    """Return the page of the experiment that a decision names first; empty where it is about several."""
     name = decision.scope.split(" ")[0]
     return next((view.page for view in experiments if view.name == name), "")
 
 
 def _missing(context: SiteContext, experiments: list[ExperimentView]) -> list[MissingView]:
-    """A line for each experiment, in the verdict's order."""
+    """Make a line for each experiment, in the verdict's order."""
     told = context.verdict.value.missing if context.verdict.value else ()
     pages = {view.name: view.page for view in experiments}
     return [
@@ -192,7 +192,7 @@ _ABSENCES = {
 
 
 def _list_exact(context: SiteContext) -> ExactNumbers | None:
-    """On the first night beside a reference those that differ from its own, else those that moved tonight."""
+    """List on the first night beside a reference the numbers that differ from its own, else tonight's that moved."""
     told = context.verdict.value
     beside = told.beside if told is not None and told.beside is not None and told.beside.is_first else None
     if beside is not None and beside.numbers and not beside.is_itself:
@@ -211,7 +211,6 @@ def _list_exact(context: SiteContext) -> ExactNumbers | None:
 
 
 def _faults(context: SiteContext, experiments: list[ExperimentView]) -> list[str]:
-    """What cannot be read, in words."""
     texts = [f"{name}: {fault}" for name, faults in context.faults.items() for fault in faults]
     unreadable = [view for view in experiments if view.data_fault]
     texts += [f"Verdict: {context.verdict.fault}"] if context.verdict.fault else []
@@ -219,7 +218,7 @@ def _faults(context: SiteContext, experiments: list[ExperimentView]) -> list[str
 
 
 def _too_young(alerts: Alerts, series: SeriesView, nights: int) -> str:
-    """Why series, as this one, have no verdict yet, and from when on they will."""
+    """Say why series, as this one, have no verdict yet, and from when on they will."""
     verdict = alerts.series.get(series.id)
     needed = verdict.why.needed if verdict and verdict.why else None
     so_far = "this was the first night" if nights == 1 else f"so far there are {nights}"
@@ -227,7 +226,7 @@ def _too_young(alerts: Alerts, series: SeriesView, nights: int) -> str:
 
 
 def _incidents(context: SiteContext) -> list[IncidentView]:
-    """What tonight found and is open, what is open from before, each worst first, then what else tonight found."""
+    """List what tonight found and is open, what is open from before, each worst first, then what else tonight found."""
     alerts = context.alerts
     found = alerts.news(context.tonight.stamp)
     still = sorted(alerts.open, key=lambda incident: incident not in found)

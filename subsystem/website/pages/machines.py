@@ -36,7 +36,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Change:
-    """What differed on a night from the one before that is known."""
+    """The differences of a night from the one before that is known."""
 
     stamp: str
     facts: tuple[Fact, ...]
@@ -61,7 +61,7 @@ class MeasuredBy:
 
 
 def measured_by(machines: Mapping[str, Sequence[str]]) -> list[MeasuredBy]:
-    """All machines of the nights, oldest first; the machine that was seen last comes first."""
+    """List all machines of the nights; the machine that was seen last comes first."""
     stamps_of: dict[str, list[str]] = {}
     for stamp, names in machines.items():
         for name in names:
@@ -104,7 +104,7 @@ def write_machines(context: SiteContext, new: Path) -> None:
 
 
 def _nights(context: SiteContext) -> dict[str, Facts]:
-    """The facts by night, oldest first, as the home's own machine has them where it measures."""
+    """Read the facts by night, oldest first, as the home's own machine has them where it measures."""
     measured = context.home.experiments_with_data()
     return context.read_machine([name for name in measured if not host_of(name)] or measured)
 
@@ -131,7 +131,7 @@ def _differences(before: Facts, after: Facts) -> Iterator[Fact]:
 
 
 def format_facts(facts: Facts) -> Iterator[Fact]:
-    """A line for each that says something."""
+    """Yield a line for each that says something."""
     for name, value in facts.items():
         if value not in (None, "", {}, []):
             yield Fact(_name(name), _format_fact(name, value))

@@ -52,7 +52,7 @@ class NightRow:
 
 @dataclass
 class WrittenNight:
-    """What was done: the nights that have a page, those rendered now, the years newest first with their nights."""
+    """The work done: the nights that have a page, those rendered now, the years newest first with their nights."""
 
     nights: int = 0
     rendered: list[str] = field(default_factory=list)
@@ -102,13 +102,13 @@ def write_nights(context: SiteContext, results: ResultsView, carrier: Incrementa
 
 
 def _read_kept(context: SiteContext) -> dict[str, KeptResults]:
-    """What was kept of each night, but of tonight, which says it anew."""
+    """Read what was kept of each night, but of tonight, which says it anew."""
     pages = read_pages(context.home)
     return {stamp: KeptResults.from_json(page, "") for stamp, page in pages.items() if stamp != context.tonight.stamp}
 
 
 def _find_gone(rows: Mapping[str, NightRow]) -> dict[str, tuple[str, ...]]:
-    """For each night, the experiments that took part the night before and no more."""
+    """Find for each night the experiments that took part the night before and no more."""
     ordered = [(stamp, row) for stamp, row in sorted(rows.items()) if row.experiments]
     return {
         stamp: tuple(title for title in before.experiments if title not in row.experiments)
@@ -163,7 +163,7 @@ def _render_night(context: SiteContext, stamp: str, results: Results) -> tuple[s
 
 
 def _read_catalogue(path: Path) -> dict[str, tuple[NightRow | None, KeptResults]]:
-    """By night, its row in a list that this code wrote, and what any code kept of it; nothing of any other file."""
+    """Read by night its row in a list that this code wrote, and what any code kept of it; nothing of any other file."""
     found: dict[str, tuple[NightRow | None, KeptResults]] = {}
     with contextlib.suppress(DashboardError, KeyError, TypeError, AttributeError):
         for stamp, value in common.read_json(path)["nights"].items():

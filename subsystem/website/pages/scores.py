@@ -102,7 +102,7 @@ def _change(score: ScoreTonight) -> str:
 
 
 def _headline(score: ScoreTonight) -> tuple[str, str]:
-    """The score's value as it is told, and the rest of its words, which do not tell the value again."""
+    """Return the score's value as it is told, and the rest of its words, which do not tell the value again."""
     if score.value is None:
         return "no value", score.words
     if score.headline and len(score.headline) <= _LONGEST_HEADLINE:
@@ -111,7 +111,7 @@ def _headline(score: ScoreTonight) -> tuple[str, str]:
 
 
 def _line(title: str, unit: str, points: Sequence[ScoredNight]) -> Markup:
-    """Complete nights alone are points; an incomplete one is a gap. Empty where there is one point, which is told."""
+    """Draw complete nights as points; an incomplete one is a gap. Empty where there is one point, which is told."""
     shown = points[-MOST_NIGHTS:]
     values = [point.value if point.complete else None for point in shown]
     known = [value for value in values if value is not None]

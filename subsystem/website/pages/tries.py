@@ -1,4 +1,4 @@
-"""What was tried: a page each, and the list of them."""
+"""The tries: a page each, and the list of them."""
 
 from __future__ import annotations
 

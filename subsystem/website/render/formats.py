@@ -33,7 +33,7 @@ INCIDENT_ICONS = {NEW: "●", CONFIRMED: "●", ACKNOWLEDGED: "◐", EXPECTED: "
 
 
 def share(value: float | None) -> str:
-    """A fraction as in "1.2 %"; empty for None."""
+    """Format a fraction as in "1.2 %"; empty for None."""
     if value is None:
         return ""
     percent = 100 * value
@@ -41,13 +41,13 @@ def share(value: float | None) -> str:
 
 
 def signed_quantity(value: float, unit: str) -> str:
-    """A difference: "+1.50 ms", "\u22120.20 ms", "0 ms"."""
+    r"""Format a difference: "+1.50 ms", "\u22120.20 ms", "0 ms"."""
     sign = MINUS if value < 0 else "+" if value > 0 else ""
     return f"{sign}{format_quantity(abs(value), unit)}"
 
 
 def anchor(name: str) -> str:
-    """A part of an HTML id for any text; the IDs that this dashboard makes stay as they are."""
+    """Make any text a part of an HTML id; the IDs that this dashboard makes stay as they are."""
     return name if _PLAIN.fullmatch(name) else common.safe_name(name)
 
 

@@ -38,19 +38,18 @@ WITH_SCRIPTS = {"explore": "explorer.html", "compare": "compare.html", "receipt"
 
 
 def navigation(also: frozenset[str]) -> list[tuple[str, str, str]]:
-    """The pages that the header leads to; `also` are those of NOT_ON_EVERY_SITE that this one has."""
+    """List the pages that the header leads to; `also` are those of NOT_ON_EVERY_SITE that this one has."""
     return [item for item in NAVIGATION if item[0] not in NOT_ON_EVERY_SITE - also]
 
 
 def render(template: str, frame: Frame, **values: Any) -> str:
-    """The page as HTML."""
     header = _header(frame.page, frame.root, frame.also)
     return _environment().get_template(template).render(frame=frame, root=frame.root, header=header, **values) + "\n"
 
 
 @functools.cache
 def _header(page: str, root: str, also: frozenset[str]) -> Markup:
-    """The top of a page, the same on many."""
+    """Render the top of a page, the same on many."""
     values = {"page": page, "root": root, "navigation": navigation(also)}
     return Markup(_environment().get_template("header.html").render(values))  # noqa: S704 - escaped by the template
 
@@ -81,5 +80,5 @@ def _environment() -> Environment:
 
 
 def icon(state: str, sign: str) -> Markup:
-    """The sign of a state, for those who see it."""
+    """Mark up the sign of a state, for those who see it."""
     return Markup('<span class="icon is-{}" aria-hidden="true">{}</span>').format(state, sign)

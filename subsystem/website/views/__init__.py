@@ -1,1 +1,1 @@
-"""What pages show, as values."""
+"""The content of pages, as values."""

@@ -1,4 +1,4 @@
-"""What stat_alerts left of the last night that it judged, and what people have said of incidents and series."""
+"""The output of stat_alerts for the last night that it judged, and people's decisions on incidents and series."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class Alerts:
 
     @property
     def open(self) -> list[Incident]:
-        """What somebody should still do something about, and is not silenced; worst first."""
+        """Incidents that somebody should still do something about, and that are not silenced; worst first."""
         return self._told(incident for incident in self.incidents if incident.is_open)
 
     def news(self, tonight: str) -> list[Incident]:
-        """The incidents that the night `tonight` found, worst first."""
+        """Return the incidents that the night `tonight` found, worst first."""
         return self._told(incident for incident in self.incidents if incident.found == tonight)
 
     def _told(self, incidents: Iterable[Incident]) -> list[Incident]:
@@ -58,7 +58,7 @@ class Alerts:
         return sorted(told, key=lambda incident: (not incident.is_worse, -incident.magnitude))
 
     def open_moves(self) -> dict[str, tuple[Incident, Moved]]:
-        """By series: what of it still stands, better or worse; of several incidents the newest."""
+        """Return by series what of it still stands, better or worse; of several incidents the newest."""
         moves: dict[str, tuple[Incident, Moved]] = {}
         for incident in self.incidents:
             if incident.state in OPEN_STATES and incident.kind != MACHINE:
@@ -69,7 +69,7 @@ class Alerts:
 
 
 def read_alerts(home: Home, now: datetime.datetime) -> Alerts:
-    """What stat_alerts left of the last night it judged, and the incidents and silences as they are now."""
+    """Read the last night that stat_alerts judged, and the incidents and silences as they are now."""
     path = home.output(SUBSYSTEM) / PAGE_FILE
     ledger, moment = incident_file.read_ledger(home), f"{now:%Y-%m-%dT%H:%M:%SZ}"
     incidents = tuple(ledger.incidents.values())[::-1]
@@ -99,18 +99,18 @@ def _by_rule(series: StddevSeries) -> SeriesVerdict:
 
 @dataclass(frozen=True)
 class PutAside:
-    """What one decision is about, as it was given, and what it says: since or until when, by whom and why."""
+    """One decision: its scope, as it was given, and since or until when, by whom and why."""
 
     scope: str
     words: str
 
     def covers(self, experiment: str, series: Iterable[str]) -> bool:
-        """Whether it is about the experiment, or about one of these series of it."""
+        """Match the experiment, or one of these series of it."""
         return any(fnmatch.fnmatch(name, self.scope) for name in (experiment, *series))
 
 
 def read_retired(home: Home, stamp: str) -> list[PutAside]:
-    """What is retired on that night, oldest first."""
+    """Read what is retired on that night, oldest first."""
     return [
         PutAside(note.scope, f"retired on {common.format_day(note.place)} by {note.who}: {note.words}")
         for note in decisions.list_retired(home)
@@ -119,7 +119,7 @@ def read_retired(home: Home, stamp: str) -> list[PutAside]:
 
 
 def read_muted(home: Home, stamp: str) -> list[PutAside]:
-    """What is muted on that night, oldest first."""
+    """Read what is muted on that night, oldest first."""
     return [PutAside(each.pattern, _describe_silence(each)) for each in decisions.list_muted(home, iso_of(stamp))]
 
 

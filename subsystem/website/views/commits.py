@@ -1,4 +1,4 @@
-"""What is new in a night's TVMs: the commits since the night before, each with its address."""
+"""The news of a night's TVMs: the commits since the night before, each with its address."""
 
 from __future__ import annotations
 
@@ -22,24 +22,22 @@ _CODE = frozenset({"3rdparty", "CMakeLists.txt", "cmake", "ffi", "include", "pyp
 
 @dataclass(frozen=True)
 class Links:
-    """Where commits can be looked at: addresses with {commit}, or {before} and {after}; empty: by the remote's host."""
+    """Addresses of commits, with {commit}, or {before} and {after}; empty: by the remote's host."""
 
     commit_url: str = ""
     compare_url: str = ""
 
     def of_commit(self, remote: str, commit: str) -> str:
-        """The commit's address; empty where none is known."""
         template = self.commit_url or _join(remote, "/commit/{commit}")
         return _fill(template, commit=commit)
 
     def of_range(self, remote: str, before: str, after: str) -> str:
-        """The address of what lies between them; empty where none is known."""
         template = self.compare_url or _join(remote, "/compare/{before}...{after}")
         return _fill(template, before=before, after=after)
 
 
 def _join(remote: str, path: str) -> str:
-    """The page of the remote's host, where it is GitHub or GitLab."""
+    """Return the page of the remote's host, where it is GitHub or GitLab."""
     found = _HTTPS.fullmatch(remote) or _SSH.fullmatch(remote)
     if found is None or not re.search(r"git(hub|lab)", found["host"]):
         return ""
@@ -68,13 +66,13 @@ class CommitView:
 
     @property
     def is_beside(self) -> bool:
-        """Whether it changed nothing that is compiled or imported: documents, tests, the project's own machinery."""
+        """True where it changed nothing that is compiled or imported: documents, tests, the project's own machinery."""
         return bool(self.folders) and not any(folder.split("/")[0] in _CODE for folder in self.folders)
 
 
 @dataclass(frozen=True)
 class NewCommits:
-    """What came between two nights' TVMs: the newest commits, those that changed code first; how many `more` there are.
+    """The newest commits between two nights' TVMs, those that changed code first, and how many `more` there are.
 
     gone, more_gone: those that are in the branch no more, which was rewritten.
     ends: both TVMs, for people; before, after: as records have them.
@@ -91,7 +89,7 @@ class NewCommits:
 
     @property
     def is_rebuilt(self) -> bool:
-        """Whether both are builds of the same commit; of a wheel that does not say its commit, of the same version."""
+        """True for builds of the same commit; of wheels that do not say their commit, of the same version."""
         return self.before == self.after if self.before and self.after else self.ends[0] == self.ends[1]
 
     @property
@@ -104,7 +102,7 @@ class NewCommits:
 
 
 def list_new(night: Night, links: Links) -> tuple[NewCommits, ...]:
-    """For each TVM of the night that is another than on the night before."""
+    """List the news of each TVM of the night that is another than on the night before."""
     return tuple(_list_new(night.artifacts, links))
 
 
@@ -136,7 +134,7 @@ def _count(value: object) -> int:
 
 
 def _shorten(commit: str, version: object) -> str:
-    """A wheel by its version, a build from source by its commit."""
+    """Name a wheel by its version, a build from source by its commit."""
     is_source = "+g" in str(version) or not version
     return commit[:9] if is_source and commit else elide(str(version), 40)
 

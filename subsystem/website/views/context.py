@@ -1,4 +1,4 @@
-"""What all pages are made of, read once: the home, tonight, and what the subsystems left."""
+"""The ground of all pages, read once: the home, tonight, and the output of the subsystems."""
 
 from __future__ import annotations
 
@@ -91,7 +91,6 @@ class SiteContext:
 
     @functools.cached_property
     def verdict(self) -> Read[NightVerdict]:
-        """What stat_alerts says of tonight."""
         try:
             return Read(read_verdict(self.home, self.tonight.stamp))
         except DashboardError as error:
@@ -111,7 +110,7 @@ class SiteContext:
 
     @functools.cached_property
     def account(self) -> Account:
-        """What is said of tonight, here as everywhere."""
+        """The account of tonight, the same here as everywhere."""
         telemetry = self.telemetry if self.telemetry.stamp == self.tonight.stamp else None
         return make_account(self.tonight, self.verdict.value, telemetry, self.verdict.fault)
 
@@ -146,7 +145,7 @@ class SiteContext:
 
     @functools.cached_property
     def faults(self) -> Mapping[str, list[str]]:
-        """What cannot be read of what other subsystems left or read, in words."""
+        """Faults of other subsystems' files, in words."""
         read_of = {
             "Scores": (self._all_scores, self._score_page),
             "Telemetry": (self._telemetry_page,),
@@ -172,18 +171,18 @@ class SiteContext:
 
     @property
     def own_machines(self) -> Mapping[str, tuple[str, ...]]:
-        """The same without the other hosts."""
+        """The machines without the other hosts."""
         return self._measured.own_machines
 
     def read_machine(self, names: Iterable[str]) -> dict[str, Mapping[str, Any]]:
-        """What is known of the machine of these experiments by night, the oldest first; of several, by the first."""
+        """Read the machine of these experiments by night, the oldest first; of several, by the first."""
         known: dict[str, Mapping[str, Any]] = {}
         for name in names:
             known = {**self._measured.facts.get(name, {}), **known}
         return dict(sorted(known.items()))
 
     def new_between(self, after: str, begin: str, version: str) -> tuple[NewCommits, ...]:
-        """What was new in the TVM `version` of the night `begin` since the night `after`, by night, newest first.
+        """List the news of the TVM `version` of the night `begin` since the night `after`, by night, newest first.
 
         Of all TVMs of a night where none is that one.
         """
@@ -206,17 +205,17 @@ class SiteContext:
 
     @functools.cached_property
     def judged(self) -> Mapping[str, JudgedSeries]:
-        """What tonight's verdict says of each series."""
+        """Tonight's verdict on each series."""
         return {each.series: each for each in self.verdict.value.series} if self.verdict.value else {}
 
     @functools.cached_property
     def retired(self) -> list[PutAside]:
-        """What people took out of what is expected."""
+        """Experiments and series that people took out of what is expected."""
         return read_retired(self.home, self.tonight.stamp)
 
     @functools.cached_property
     def muted(self) -> list[PutAside]:
-        """What people want nothing told of for a time."""
+        """Experiments and series that people want nothing told of for a time."""
         return read_muted(self.home, self.tonight.stamp)
 
     @functools.cached_property
@@ -230,7 +229,7 @@ class SiteContext:
 
     @functools.cached_property
     def code_nights(self) -> Mapping[tuple[str, str], Path]:
-        """By experiment and stamp, what says how generated code changed that night."""
+        """By experiment and stamp, the file on how generated code changed that night."""
         return code_changes.list_nights(self.home, self.old, self.shown_stamps)
 
     @functools.cached_property
@@ -263,17 +262,17 @@ class SiteContext:
         return fingerprint(code_version(), str(changed), repr(self.links), *sorted(self._also))
 
     def telemetry_file(self, name: str) -> Path:
-        """A file that the telemetry subsystem names; outside of its output folder there is none."""
+        """Resolve a file that the telemetry subsystem names; outside of its output folder there is none."""
         folder = self.home.output(TELEMETRY).resolve()
         path = (folder / name).resolve()
         return path if folder in path.parents else folder / "outside"
 
     def frame(self, page: str, root: str = "") -> Frame:
-        """Of a page that is written anew by each publish."""
+        """Frame a page that is written anew by each publish."""
         return Frame(page, root, f"{self.now:%Y-%m-%dT%H:%M:%SZ}", self.max_age_hours, self._also)
 
     def lasting_frame(self, page: str, root: str = "") -> Frame:
-        """Of a page that is carried over until what it shows has changed."""
+        """Frame a page that is carried over until what it shows has changed."""
         return Frame(page, root, also=self._also)
 
     @property

@@ -60,7 +60,7 @@ class ForestRow:
 
     @property
     def reach(self) -> float:
-        """How far from "as before" it may be."""
+        """Its farthest distance from "as before"."""
         return max(abs(bound) for bound in (self.low or self.effect, self.high or self.effect, self.effect))
 
 
@@ -87,12 +87,11 @@ class NightForest:
 
     @property
     def has_history(self) -> bool:
-        """Whether any has more than one night to draw."""
         return any(sum(value is not None for value in row.view.values) > 1 for row in self.rows)
 
     @property
     def basis(self) -> str:
-        """What the rows stand beside."""
+        """The comparison that the rows make."""
         if self.reference:
             return "Both measured in turn."
         paired = {row.paired for row in self.rows}
@@ -103,7 +102,7 @@ class NightForest:
 
     @property
     def more_is(self) -> str:
-        """What lies right of the middle, where that is the same of all."""
+        """The meaning of the right side, where that is the same of all."""
         if any(row.view.direction != "lower" for row in self.rows):
             return ""
         return "slower" if all(row.view.metric in (RUN_TIME, COMPILE_TIME) for row in self.rows) else "worse"
@@ -135,7 +134,7 @@ class ForestScale:
         return round(100 * (_stretch(effect) - self.low) / (self.high - self.low), 2)
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Round effects with room for their labels; no effect always has one."""
+        """Choose round effects with room for their labels; no effect always has one."""
         kept = [(self.x(0.0), self.middle)]
         for effect in (sign * size for size in _TICKS for sign in (-1, 1) if sign * size > -1):
             at = self.x(effect)
@@ -144,13 +143,11 @@ class ForestScale:
         return sorted(kept)
 
     def draw_axis(self) -> Markup:
-        """The labels."""
         parts = [f'<text x="{x}%" y="14">{label}</text>' for x, label in self.ticks()]
         words = ", ".join(label for _, label in self.ticks())
         return _svg("forest-axis", 20, f"The scale: {words}", parts)
 
     def draw(self, row: ForestRow) -> Markup:
-        """The marks of a row."""
         ticks = [(x, "zero" if x == self.x(0.0) else "grid") for x, _ in self.ticks()]
         parts = [f'<line class="{kind}" x1="{x}%" x2="{x}%" y1="0" y2="{_HEIGHT}"/>' for x, kind in ticks]
         words = f"{row.name}: {format_percent(row.effect)}"
@@ -183,7 +180,7 @@ def _svg(kind: str, height: int, text: str, parts: Sequence[str]) -> Markup:
 
 
 def make_forest(context: SiteContext, wall: Mapping[str, float]) -> NightForest | None:
-    """The plot of tonight's run times and of whatever else is told in percent; None where there is none.
+    """Plot tonight's run times and whatever else is told in percent; None where there is none.
 
     wall: by series, its ratio to the reference by the wall clock. Controls have their own line.
     """
@@ -228,18 +225,18 @@ def make_forest(context: SiteContext, wall: Mapping[str, float]) -> NightForest 
 
 
 def is_control(context: SiteContext, view: SeriesView) -> bool:
-    """Whether its program is never built again, so that what moves it is the machine."""
+    """Tell whether its program is never built again, so that what moves it is the machine."""
     said = context.alerts.series.get(view.id)
     return said is not None and said.control
 
 
 def _place(view: SeriesView) -> str:
-    """Equal for the numbers of one point."""
+    """Return a key that the numbers of one point share."""
     return json.dumps([view.experiment, view.labels], sort_keys=True, default=str)
 
 
 def _say(context: SiteContext, view: SeriesView, *, first: bool) -> tuple[float, float | None, float | None] | None:
-    """How far it is from the reference on the first night beside one, else from the TVMs or nights before."""
+    """Return the effect beside the reference on the first night beside one, else beside the TVMs or nights before."""
     if first:
         return (view.beside.effect, view.beside.low, view.beside.high) if view.beside else None
     said = context.judged.get(view.id)
@@ -254,7 +251,7 @@ def _is_paired(context: SiteContext, view: SeriesView) -> bool:
 
 
 def count_told(context: SiteContext) -> dict[str, int]:
-    """How many series are in which state, those that need attention first; on the first night, beside the reference."""
+    """Count the series by state, those that need attention first; on the first night, beside the reference."""
     told = context.verdict.value
     first = told is not None and told.beside is not None and told.beside.is_first
     counted = Counter((way_of(view, first=True) if first else None) or view.state for view in context.series)
@@ -262,7 +259,7 @@ def count_told(context: SiteContext) -> dict[str, int]:
 
 
 def way_of(view: SeriesView, *, first: bool) -> Way | None:
-    """The way that it moved, where that is told."""
+    """Return the way that it moved, where that is told."""
     if first and view.beside is not None:
         return way(is_worse(view.beside.effect, view.direction)) if view.beside.differs else None
     return way(_IS_WORSE[view.state]) if view.state in _IS_WORSE else None

@@ -1,4 +1,4 @@
-"""What surrounds each page."""
+"""The frame of each page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TRIES, HOSTS = "tries", "hosts"
 
 @dataclass(frozen=True)
 class Frame:
-    """What surrounds a page: which one it is, the way to the site's root ("" or "../"), when it was written (ISO).
+    """The frame of a page: its name, the way to the site's root ("" or "../"), when it was written (ISO).
 
     A page that is kept as it is for ever has no `max_age_hours`, and never looks old. also: the pages of the navigation
     that this site has and not every site.

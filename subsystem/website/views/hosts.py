@@ -14,7 +14,7 @@ from views.context import SiteContext
 from views.night import ABSENT, BLOCKED, FAILED, OK
 
 OWN = "local"
-"""What configs call the home's own machine; no other host has that name."""
+"""The home's own machine in configs; no other host has that name."""
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 _STATES = {
     HostState.MEASURED: OK,
@@ -28,7 +28,7 @@ _AT_ONCE_S = 0.05
 
 @dataclass(frozen=True)
 class NightOnHost:
-    """How a night went on a machine. state: its sign; word: for people; why: it has no results, or what went wrong.
+    """A night on a machine. state: its sign; word: for people; why: it has no results, or what went wrong.
 
     asked: whether the night had anything for it to measure. later: what it measured came home with the night `later`.
     """
@@ -73,7 +73,7 @@ class Machine:
 
     @property
     def availability(self) -> str:
-        """On how many of the nights that asked it it measured, as in "28 of 30 nights (93 %)"; empty where none did."""
+        """The share of the nights that asked it that it measured, as in "28 of 30 nights (93 %)"; empty if none did."""
         asked = sum(night.asked for night in self.nights)
         measured = sum(night.measured for night in self.nights)
         if not asked:
@@ -82,7 +82,7 @@ class Machine:
 
 
 def list_machines(context: SiteContext) -> list[Machine]:
-    """The home's own machine first, then the others by name; none where only one machine ever measured."""
+    """List the home's own machine, then the others by name; none where only one machine ever measured."""
     if not context.hosts:
         return []
     return [_make_own(context), *(_make_host(context, name) for name in context.hosts)]
@@ -142,5 +142,5 @@ def _format_clock(offset_s: float) -> str:
 
 @functools.cache
 def page_of(host: str) -> str:
-    """The page of a host other than the home's own machine."""
+    """Return the page of a host other than the home's own machine."""
     return f"hosts/{host if _PLAIN.fullmatch(host) and host != OWN else common.safe_name(host)}.html"

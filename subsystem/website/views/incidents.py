@@ -70,7 +70,7 @@ class IncidentView:
 
 
 def view(incident: Incident, context: SiteContext, *, silent: bool) -> IncidentView:
-    """The incident, with the line of its worst series where that is still measured."""
+    """Make the view, with the line of the worst series that is still measured."""
     series = context.series_by_id
     moved = incident.worst_first
     sure = format_incident(incident).since
@@ -96,7 +96,7 @@ def view(incident: Incident, context: SiteContext, *, silent: bool) -> IncidentV
 
 
 def _brief(incident: Incident) -> str:
-    """Empty where it takes more words."""
+    """Say it in half a line; empty where it takes more words."""
     best = max(incident.moved, key=lambda item: abs(item.z or 0), default=None)
     if incident.kind != CHANGE or incident.notes or best is None or best.z is None or best.again_new:
         return ""
@@ -112,7 +112,7 @@ def _brief(incident: Incident) -> str:
 
 
 def _is_of_tvm(incident: Incident) -> bool:
-    """Whether TVM was another when it came."""
+    """Tell whether TVM was another when it came."""
     before, after = incident.versions
     return bool(after) and (before != after or incident.is_rebuilt) and incident.kind != CREEP
 
@@ -142,7 +142,7 @@ class IncidentStep:
 
 
 def list_steps(incident: Incident, series: SeriesView | None, home: Home) -> Iterator[IncidentStep]:
-    """What can be asked about the incident; `series` is its worst that is still measured."""
+    """Yield commands on the incident; `series` is its worst that is still measured."""
     before, after = name_tvms(incident, home)
     if series is not None and before and after and before != after and incident.kind == CHANGE:
         words = f"HOME {shlex.quote(series.experiment)} {shlex.quote(series.id)} --good {before} --bad {after}"

@@ -1,4 +1,4 @@
-"""Where a series lies night by night, free of what the machine did: by its ratios to the reference."""
+"""The levels of a series night by night, free of what the machine did: by its ratios to the reference."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Levels = Mapping[str, float]
 
 
 def match_ratios(outlines: Iterable[Outline]) -> dict[int, Outline]:
-    """By the number of a series that was measured in turn, the series of its ratios."""
+    """Find by the number of a series that was measured in turn the series of its ratios."""
     every = list(outlines)
     ratios = {_identity(RATIOS[outline.metric], outline): outline for outline in every if outline.metric in RATIOS}
     named = ((outline.number, _identity(outline.metric, outline)) for outline in every)
@@ -29,7 +29,7 @@ def _identity(metric: str, outline: Outline) -> str:
 
 
 def read_levels(opened: Store, ratio: Outline, builds: Mapping[str, Build], since: str) -> Levels:
-    """Those of the series that these are the ratios of, from the night `since` on. builds: of its experiment."""
+    """Read the levels of the series that these are the ratios of, since a night. builds: of its experiment."""
     series = opened.points_of(ratio, since=since)
     pairs: dict[str, Pairs] = {}
     for at, (stamp, value, count) in enumerate(zip(series.stamps, series.values, series.samples, strict=True)):
@@ -46,7 +46,7 @@ def read_levels(opened: Store, ratio: Outline, builds: Mapping[str, Build], sinc
 
 
 def free_of_machine(values: Mapping[str, float], levels: Levels) -> Mapping[str, float]:
-    """The values of the nights that have levels: where the build lies, by what the last takes on a median night."""
+    """Replace the values of nights that have levels: where the build lies, by what the last takes on a median night."""
     joined = {stamp: math.exp(levels[stamp]) for stamp in values if stamp in levels}
     if not joined:
         return values

@@ -57,7 +57,7 @@ class Cell:
 
     @property
     def remark(self) -> str:
-        """What stays open on a machine is told of a night, too, that did not measure it."""
+        """A note where an open incident's machine did not measure tonight."""
         return _WORDS[MISSING] if self.state in WAYS and not self.tonight else ""
 
     @property
@@ -82,12 +82,12 @@ class Cell:
 
     @property
     def beside(self) -> str:
-        """How it stands to the reference tonight, with the 95 % interval; empty where it was measured alone."""
+        """The comparison with the reference tonight, with the 95 % interval; empty where it was measured alone."""
         beside = self.view.beside if self.view is not None and self.tonight else None
         return f"{format_percent(beside.effect)} ({format_percent_range(beside.low, beside.high)})" if beside else ""
 
     def would_show(self, effect: float) -> bool:
-        """Whether it did not move, and a change of this size would have been told."""
+        """Return True where it did not move, and a change of this size would have been told."""
         said = self.said
         if said is None or self.state in WAYS:
             return False
@@ -138,7 +138,7 @@ class _Point:
 
 
 def make_matrix(context: SiteContext, machines: Sequence[Machine]) -> Matrix:
-    """Every series that had a value lately, one row for those that are the same but for the machine."""
+    """Make a row of the series that had a value lately and are the same but for the machine."""
     points = _group(context.series, context.tonight.stamp)
     names = naming.short_names(points)
     rows = [
@@ -151,7 +151,7 @@ def make_matrix(context: SiteContext, machines: Sequence[Machine]) -> Matrix:
 
 
 def _group(series: Iterable[SeriesView], tonight: str) -> list[_Point]:
-    """A machine that was exchanged has two series of a point: the one that was measured last stands for it."""
+    """Group series by point; of an exchanged machine's two, the one that was measured last stands for it."""
     points: dict[tuple[str, str], _Point] = {}
     for view in series:
         key = (naming.point_of(view.experiment, view.metric, view.labels), view.unit)
@@ -190,7 +190,7 @@ def _need(row: MatrixRow) -> tuple[int, bool, bool, float, str, str]:
 
 
 def describe_where(cells: Sequence[Cell]) -> tuple[Where, str]:
-    """On which of the machines that measure a point it moved, as the verdict has it, and that in words.
+    """Find the machines that measure a point on which it moved, as the verdict has it, and say it in words.
 
     Where it did not move counts only where so small a change would have been told; of the others it cannot be said.
     """
@@ -230,7 +230,7 @@ def _format_where(where: Where, moved: Sequence[Cell], calm: Sequence[Cell], unk
 
 
 def combine(cells: Sequence[Cell]) -> tuple[str, str]:
-    """The change over machines with its 95 % interval, and what of; empty for fewer than FEWEST_COMBINED machines.
+    """Combine the change over machines with its 95 % interval; empty for fewer than FEWEST_COMBINED machines.
 
     exp(m) - 1, where m is the mean of log(1 + change) over the n machines, and exp(m ± t(97.5 %, n - 1) s / √n) - 1
     where s is the standard deviation of these logarithms: machines are what is drawn, so each counts once, and the

@@ -50,19 +50,19 @@ class NightVerdictView:
 
 
 def job_state(job: JobResult) -> str:
-    """Its state; not finished where a stage that it must go through has no outcome and nothing stopped it."""
+    """Return its state; not finished where a stage that it must go through has no outcome and nothing stopped it."""
     if job.state != dashboard_info.OK:
         return job.state
     return UNFINISHED if is_unfinished(job) else OK
 
 
 def subsystems(night: Night) -> list[JobResult]:
-    """The night's subsystems by title."""
+    """Sort the night's subsystems by title."""
     return sorted(night.subsystems, key=lambda job: (job.title.lower(), job.name))
 
 
 def judge(night: Night, *, is_tonight: bool = False) -> NightVerdictView:
-    """The verdict on a night; tonight may be at work on its subsystems yet."""
+    """Judge a night; tonight may be at work on its subsystems yet."""
     counts = Counter(job_state(job) for job in night.experiments)
     failed = sum(job_state(job) == FAILED for job in night.subsystems)
     at_work = night.state == dashboard_info.RUNNING and is_tonight
@@ -78,8 +78,9 @@ def judge(night: Night, *, is_tonight: bool = False) -> NightVerdictView:
 
 
 def _measure_so_far(night: Night) -> float:
-    """Seconds until its last step ended. No clock is read: a night that was killed may be published months later."""
+    """Return the seconds until its last step ended."""
     ends = [step.started_ns / 1e9 + step.elapsed_s for job in night.jobs for step in job.steps if step.started_ns]
+    # no clock is read: a night that was killed may be published months later
     return max(ends) - common.parse_stamp(night.stamp).timestamp() if ends else night.elapsed_s
 
 
@@ -115,7 +116,7 @@ def _completeness(night: Night, counts: Mapping[str, int], at_work: bool) -> str
 
 
 def format_version(artifact: object) -> str:
-    """A TVM as in "0.27.0.post1, commit 7b5acb32b"."""
+    """Format a TVM as in "0.27.0.post1, commit 7b5acb32b"."""
     facts: Mapping[str, Any] = artifact if isinstance(artifact, dict) else {}
     parts = [str(facts["version"])] if facts.get("version") else []
     return (
@@ -125,13 +126,13 @@ def format_version(artifact: object) -> str:
 
 
 def format_measured(artifact: Mapping[str, Any], night: Night) -> str:
-    """One of the night's TVMs with what it was measured against, as in "0.27.0, measured against TVM 0.26.0"."""
+    """Format a TVM with what it was measured against, as in "0.27.0, measured against TVM 0.26.0"."""
     against = night.describe_references(artifact)
     return f"{format_version(artifact)}, measured {against}" if against else format_version(artifact)
 
 
 def failures(jobs: Iterable[JobResult]) -> list[NightFailure]:
-    """What failed, each with its step, then what is blocked, all that is blocked by the same as one."""
+    """List what failed, each with its step, then what is blocked, all that is blocked by the same as one."""
     failed: list[NightFailure] = []
     blocked: dict[tuple[str, tuple[str, str]], list[JobResult]] = {}
     for job in jobs:
@@ -151,7 +152,7 @@ def failures(jobs: Iterable[JobResult]) -> list[NightFailure]:
 
 
 def select_steps(job: JobResult) -> tuple[StepResult, ...]:
-    """Its steps without a precheck that found nothing."""
+    """Drop a precheck that found nothing from its steps."""
     return tuple(step for step in job.steps if step.stage != PRECHECK or not step.success)
 
 

@@ -32,7 +32,7 @@ class CalendarDay:
 def make_calendar(
     nights: Mapping[str, tuple[str, KeptResults]], machine_changed: AbstractSet[str]
 ) -> tuple[CalendarDay, ...]:
-    """Whole weeks from Monday on, up to the last night. nights: how the jobs of each went, and what was kept of it."""
+    """Fill whole weeks from Monday on, up to the last night. nights: how the jobs of each went, and what was kept."""
     by_day = {common.parse_stamp(stamp).date(): stamp for stamp in sorted(nights)}
     last = max(by_day)
     first = max(min(by_day), last - datetime.timedelta(weeks=WEEKS - 1))
@@ -59,13 +59,13 @@ def _make_day(
 
 
 def cell(job: JobResult) -> str:
-    """The state of an experiment on a night; partial where its stages are ok and points failed."""
+    """Return the state of an experiment on a night; partial where its stages are ok and points failed."""
     state = job_state(job)
     return PARTIAL if state == OK and job.failed_points else state
 
 
 def machine_changes(machines: Mapping[str, Sequence[str]]) -> set[str]:
-    """The nights that measured on none of the machines of the night before; `machines` by stamp, oldest first."""
+    """Find the nights that measured on none of the machines of the night before; `machines` by stamp, oldest first."""
     changed: set[str] = set()
     before: AbstractSet[str] = frozenset()
     for stamp, now in machines.items():

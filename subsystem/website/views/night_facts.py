@@ -29,7 +29,7 @@ class NextRun:
 
 
 def next_run(stamps: Sequence[str]) -> NextRun:
-    """From the stamps of the nights up to tonight, oldest first; at least one."""
+    """Estimate the next night from the stamps of nights up to tonight, oldest first; at least one."""
     moments = [common.parse_stamp(stamp) for stamp in stamps[-_INTERVALS - 1 :]]
     gaps = [(after - before).total_seconds() for before, after in itertools.pairwise(moments)]
     if len(gaps) < 2:
@@ -41,7 +41,7 @@ def next_run(stamps: Sequence[str]) -> NextRun:
 
 
 def format_versions(tonight: Night, before: Night | None) -> tuple[str, ...]:
-    """Each TVM of tonight: its commit's title where that is known, the night before's, what it was measured against."""
+    """Describe each TVM of tonight: its commit's title, the night before's, what it was measured against."""
     earlier = [item for item in before.artifacts if isinstance(item, dict)] if before else []
     against = [tonight.describe_references(item) for item in tonight.artifacts]
     return tuple(
@@ -75,7 +75,7 @@ def _version(item: object, earlier: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _asked(artifact: object) -> set[tuple[str, str]]:
-    """The remotes and branches that it was taken for; nights of long ago do not say so."""
+    """Return the remotes and branches that it was taken for; nights of long ago do not say so."""
     asked = artifact.get("asked") if isinstance(artifact, dict) else None
     return {
         (str(question.get("remote")), str(question.get("branch")))
@@ -89,7 +89,7 @@ def _commits(count: int) -> str:
 
 
 def commits_between(before: str, now: str) -> int | None:
-    """How many commits lie between two builds from git whose versions count from the same tag; None if unknown."""
+    """Count the commits between two builds from git whose versions count from the same tag; None if unknown."""
     old, new = _COUNTED.match(before), _COUNTED.match(now)
     if not old or not new or old["tag"] != new["tag"]:
         return None
@@ -98,7 +98,7 @@ def commits_between(before: str, now: str) -> int | None:
 
 
 def still_to_come(tonight: Night, own: str) -> tuple[str, ...]:
-    """The titles of the subsystems that had not had their turn when the page was written, but `own`."""
+    """List the subsystems that had not had their turn when the page was written, but `own`."""
     return tuple(
         job.title
         for job in subsystems(tonight)

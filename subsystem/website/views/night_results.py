@@ -1,4 +1,4 @@
-"""What a night brought, for its own page: scores, incidents that began, and what only that night can tell."""
+"""The results of a night, for its own page: scores, incidents that began, and what only that night can tell."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_WORDS = 600
 
 @dataclass(frozen=True)
 class KeptResults:
-    """What only the night itself can tell: kept in the home's ledger when the night is published.
+    """Facts that only the night itself can tell: kept in the home's ledger when the night is published.
 
     series: how many were in which state; summaries: experiment, title, words; sentence, reasons: the account of that
     morning, its severity first. says_jobs: of a night of long ago, it said only how the jobs went, which the night's
@@ -37,7 +37,7 @@ class KeptResults:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any], headline: str) -> KeptResults:
-        """What the ledger holds; empty where it is anything else. headline: how the jobs went, as told at that time."""
+        """Parse the ledger's entry; empty where it is anything else. headline: how the jobs went, as told then."""
         try:
             kept = structured.from_json(cls, value, "a night's page")
         except DashboardError:
@@ -96,7 +96,7 @@ class ResultsView:
         self._kept = _tonight(context, experiments)
 
     def of(self, stamp: str, known: KeptResults) -> Results:
-        """The night's results; `known` is what was kept of it before."""
+        """Return the night's results; `known` is what was kept of it before."""
         kept = self._kept if stamp == self._tonight else known
         begun, scores = self._begun.get(stamp, ()), self._scores.get(stamp, ())
         return Results(kept, tuple(begun), tuple(scores), self._machines.get(stamp, ()))
@@ -125,5 +125,5 @@ def _tonight(context: SiteContext, experiments: Sequence[ExperimentView]) -> Kep
 
 
 def amount(value: float, unit: str) -> str:
-    """A score's value with its unit; a count has no digits behind the point."""
+    """Format a score's value with its unit; a count has no digits behind the point."""
     return f"{value:.0f} {unit}" if unit == "points" else format_quantity(value, unit)

@@ -1,4 +1,4 @@
-"""How TVM stands as a whole: the geometric mean of its run times over nights."""
+"""TVM as a whole: the geometric mean of its run times over nights."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Overall:
 
 
 def read_overall(context: SiteContext) -> Overall | None:
-    """Of the run times of TVM that this machine measured last; None of fewer than three nights or two series.
+    """Combine the run times of TVM that this machine measured last; None of fewer than three nights or two series.
 
     What was measured in turn counts by its ratios, which hold nothing of the machine. The interval is over workloads.
     """
@@ -88,7 +88,7 @@ def _read_logs(series: Series) -> dict[str, float]:
 
 
 def _marks(context: SiteContext, stamps: Sequence[str]) -> list[ChartMark]:
-    """The incidents that began on these nights."""
+    """Mark the incidents that began on these nights."""
     found = []
     for incident in context.alerts.incidents:
         if incident.begin in stamps and not incident.into and incident.id not in context.alerts.silent:

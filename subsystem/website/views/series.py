@@ -108,7 +108,7 @@ class SeriesView:
 
 @dataclass(frozen=True)
 class Measured:
-    """What the store says: the series, what needs attention first, and the machines of each night, oldest first.
+    """The store's content: the series, what needs attention first, and the machines of each night, oldest first.
 
     own_machines: without the other hosts. facts: what each experiment's data says of its machine, by night.
     """
@@ -120,7 +120,7 @@ class Measured:
 
 
 def read_measured(home: Home, stamps: Sequence[str], alerts: Alerts) -> Measured:
-    """The series of all experiments that have a value on one of the last of `stamps`, and all machines.
+    """Read the series of all experiments with a value on one of the last of `stamps`, and all machines.
 
     The last stamp is tonight's; nights whose machine is unknown are left out.
     """
@@ -163,7 +163,7 @@ def _need(view: SeriesView) -> tuple[int, float, bool, str]:
 
 
 def some_of_each(views: Sequence[SeriesView], most: int) -> list[SeriesView]:
-    """At most so many, run times first, each experiment's first before any experiment's second."""
+    """Pick at most `most`, run times first, each experiment's first before any experiment's second."""
     turns: dict[tuple[str, bool], int] = {}
     ranked = []
     for view in views:
@@ -187,7 +187,7 @@ class SeriesNights:
     def view(
         self, series: Series, key: str, short_name: str, move: tuple[Incident, Moved] | None, levels: Levels
     ) -> SeriesView:
-        """The row of a series that has a value on at least one of the nights."""
+        """Make the row of a series that has a value on at least one of the nights."""
         at = {stamp: value for stamp, value in zip(series.stamps, series.values, strict=True) if stamp <= self.tonight}
         verdict = self.alerts.series.get(key)
         shown = free_of_machine(at, levels) if verdict is not None and verdict.beside is not None else at
@@ -272,7 +272,7 @@ class SeriesNights:
 
 
 def _scatter(values: Sequence[float | None], series: Series, verdict: SeriesVerdict | None) -> float | None:
-    """Of one night, as a fraction; 0 of exact numbers; None where there are too few nights to tell."""
+    """Estimate the scatter of one night, as a fraction; 0 of exact numbers; None where there are too few nights."""
     if verdict is not None and verdict.noise is not None and verdict.beside is None:
         return verdict.noise
     if series.kind == EXACT_KIND or (verdict is not None and verdict.noise_grade == EXACT_KIND):
@@ -287,7 +287,7 @@ def _scatter(values: Sequence[float | None], series: Series, verdict: SeriesVerd
 def _change(
     values: Sequence[float | None], first: int, last: float, move: tuple[Incident, Moved] | None
 ) -> tuple[float | None, float | None]:
-    """The baseline, and the last value's distance from it as a fraction.
+    """Return the baseline, and the last value's distance from it as a fraction.
 
     For a series that moved, the level before and the size that the alerts tell; otherwise the median of the nights
     from index `first` on, where its level begins, without the last one.
@@ -302,7 +302,7 @@ def _change(
 
 
 def counts(views: Iterable[SeriesView]) -> dict[str, int]:
-    """How many series are in each state; a series is in one."""
+    """Count the series by state; a series is in one."""
     counts_of_states = dict.fromkeys(STATES, 0)
     for view in views:
         counts_of_states[view.state] += 1

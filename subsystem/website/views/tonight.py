@@ -1,4 +1,4 @@
-"""What there is of each experiment and subsystem: the latest, and from which night."""
+"""Experiments and subsystems: the latest of each, and from which night."""
 
 from __future__ import annotations
 
@@ -86,12 +86,12 @@ class ReportView:
 
 
 def page_of(experiment: str) -> str:
-    """The experiment's page, from the site's root."""
+    """Return the experiment's page, from the site's root."""
     return f"experiments/{common.safe_name(experiment)}.html"
 
 
 def experiment_views(context: SiteContext, site: Path) -> list[ExperimentView]:
-    """All experiments that the home knows or knew; their graphs and tonight's data are put into `site`."""
+    """List all experiments that the home knows or knew; put their graphs and tonight's data into `site`."""
     home, nights, old = context.home, context.last_nights, context.old
     reported = _find_newest_jobs(nights)
     configs = _configs(home)
@@ -134,13 +134,13 @@ def _title(name: str, config: Mapping[str, Any] | None) -> str:
 
 
 def find_measured_elsewhere(home: Home, tonight: Night) -> set[str]:
-    """The experiments without data of their own that tonight took part on other hosts or TVMs alone."""
+    """Find the experiments without data of their own that tonight took part on other hosts or TVMs alone."""
     jobs = {job.name for job in tonight.experiments}
     return {experiment_of(name) for name in jobs} - jobs - set(home.experiments_with_data())
 
 
 def _find_newest_jobs(nights: Iterable[Night]) -> dict[str, JobResult]:
-    """By name, the newest that the nights tell of each experiment."""
+    """Find by name the newest that the nights tell of each experiment."""
     jobs: dict[str, JobResult] = {}
     for night in nights:
         for job in sort_experiments(night):
@@ -149,7 +149,7 @@ def _find_newest_jobs(nights: Iterable[Night]) -> dict[str, JobResult]:
 
 
 def _configs(home: Home) -> dict[str, Mapping[str, Any]]:
-    """The configs that can be read; what cannot be is told by the precheck."""
+    """Read the configs that can be read; what cannot be is told by the precheck."""
     folder = home.configs("experiment")
     configs: dict[str, Mapping[str, Any]] = {}
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
@@ -182,7 +182,7 @@ def _text(summary: tuple[str, str] | None, stamp: str | None, tonight: str) -> T
 
 
 def _if_older(stamp: str | None, tonight: str) -> str | None:
-    """None for tonight; "" where what should be a stamp is none."""
+    """Return None for tonight; "" where what should be a stamp is none."""
     if stamp == tonight:
         return None
     with contextlib.suppress(DashboardError):
@@ -192,7 +192,7 @@ def _if_older(stamp: str | None, tonight: str) -> str | None:
 
 
 def _points(context: SiteContext, experiment: str, site: Path) -> tuple[Points | None, str]:
-    """Tonight's points and, where the data cannot be read, why."""
+    """Read tonight's points, or say why the data cannot be read."""
     path = context.home.data_file(experiment, context.tonight.stamp)
     size = regular_file_bytes(path)
     if size is None:
@@ -225,7 +225,7 @@ def _report_of(failures: Sequence[records.Failure]) -> tuple[tuple[str, str], ..
 
 
 def report_views(home: Home, tonight: Night, output: Path) -> list[ReportView]:
-    """The reports of the subsystems that have had their turn, but the one whose folder is `output`."""
+    """List the reports of the subsystems that have had their turn, but the one whose folder is `output`."""
     return [
         ReportView(job, text)
         for job in subsystems(tonight)
