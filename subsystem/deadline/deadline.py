@@ -61,7 +61,7 @@ class ConfiguredDeadline:
     url: str
 
     def days_left(self, now: datetime.datetime) -> float:
-        """Days of 24 hours from `now` on."""
+        """Return days of 24 hours from `now` on."""
         return (self.moment - now).total_seconds() / 86400
 
     def format_left(self, now: datetime.datetime) -> str:
@@ -84,7 +84,7 @@ class ConfiguredDeadline:
         return f"{self.format_left(now)}, on {self.format_moment()}"
 
     def ahead_of(self, now: datetime.datetime, *, near: bool) -> DeadlineAhead:
-        """As deadlines.json holds it; `near`: people are pinged."""
+        """Convert for deadlines.json; `near`: people are pinged."""
         return DeadlineAhead(
             title=self.title,
             utc=self.moment.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -105,7 +105,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def read_deadlines(config: DeadlineConfig, where: str) -> list[ConfiguredDeadline]:
-    """The config's deadlines; ConfigError has a line for each fault of each, `where` names the file."""
+    """Read the config's deadlines; ConfigError has a line for each fault of each, `where` names the file."""
     deadlines: list[ConfiguredDeadline] = []
     faults: list[str] = []
     for name, given in config.deadlines.items():
@@ -155,9 +155,10 @@ def _moment(date: str, own_zone: str, default_zone: str, location: str) -> tuple
 
 
 def _local(naive: datetime.datetime, name: str, location: str, date: str) -> datetime.datetime:
-    """The moment in the zone; where a clock is put back and shows it twice, the first time."""
+    """Return the moment in the zone; where a clock is put back and shows it twice, the first time."""
     zone = _zone(name, location)
     moment = naive.replace(tzinfo=zone)
+    # zoneinfo accepts a time that the clock skips in spring; only the way to UTC and back changes it
     if moment.astimezone(datetime.UTC).astimezone(zone).replace(tzinfo=None) != naive:
         raise DashboardError(
             f"{location}.date: {date!r} does not exist in {name} because the clocks go forward then. Use another time."
@@ -167,6 +168,7 @@ def _local(naive: datetime.datetime, name: str, location: str, date: str) -> dat
 
 def _zone(name: str, location: str) -> zoneinfo.ZoneInfo:
     if name == ANYWHERE_ON_EARTH:
+        # POSIX turns the sign round: this is UTC-12, the last zone in which a day ends
         return zoneinfo.ZoneInfo("Etc/GMT+12")
     try:
         return zoneinfo.ZoneInfo(name)
@@ -215,7 +217,7 @@ class DeadlineSubsystem(Subsystem[DeadlineConfig]):
 
 
 def make_section(near: Sequence[ConfiguredDeadline], stamp: str) -> ChannelSection:
-    """The deadlines that are near, the nearest in the title."""
+    """Write the deadlines that are near, the nearest in the title."""
     now = common.parse_stamp(stamp)
     first = near[0]
     title = f"⏰ {elide(first.title, 60)} {first.format_left(now)}"

@@ -65,7 +65,7 @@ class Graphs:
 
 
 def of_night(home: Home, night: Night, count: int) -> Graphs:
-    """At most `count` graphs of tonight, one of each experiment in turn.
+    """Pick at most `count` graphs of tonight, one of each experiment in turn.
 
     Slack shows PNG and only offers SVG for download. So PNGs go into the thread; SVGs go there only where there is no
     website that shows them, and where there is one, the thread links to it.
@@ -87,7 +87,7 @@ def _note(night: Night, website: str, total: int) -> Payload:
 
 
 def _graphs(home: Home, experiment: str, stamp: str) -> list[Attachment]:
-    """The graphs that an experiment left tonight; a PNG in place of an SVG of its name."""
+    """List the graphs that an experiment left tonight; a PNG in place of an SVG of its name."""
     folder = home.graph(experiment)
     if home.stamp_of(folder) != stamp:
         return []
@@ -110,7 +110,7 @@ def _attachment(experiment: str, path: Path, folder: Path) -> Attachment:
 
 
 def _in_turn(groups: list[list[Attachment]]) -> Iterator[Attachment]:
-    """The first of each group, then the second of each, and so on."""
+    """Yield the first of each group, then the second of each, and so on."""
     for index in range(max(map(len, groups), default=0)):
         yield from (group[index] for group in groups if index < len(group))
 

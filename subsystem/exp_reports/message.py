@@ -17,7 +17,7 @@ _DISTURBED = "Possibly disturbed during the measurement:"
 
 
 def of_night(home: Home, night: Night) -> ChannelSection:
-    """What is said of the experiments, below the account of the night."""
+    """Write the section on the experiments, below the account of the night."""
     jobs = [(job, read_notify(home, job.kind, job.name)) for job in sort_experiments(night)]
     parts = [make_failed_part(job, notify) for job, notify in jobs if job.state == FAILED]
     parts += make_blocked_parts([item for item in jobs if item[0].state == BLOCKED])
@@ -38,7 +38,7 @@ def _unfinished_part(job: JobResult, notify: Notify) -> Part:
 
 
 def _good_part(home: Home, job: JobResult, stamp: str, trouble: str) -> Part:
-    """One experiment that was measured, with what its summary says of tonight (its failed points first), cut short.
+    """Write one experiment that was measured, with its summary of tonight (its failed points first), cut short.
 
     `trouble`: what may have disturbed its run.
     """
@@ -51,7 +51,7 @@ def _good_part(home: Home, job: JobResult, stamp: str, trouble: str) -> Part:
 
 
 def _short(text: str) -> Iterator[str]:
-    """The first lines of a summary, whole, up to some size; where there are more, that there are more."""
+    """Yield the first lines of a summary, whole, up to some size; where there are more, that there are more."""
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     size = 0
     for index, line in enumerate(lines):

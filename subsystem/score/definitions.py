@@ -36,23 +36,21 @@ _FIELDS: config_util.Fields = {
 
 @dataclass(frozen=True)
 class Selector:
-    """Which records: those of `experiment` whose columns have these values, as in {"build_config.opt_level": 3}."""
+    """The records of `experiment` whose columns have these values, as in {"build_config.opt_level": 3}."""
 
     experiment: str
     values: Mapping[str, Any] = field(default_factory=dict)
 
     def selects(self, record: Record) -> bool:
-        """Whether the record is one of them."""
         return all(_value_at(record, path) == value for path, value in self.values.items())
 
     def may_have_selected(self, values: Mapping[str, Any]) -> bool:
-        """Whether a failed point with these axis values is one of them, as far as the values tell."""
+        """Match a failed point by its axis values, as far as these tell."""
         axes = {path.rpartition(".")[2]: value for path, value in self.values.items()}
         return all(values[name] == value for name, value in axes.items() if name in values)
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What tells it from others."""
         return (self.experiment, *(f"{path}={value}" for path, value in self.values.items()))
 
     def __str__(self) -> str:
@@ -93,12 +91,11 @@ class Definition:
 
     @property
     def lower_is_better(self) -> bool:
-        """Whether a lower value is the better one."""
         return self.kind == GEOMEAN and self.metric.direction == "lower"
 
 
 def parse_all(values: Sequence[Any], shown: str = "config.json") -> tuple[list[Definition], list[str]]:
-    """The good definitions, and a sentence for each fault of the others; `shown` names the config's file."""
+    """Return the good definitions, and a sentence for each fault of the others; `shown` names the config's file."""
     good: dict[str, Definition] = {}
     faults = []
     for index, value in enumerate(values):
@@ -163,14 +160,14 @@ def _make_selector(values: Mapping[str, Any], experiment: str, shown: str) -> Se
 
 
 def _value_at(record: Record, path: str) -> Any:
-    """The value at a path such as `build_config.opt_level`; None where the record has none."""
+    """Return the value at a path such as `build_config.opt_level`; None where the record has none."""
     column, _, rest = path.partition(".")
     value: Any = getattr(record, column)
     return value if not rest else value.get(rest) if isinstance(value, Mapping) else None
 
 
 def find_differing(records: Sequence[Record]) -> list[str]:
-    """The paths on which these records differ: what a selector must name to choose one of them."""
+    """Find the paths on which these records differ: what a selector must name to choose one of them."""
     mappings = ("workload_args", "engine_config", "build_config", "runtime_config")
     keys = {f"{name}.{key}": None for record in records for name in mappings for key in getattr(record, name)}
     return [

@@ -99,7 +99,7 @@ def _in_order(points: Mapping[str, ScoredNight]) -> tuple[ScoredNight, ...]:
 
 
 def read(path: Path) -> dict[str, ScoreHistory]:
-    """What scores.json holds: each score with its nights, by ID; empty where it cannot be read."""
+    """Read each score with its nights, by ID; empty where the file cannot be read."""
     try:
         value = common.read_json(path)
         if value["schema_version"] != SCHEMA_VERSION:
@@ -116,7 +116,7 @@ def _write(
     points: Mapping[str, Mapping[str, ScoredNight]],
     known: Mapping[str, ScoreHistory],
 ) -> None:
-    """The scores of now, then those that the config once defined: they are kept."""
+    """Write the scores of now, then those that the config once defined: they are kept."""
     now = [
         ScoreHistory(item.id, item.title, item.unit, _in_order(points[item.id]), item.lower_is_better, asdict(item))
         for item in definitions

@@ -73,13 +73,13 @@ class Score(Subsystem[ScoreConfig]):
 
 
 def _list_off(definition: Definition, home: Home, retired: AbstractSet[str]) -> tuple[str, ...]:
-    """Those of its experiments that this home has and does not run."""
+    """List those of its experiments that this home has and does not run."""
     names = definition.experiments
     return tuple(name for name in names if name in retired or is_switched_off(home, "experiment", name))
 
 
 def _refuse_without_data(used: Sequence[Definition], home: Home, tonight: Night) -> None:
-    """Blocked, with the reasons, where not one of the experiments has data tonight."""
+    """Raise Blocked, with the reasons, where not one of the experiments has data tonight."""
     names = dict.fromkeys(name for definition in used for name in definition.experiments)
     missing = unmet([needs_any(*map(needs_experiment, names))], home, tonight) if names else ()
     if missing:
@@ -87,7 +87,7 @@ def _refuse_without_data(used: Sequence[Definition], home: Home, tonight: Night)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The run stage, or with `rebuild` first the same on an empty history."""
+    """Run the stage; with `rebuild` on an empty history."""
     if list(arguments[:1]) == [REBUILD] and len(arguments) == 4:
         (Path(arguments[2]) / SCORES_FILE).unlink(missing_ok=True)
         return Score().main(arguments[1:])

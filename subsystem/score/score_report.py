@@ -20,7 +20,7 @@ _TOLD_MISSING = 3
 
 
 def report(scored: Sequence[Scored], left_out: Sequence[LeftOut], faults: Sequence[str]) -> Report:
-    """A line for each score, then what is left out, then what is wrong with the config."""
+    """Write a line for each score, then what is left out, then what is wrong with the config."""
     complete = sum(item.tonight.complete for item in scored)
     count = f"all {complete}" if complete == len(scored) else f"{complete} of {len(scored)}"
     title = f"Scores: {count} complete" if scored else f"Scores: none {'tonight' if left_out else 'defined'}"
@@ -34,7 +34,7 @@ def report(scored: Sequence[Scored], left_out: Sequence[LeftOut], faults: Sequen
 
 
 def tell(scored: Scored) -> tuple[str, str]:
-    """Tonight's value, and sentences: on what it rests, what is missing, or how it was before where one may compare."""
+    """Format tonight's value; say on what it rests, what is missing, or how it was before where one may compare."""
     tonight = scored.tonight
     if not tonight.expected and not tonight.missing:
         return "no value", "No record or failure matches it. Check its baseline, contender and workloads."
@@ -81,7 +81,7 @@ def _format_value(definition: Definition, point: ScorePoint, value: float) -> tu
 
 
 def _times(definition: Definition) -> str:
-    """What a ratio of baseline to contender says of the contender."""
+    """Name what a ratio of baseline to contender says of the contender."""
     return "times as fast" if definition.metric.kind == "time" else "times as small"
 
 
@@ -107,7 +107,7 @@ def _format_change(scored: Scored, tonight: ScorePoint) -> str:
 
 
 def _format_bare(definition: Definition, value: float, workloads: int) -> str:
-    """A value of which no more is kept than over how many workloads it is."""
+    """Format a value of which no more is kept than the number of its workloads."""
     if definition.kind == SPEEDUP:
         return f"{three_digits(value)} {_times(definition)}"
     if definition.kind == SHARE:
@@ -116,7 +116,7 @@ def _format_bare(definition: Definition, value: float, workloads: int) -> str:
 
 
 def plots(scored: Sequence[Scored]) -> dict[str, Plot]:
-    """Two pictures for each score: tonight by workload, and the complete nights."""
+    """Make two pictures for each score: tonight by workload, and the complete nights."""
     pictures: dict[str, Plot] = {}
     for item in scored:
         tonight, nights = _name_pictures(item)
@@ -142,7 +142,7 @@ def _bars(scored: Scored) -> Bar:
 
 
 def _line(scored: Scored) -> Longitudinal:
-    """Only complete nights are points; an incomplete one is a gap."""
+    """Draw complete nights as points; an incomplete one is a gap."""
     definition, points = scored.definition, scored.points
     drawn = [(point.value, point.low, point.high) if point.complete else (None, None, None) for point in points]
     line = Line(definition.title, tuple(point.stamp for point in points), *zip(*drawn, strict=True))
@@ -154,7 +154,7 @@ def _line(scored: Scored) -> Longitudinal:
 
 
 def page(stamp: str, scored: Sequence[Scored], left_out: Sequence[LeftOut], faults: Sequence[str]) -> ScorePage:
-    """What the website shows; paths are relative to the output folder."""
+    """Collect what the website shows; paths are relative to the output folder."""
     return ScorePage(stamp, tuple(map(_on_page, scored)), tuple(faults), tuple(left_out))
 
 

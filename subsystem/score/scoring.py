@@ -25,20 +25,19 @@ _REASON_COLUMNS = 160
 
 
 class NoValueError(DashboardError):
-    """Why a workload has no value: in words, and as the kind with what it is of."""
+    """A workload has no value, for a reason: in words, and as the kind with what it is of."""
 
     def __init__(self, message: str, lack: Lack, *of: str) -> None:
         super().__init__(message)
         self.lack, self.of = lack, of
 
     def missing(self, workload: str) -> Missing:
-        """The workload, without a value for this reason."""
         return Missing(workload, elide(str(self), _REASON_COLUMNS), self.lack, self.of)
 
 
 @dataclass(frozen=True)
 class ExperimentNight:
-    """What an experiment left on a night; `lacking` says why where it left nothing. `config` names its own fields."""
+    """An experiment's data of one night; `lacking`: why there is none. `config` names its own fields."""
 
     experiment: str
     records: tuple[Record, ...] = ()
@@ -48,7 +47,7 @@ class ExperimentNight:
     lacking: str = ""
 
     def select(self, selector: Selector, workload: str = "") -> tuple[list[Record], list[Failure]]:
-        """The records and failures that are the selector's, of one workload where it is named."""
+        """Select the records and failures that are the selector's, of one workload where it is named."""
         records = [item for item in self.records if selector.selects(item) and _is(item.workload, workload)]
         failures = [item for item in self.failures if selector.may_have_selected(item.values)]
         return records, [item for item in failures if _is(item.workload, workload)]
@@ -63,7 +62,7 @@ class ScorePoint(ScoredNight):
 
 
 def short(workload: str) -> str:
-    """`network.mlp` as people say it: mlp."""
+    """Shorten `network.mlp` to mlp, as people say it."""
     return workload.partition(".")[2] or workload
 
 
@@ -73,7 +72,7 @@ def score(
     stamp: str,
     earlier: ScoredNight | None,
 ) -> ScorePoint:
-    """The score of the night `stamp`; `nights` by experiment, `earlier` is its point of the night before."""
+    """Score the night `stamp`; `nights` by experiment, `earlier` is its point of the night before."""
     used = [nights[name] for name in definition.experiments]
     expected = _expected(definition, used, earlier)
     there: list[WorkloadValue] = []
@@ -118,7 +117,7 @@ def _expected(definition: Definition, used: Sequence[ExperimentNight], earlier: 
 
 
 def _config(used: Sequence[ExperimentNight], earlier: ScoredNight | None) -> str:
-    """The experiments' own fields; those of the night before where one left nothing that tells."""
+    """Return the experiments' own fields; those of the night before where one left nothing that tells."""
     if any(night.lacking for night in used):
         return earlier.config if earlier else ""
     return " ".join(night.config for night in used)
@@ -129,7 +128,7 @@ def _is(workload: str, wanted: str) -> bool:
 
 
 def _of_workload(definition: Definition, nights: Mapping[str, ExperimentNight], workload: str) -> WorkloadValue:
-    """The workload's part; NoValueError says why it has none."""
+    """Compute the workload's part; NoValueError says why it has none."""
     contender = _measured(definition, definition.contender, nights, workload)
     if definition.baseline is None:
         return contender
@@ -188,7 +187,7 @@ def _whole(definition: Definition, there: Sequence[WorkloadValue]) -> _Estimate:
 
 
 def _measurement_interval(mean: float, there: Sequence[WorkloadValue]) -> tuple[float | None, float | None]:
-    """The 95 % interval of a geometric mean that follows from its workloads' own.
+    """Return the 95 % interval of a geometric mean that follows from its workloads' own.
 
     The workloads are taken as given: to ask for others, where times differ a thousandfold, answers nobody's question.
     """

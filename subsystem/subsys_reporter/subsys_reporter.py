@@ -43,7 +43,7 @@ class SubsysReporter(Subsystem[SubsysReporterConfig]):
 
 
 def verdict(jobs: Sequence[JobResult]) -> str:
-    """The subsystems in one line, without a full stop."""
+    """Sum up the subsystems in one line, without a full stop."""
     groups = ((FAILED, "failed"), (BLOCKED, "did not run"))
     clauses = [_named([job for job in jobs if job.state == state], clause) for state, clause in groups]
     if not jobs:
@@ -59,7 +59,7 @@ def _named(jobs: Sequence[JobResult], clause: str) -> str:
 
 
 def of_night(home: Home, night: Night, jobs: Sequence[JobResult]) -> ChannelSection:
-    """What is said of the subsystems, below the account of the night."""
+    """Write the section on the subsystems, below the account of the night."""
     notified = [(job, read_notify(home, job.kind, job.name)) for job in jobs]
     website = website_url(home)
     parts = [make_failed_part(job, notify) for job, notify in notified if job.state == FAILED]
@@ -73,7 +73,7 @@ def of_night(home: Home, night: Night, jobs: Sequence[JobResult]) -> ChannelSect
 
 
 def report_of_tonight(home: Home, job: JobResult, night: Night) -> tuple[str, str] | None:
-    """What the subsystem reports of tonight: its report, where it was written since the night began."""
+    """Read the subsystem's report, where it was written since the night began."""
     path = home.output(job.name) / "report.json"
     if not path.is_file() or path.stat().st_mtime < common.parse_stamp(night.stamp).timestamp():
         return None
@@ -81,7 +81,7 @@ def report_of_tonight(home: Home, job: JobResult, night: Night) -> tuple[str, st
 
 
 def in_threads(home: Home, job: JobResult, night: Night, website: str) -> str:
-    """Markup in place of a report whose news the subsystem has told in Slack threads of its own; "" where it has not.
+    """Return markup in place of a report that the subsystem has told in Slack threads of its own; "" where it has not.
 
     It says so in in_slack.json.
     """

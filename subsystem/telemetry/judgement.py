@@ -1,4 +1,4 @@
-"""What was not as it should be during a run, in sentences; nothing where all was well."""
+"""Disturbances of a run, in sentences; none where all was well."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _GPU_LEVEL_PERCENT = 25.0
 
 @dataclass(frozen=True)
 class Limits:
-    """From where on something is abnormal."""
+    """Values from which on something is abnormal."""
 
     throttle_percent: float
     others_cores: float
@@ -42,12 +42,11 @@ class Fall:
 
     @property
     def percent(self) -> float:
-        """By how much it fell."""
         return (1 - self.low_mhz / self.high_mhz) * 100
 
 
 def abnormal(run: Telemetry, limits: Limits) -> list[str]:
-    """A sentence for each thing that may have disturbed the measurement."""
+    """Write a sentence for each thing that may have disturbed the measurement."""
     if len(run.seconds) < _FEWEST:
         return []
     found = (_throttled(run, limits), _slowed(run), _lost(run), _others(run, limits), _stolen(run, limits))
@@ -73,7 +72,7 @@ def _throttled(run: Telemetry, limits: Limits) -> Iterator[str]:
 
 
 def _slowed(run: Telemetry) -> Iterator[str]:
-    """What GPUs say of their own clocks."""
+    """Report the throttling that GPUs announce themselves."""
     for name, column in run.named("gpu_throttled").items():
         number, _, by = name.partition(" ")
         known = [value for value in column if value is not None]
@@ -94,7 +93,7 @@ def _sum(left: float | None, right: float | None) -> float | None:
 
 
 def deepest_fall(seconds: Sequence[float], clock: Sequence[float | None], load: Sequence[float | None]) -> Fall | None:
-    """The deepest fall of `clock` below what it was earlier at the same load; None without two loaded moments.
+    """Find the deepest fall of `clock` below what it was earlier at the same load; None without two loaded moments.
 
     The clock is its median over `STEADY_S` of steady load: nine tenths of its readings round to the same whole number.
     A load below one half is idle, and an idle core may clock down as it likes.
@@ -121,14 +120,14 @@ def deepest_fall(seconds: Sequence[float], clock: Sequence[float | None], load: 
 
 
 def _windows(column: Sequence[float | None], width: int) -> Floats:
-    """Each `width` readings in a row, as rows; NaN where a reading is missing."""
+    """Return each `width` readings in a row, as rows; NaN where a reading is missing."""
     import numpy as np
 
     return np.lib.stride_tricks.sliding_window_view(np.array(column, dtype=float), width)
 
 
 def _levels(load: Sequence[float | None], width: int) -> Floats:
-    """The whole number of each window that nine tenths of its readings round to; NaN where there is none."""
+    """Return the whole number of each window that nine tenths of its readings round to; NaN where there is none."""
     import numpy as np
 
     low, high = np.round(np.quantile(_windows(load, width), (0.1, 0.9), axis=1))

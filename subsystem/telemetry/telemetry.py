@@ -1,4 +1,4 @@
-"""The telemetry subsystem: what the machine did during each run, and a word where it may have disturbed it."""
+"""The telemetry subsystem: the machine during each run, and a word where it may have disturbed it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class TelemetrySubsystem(Subsystem[TelemetryConfig]):
 
 
 def read_runs(home: Home, tonight: Night, limits: Limits) -> tuple[list[DisturbedRun], list[str]]:
-    """Tonight's runs that were recorded, and what of them cannot be read."""
+    """Read tonight's runs that were recorded; name those that cannot be read."""
     runs, faults = [], []
     for job in tonight.experiments:
         path = telemetry_data.file(home.root, job.name, tonight.stamp)
@@ -94,7 +94,7 @@ def _run(home: Home, telemetry: Telemetry, limits: Limits) -> DisturbedRun:
 
 
 def page(stamp: str, runs: Sequence[DisturbedRun], faults: Sequence[str]) -> TelemetryPage:
-    """What the website shows; paths are relative to the output folder."""
+    """Collect what the website shows; paths are relative to the output folder."""
     return TelemetryPage(stamp, tuple(map(_on_page, runs)), tuple(faults))
 
 
@@ -115,7 +115,7 @@ def _on_page(run: DisturbedRun) -> TelemetryRun:
 
 
 def report(runs: Sequence[DisturbedRun], faults: Sequence[str]) -> Report | None:
-    """A line for each run with something abnormal; None where there is none."""
+    """Write a line for each run with something abnormal; None where there is none."""
     disturbed = [run for run in runs if run.abnormal]
     if not disturbed and not faults:
         return None
@@ -135,7 +135,7 @@ _LEAST_STOLEN = 0.01
 
 
 def course(run: Telemetry, outliers: Sequence[OutlierTrial]) -> Course:
-    """Temperatures, clocks, load and memory of the run, with the trials shaded that have outlying samples."""
+    """Draw temperatures, clocks, load and memory of the run, with the trials shaded that have outlying samples."""
     cores = {f"core {name}": column for name, column in run.named("cpu_mhz").items()}
     spread = {name: run.column(f"cpu_mhz_{name}") for name in ("max", "median", "min")}
     panels = (
@@ -175,7 +175,7 @@ def _of_gpus(run: Telemetry, prefix: str) -> dict[str, list[float | None]]:
 
 
 def _of_throttled_gpus(run: Telemetry) -> dict[str, list[float | None]]:
-    """1 where something slowed a GPU down, of what ever did."""
+    """Return 1 where something slowed a GPU down, of what ever did."""
     return {
         f"GPU {number}, by {by}": column
         for name, column in run.named("gpu_throttled").items()
@@ -199,7 +199,7 @@ def _panel(unit: str, columns: Mapping[str, Sequence[float | None]]) -> Panel:
 
 
 def ranges(run: Telemetry) -> dict[str, tuple[float, float, float]]:
-    """Least, median and greatest of each column."""
+    """Return the least, median and greatest of each column."""
     known = {name: [value for value in column if value is not None] for name, column in run.columns.items()}
     return {
         name: (min(values), statistics.median(values), max(values))
@@ -217,7 +217,7 @@ _MAD_TO_STD = 1.4826
 
 
 def find(home: Home, experiment: str, stamp: str, begun_unix_s: float) -> tuple[OutlierTrial, ...]:
-    """The trials with outlying samples, the worst first; DashboardError says why that cannot be known."""
+    """Find the trials with outlying samples, the worst first; DashboardError says why that cannot be known."""
     file = _raw_folder(home) / experiment / f"raw_{stamp}.zip"
     if not file.is_file():
         raise DashboardError(f"The raw measurements of {experiment} are not kept ({file}).")
@@ -239,7 +239,7 @@ def _raw_folder(home: Home) -> Path:
 
 
 def find_outliers(trials: Iterable[Trial], begun_unix_s: float) -> tuple[OutlierTrial, ...]:
-    """The trials with samples more than 5 (robust) standard deviations and 10 % above their median, the worst first."""
+    """Find the trials with samples over 5 (robust) standard deviations and 10 % above their median, the worst first."""
     slow = [outlier for trial in trials if (outlier := _outlier(trial, begun_unix_s)) is not None]
     return tuple(sorted(slow, key=lambda outlier: -outlier.times))
 
