@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from report.line import ReportLine
+from report.report import ReportLine
 
 from tvmdash import common
 from tvmdash.common import structured

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from judging import drift, environment, exact_events, grouping, recovery
+from judging import drift, exact_events, grouping, recovery
 from judging import evidence as remeasured
 from judging import memory as memories
-from judging.functions import name_functions
-from judging.judge import MOST_REPLAYED, FleetNight, Judged, Options, judge, scanned
+from judging.details import name_functions, with_notes
+from judging.judge import MOST_REPLAYED, FleetNight, Judged, Options, Screen, judge, scanned
 from judging.memory import Memory
-from judging.screening import Screen
 from judging.table import REACH, Table, read_table
 from rerun import confirm as confirming
 from rerun.confirm import Confirming
@@ -25,7 +24,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents import replay
-from tvmdash.incidents.ledger import CHANGE, DETECTOR, LEDGER_FILE, OPENED, Event, Ledger, iso_of
+from tvmdash.incidents.ledger import DETECTOR, LEDGER_FILE, OPENED, Event, Ledger, iso_of
 from tvmdash.judge.history.fleet.common import find_deviations
 from tvmdash.judge.history.fleet.fleet import night_threshold, remove_common
 from tvmdash.judge.history.series import SeriesState
@@ -45,10 +44,7 @@ class Tonight:
 
 
 def judge_pending(home: Home, output: Path, stamp: str, options: Options) -> Tonight:
-    """Judge every night up to `stamp` that has not been; leaves the ledger, the state and the decisions' inputs.
-
-    The ledger is written first: killed in between, the next start finds its own events there and adds none twice.
-    """
+    """Judge every night up to `stamp` that has not been; leave the ledger, the state and the decisions' inputs."""
     table, before = _begin(home, output, stamp, options)
     path = output / LEDGER_FILE
     written = incident_file.read(path)
@@ -70,24 +66,15 @@ def judge_pending(home: Home, output: Path, stamp: str, options: Options) -> Ton
         past = screen if night < screen.stop else None
         after, judged, events = one_night(table, night, after, ledger, options, again, past)
         events += exact_events.events_of(table, judged, ledger)
-        events = [name_functions(_with_notes(event, home, table), home, table) for event in events]
+        events = [name_functions(with_notes(event, home, table), home, table) for event in events]
         view.add(events)
         fresh += [event for event in events if event.key not in known]
         _keep_inputs(output, table, judged, events, options)
+    # the ledger first: killed in between, the next start finds its own events there and adds none twice
     incident_file.append(path, fresh)
     if judged is not None:
         memories.write(output, previous, after)
     return Tonight(table, judged, tuple(events), ledgers.fold(incident_file.read(path)))
-
-
-def _with_notes(event: Event, home: Home, table: Table) -> Event:
-    """Add what else changed at that night to an event that opens an incident about series."""
-    if event.event != OPENED or event.data["kind"] != CHANGE or not event.data["moved"]:
-        return event
-    first = event.data["moved"][0]["series"]
-    experiment = next(row.experiment for row in table.rows if row.key == first)
-    notes = environment.notes_of(home, experiment, event.data["after"], event.data["begin"])
-    return replace(event, data={**event.data, "notes": notes})
 
 
 class _Past:

@@ -17,7 +17,7 @@ from nights import Tonight, judge_pending
 from report import report as telling
 from report import verdict as concluding
 from report.expected import find_retired
-from report.line import ReportLine
+from report.report import ReportLine
 
 from tvmdash import common
 from tvmdash.common import structured

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from data import site as site_data
 from files.files import write_new
-from files.from_disk import write_scripts
-from files.incremental import IncrementalSite
+from files.incremental import IncrementalSite, fingerprint
 from files.static import copy_static
 from pages import site as site_pages
 from render import page as pages
@@ -75,6 +74,23 @@ def publish(
     return Published((output / "index.html").as_uri(), written.nights, len(written.rendered))
 
 
+_FOLDERS = ("nights/", "receipts/")
+
+
+def write_scripts(carrier: IncrementalSite) -> None:
+    """Write a script of the same content beside each data file: from disk a browser lets no page read data."""
+    sources = {name: made_from for name, (made_from, _) in carrier.files.items() if name.startswith(_FOLDERS)}
+    sources["index.json"] = fingerprint((carrier.new / "index.json").read_text("ascii"))
+    for name, made_from in sources.items():
+        if name.endswith(".json") and not carrier.carry(_script_of(name), made_from):
+            content = as_script(name, (carrier.new / name).read_bytes().rstrip(b"\n"))
+            carrier.write(_script_of(name), content, made_from)
+
+
+def _script_of(name: str) -> str:
+    return name.removesuffix(".json") + ".js"
+
+
 def _keep_live_file(old: Path, new: Path) -> None:
     """Keep the old site's news of the running night: it goes on while this one is made."""
     content = as_script("live.json", json.dumps({"state": LiveState.NONE}).encode())
@@ -96,6 +112,7 @@ def hide_secrets(home: Home, old: Path | None, new: Path) -> int:
     forms = tuple(
         sorted(
             {form for value in find_secrets_of_home(home) for form in _forms(value)},
+            # the longest first: a secret may be a part of another
             key=lambda form: (-len(form), form),
         )
     )

@@ -179,5 +179,5 @@ def test_no_script_makes_elements_or_code_of_text() -> None:
 
 def test_templates_have_no_script_or_style_of_their_own() -> None:
     inline = re.compile(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=|javascript:|(?:src|href)=\"(?:https?:)?//")
-    templates = (STATIC.parent / "templates").glob("*.html")
+    templates = (STATIC.parent / "templates").rglob("*.html")
     assert {path.name: found for path in templates if (found := inline.findall(path.read_text(encoding="utf-8")))} == {}

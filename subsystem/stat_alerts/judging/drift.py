@@ -55,6 +55,7 @@ def events_of(table: Table, night: int, memory: Memory, ledger: Ledger, options:
             for drift in drifts:
                 own = drift.size - common
                 sure = min(abs(own), abs(drift.size)) >= options.creep and abs(own) >= ERRORS * drift.error
+                # the first of a row is compared with itself, hence the small number
                 if sure and own * drift.size > 0 and abs(drift.size) > abs(largest.get(drift.row, drift).size) - 1e-12:
                     largest[drift.row] = drift
         if whole is not None:

@@ -101,6 +101,7 @@ def _exact(table: Table, row: int, start: int, measured: Sequence[tuple[Measured
     part = (row, slice(start, start + len(measured)))
     alike, values, code = table.alike[part], table.values[part], table.code[part]
     usable = np.isfinite(values) & (alike != 0)
+    # nights before the first on which processes agreed prove nothing
     usable[: int((alike > 0).argmax())] = False
     places = usable.nonzero()[0].tolist()
     of_code = [at for at in places if measured[at][1] == measured[-1][1]]

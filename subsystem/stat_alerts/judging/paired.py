@@ -337,9 +337,11 @@ def decision_of(beside: PairsTonight, state: SeriesState, night: int) -> Decisio
     found, pairs = beside.found, beside.pairs_again
     if found is None or beside.is_young or beside.is_apart:
         return Decision("quiet", Reason(ReasonKind.ONE_BUILD), night, state)
+    # the very code of before has no error, and JSON no infinity
     z = found.shift / found.error if found.error else math.copysign(30.0, found.shift)
     moved = beside.is_told or beside.said in {Said.FIXED, Said.WITHDRAWN}
     start = beside.cut if moved else beside.start
+    # no float holds the exponential of odds without a bound
     reason = Reason(ReasonKind.WITHIN_ODDS, value=math.exp(min(found.odds, 50.0)), needed=RULES.told)
     if moved:
         reason = Reason(ReasonKind.SHIFTED if beside.is_told else ReasonKind.BACK)

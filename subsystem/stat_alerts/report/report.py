@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import Any
 
 from judging.evidence import Confirmation, Evidence
@@ -13,7 +14,6 @@ from judging.judge import Judged, Options
 from judging.table import Table, last_values
 from rerun.outcomes import lines as measured_again
 
-from report.line import ReportLine, lines_about
 from report.standings import EXPECTED_NIGHTS, SeriesStanding
 from report.verdict_text import describe_beside, exact_text, suspect_text
 from tvmdash.common import structured
@@ -39,6 +39,24 @@ from tvmdash.verdict.page import (
     ToldIncident,
 )
 from tvmdash.verdict.remeasured import ConfirmationSummary
+
+
+@dataclass(frozen=True)
+class ReportLine:
+    """`incidents`: the IDs of those it tells of; none where it is about anything else."""
+
+    text: str
+    incidents: frozenset[str] = frozenset()
+
+    def is_told_of(self, incidents: frozenset[str]) -> bool:
+        """Return True where it tells of incidents, and of none but these."""
+        return bool(self.incidents) and self.incidents <= incidents
+
+
+def lines_about(incidents: Iterable[Incident]) -> Iterator[ReportLine]:
+    for incident in incidents:
+        yield ReportLine(describe(incident), frozenset({incident.id}))
+
 
 MOST_CHARS = 6000
 _SHOWN_NIGHTS = 30

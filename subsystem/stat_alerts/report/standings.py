@@ -266,6 +266,7 @@ def _known(table: Table, row: int, first: int, decision: Decision, fleet: FleetN
     values = finite(table.values[row, first : decision.night - table.offset + 1])
     freed = decision.state.fixed.get(decision.night)
     together = fleet.decided.common
+    # a common shift of unknown cause may be TVM's: it is not taken out
     if together is not None and together.cause.whose == UNKNOWN:
         return values
     if freed is not None and decision.state.unit is None and len(values):

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from files.code_changes import FOLDER, KEPT, file_of, id_of, kept_file
+from files.files import fault_of
 from files.incremental import IncrementalSite, fingerprint, mark
-from files.reading import fault_of
 from views.context import SiteContext
 
 from tvmdash import common

@@ -1,12 +1,16 @@
-"""Files of the site: copies that cost nothing."""
+"""Files of the site: copies that cost nothing, and files of others, of which a damaged one costs its own part alone."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+from tvmdash.common import structured
+from tvmdash.errors import DashboardError
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
@@ -53,3 +57,34 @@ def write_data(path: str, value: Any) -> None:
 def regular_file_bytes(path: Path) -> int | None:
     """The size of a regular file, None where `path` is anything else (a link above all)."""
     return path.stat().st_size if path.is_file() and not path.is_symlink() else None
+
+
+WRONG = (KeyError, TypeError, ValueError, AttributeError, IndexError)
+"""Exceptions raised by a value of another shape than expected while it is taken apart."""
+_Kind = TypeVar("_Kind")
+
+
+@dataclass(frozen=True)
+class Read(Generic[_Kind]):
+    """The content of a file; None where there is none, or where it cannot be read, of which `fault` says why."""
+
+    value: _Kind | None = None
+    fault: str = ""
+
+
+def read(kind: type[_Kind], path: Path) -> Read[_Kind]:
+    try:
+        return Read(structured.read(kind, path))
+    except DashboardError as error:
+        return Read(fault=fault_of(path, error))
+
+
+def fault_of(path: Path, error: Exception) -> str:
+    """Write a sentence for readers about a file that cannot be used."""
+    return f"It could not be read: {reason_of(path, error)}"
+
+
+def reason_of(path: Path, error: Exception) -> str:
+    if isinstance(error, DashboardError):
+        return str(error)
+    return f"{path.name} has an unexpected structure ({type(error).__name__}: {error})."

@@ -94,6 +94,7 @@ def bundles(modules: Mapping[str, Module], start: str) -> dict[str, str]:
         name = waiting.pop()
         inside = _closure(modules, name)
         for later in {later for one in inside for later in modules[one].imports_later}:
+            # it only shrinks, so this ends
             certain = (there[name] | inside) & there.get(later, there[name] | inside)
             if there.get(later) != certain:
                 there[later] = certain

@@ -17,11 +17,11 @@ from markup.night_chart import ChartMark, Curve, NightChart
 from markup.sparks import svg
 from markupsafe import Markup, escape
 from render import page as pages
-from render.formats import anchor
+from render.page import anchor
 from views import incidents as incident_views
-from views.code_links import experiment_of, find_code_pages, id_of_point
 from views.context import SiteContext
-from views.levels import match_ratios, read_levels
+from views.incidents import experiment_of, find_code_pages, id_of_point
+from views.series import match_ratios, read_levels
 
 from incident.code import draw_difference, read_differences
 from tvmdash import common

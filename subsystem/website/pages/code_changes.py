@@ -87,13 +87,15 @@ def _render(context: SiteContext, night: NightDifferences) -> Iterator[tuple[str
     rows = [_row(night, point) for point in night.points]
     yield (
         file_of(night.experiment, night.stamp, ".html"),
-        pages.render("code.html", frame, night=night, rows=rows, functions=sum(len(row.functions) for row in rows)),
+        pages.render(
+            "code/night.html", frame, night=night, rows=rows, functions=sum(len(row.functions) for row in rows)
+        ),
     )
     for point, row in zip(night.points, rows, strict=True):
         if row.page:
             views = tuple(map(_view, point.functions))
             back = f"{file_of(night.experiment, night.stamp, '.html')}#point-{point.id}"
-            text = pages.render("code_point.html", frame, night=night, point=point, functions=views, back=back)
+            text = pages.render("code/point.html", frame, night=night, point=point, functions=views, back=back)
             yield row.page, text
 
 

@@ -191,6 +191,7 @@ def _cell(theirs: _EnginePoint, ours: _EnginePoint, common: Mapping[str, Abstrac
     low = high = None
     widths = theirs.log_width, ours.log_width
     if ratio is not None and widths[0] is not None and widths[1] is not None:
+        # errors of two independent times, as logarithms
         spread = math.hypot(widths[0], widths[1]) / 2
         low, high = ratio * math.exp(-spread), ratio * math.exp(spread)
     values = [

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from render import page as pages
 from views.alerts import PutAside
 from views.context import SiteContext
-from views.night_calendar import cell
+from views.night import cell
 from views.series import SeriesView
 from views.tonight import ExperimentView
 

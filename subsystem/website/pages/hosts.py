@@ -11,8 +11,7 @@ from pathlib import Path
 
 from files.incremental import IncrementalSite, fingerprint, mark
 from render import page as pages
-from views.context import SiteContext
-from views.frame import HOSTS
+from views.context import HOSTS, SiteContext
 from views.hosts import Machine, list_machines
 from views.matrix import make_matrix
 from views.series import SUSPECT, SeriesView
@@ -79,7 +78,12 @@ def _write_matrix(context: SiteContext, machines: Sequence[Machine], carrier: In
     made_of = fingerprint(stamp, headline, repr(matrix), str(context.max_age_hours))
     if not carrier.carry(PAGE, made_of):
         text = pages.render(
-            PAGE, context.frame(HOSTS), matrix=matrix, stamp=stamp, headline=headline, judged=_is_judged(context)
+            "machines/hosts.html",
+            context.frame(HOSTS),
+            matrix=matrix,
+            stamp=stamp,
+            headline=headline,
+            judged=_is_judged(context),
         )
         carrier.write(PAGE, text.encode(), made_of)
 
@@ -100,7 +104,7 @@ def _write_machine(
         return
     facts = context.read_machine(names).get(newest)
     text = pages.render(
-        "host.html",
+        "machines/host.html",
         frame,
         machine=machine,
         view=view,

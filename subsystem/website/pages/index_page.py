@@ -13,8 +13,7 @@ from views.context import SiteContext
 from views.forest import NightForest, count_told, is_control, make_forest
 from views.incidents import IncidentView
 from views.night import NightFailure
-from views.night_calendar import CalendarDay, machine_changes, make_calendar
-from views.night_facts import NextRun
+from views.night_facts import CalendarDay, NextRun, machine_changes, make_calendar
 from views.night_results import KeptResults
 from views.overview import Overall, read_overall
 from views.series import EXACT_KIND, GONE, MISSING, YOUNG, SeriesView, counts, some_of_each

@@ -76,7 +76,7 @@ def write_machines(context: SiteContext, new: Path) -> None:
     newest = next(iter(reversed(list(nights.items()))), None)
     runs = context.telemetry.runs
     text = pages.render(
-        "machines.html",
+        "machines/machines.html",
         context.frame("machines"),
         newest=newest[0] if newest else None,
         facts=list(format_facts(newest[1])) if newest else [],

@@ -90,7 +90,7 @@ def write_nights(context: SiteContext, results: ResultsView, carrier: Incrementa
         page, data = f"{FOLDER}/{year}.html", f"{FOLDER}/{year}.json"
         if own.keys().isdisjoint(rendered) and carrier.carry(page, made_from) and carrier.carry(data, made_from):
             continue
-        text = pages.render("year.html", frame, year=year, rows=list(own.items())[::-1], gone=gone)
+        text = pages.render("nights/year.html", frame, year=year, rows=list(own.items())[::-1], gone=gone)
         carrier.write(page, text.encode(), made_from)
         value = {
             "schema_version": SCHEMA_VERSION,
@@ -119,7 +119,7 @@ def _find_gone(rows: Mapping[str, NightRow]) -> dict[str, tuple[str, ...]]:
 def _write_index(context: SiteContext, done: WrittenNight, new: Path, gone: Mapping[str, Sequence[str]]) -> None:
     newest = sorted(done.rows.items(), reverse=True)
     text = pages.render(
-        "nights.html",
+        "nights/index.html",
         context.frame("nights", "../"),
         rows=newest[:MOST_IN_INDEX],
         gone=gone,
@@ -135,7 +135,7 @@ def _render_night(context: SiteContext, stamp: str, results: Results) -> tuple[s
         night, fault = Night(stamp, UNREADABLE), str(error)
     verdict = night_views.judge(night, is_tonight=stamp == context.tonight.stamp)
     text = pages.render(
-        "night.html",
+        "nights/night.html",
         context.lasting_frame("nights", "../"),
         night=night,
         stamp=stamp,

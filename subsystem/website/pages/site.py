@@ -53,7 +53,7 @@ def write(site: SiteContext, new: Path, carrier: IncrementalSite, first_series: 
     )
     (new / "series.html").write_text(html, encoding="utf-8")
     for name in ("live", "versions"):
-        (new / f"{name}.html").write_text(pages.render(f"{name}.html", site.frame(name)), encoding="utf-8")
+        (new / f"{name}.html").write_text(pages.render(f"scripted/{name}.html", site.frame(name)), encoding="utf-8")
     write_code_pages(site, carrier)
     write_experiments(site, views, new)
     write_scores(site, new)

@@ -80,7 +80,7 @@ def write_tries(context: SiteContext, carrier: IncrementalSite) -> None:
     whole = fingerprint(*(f"{path.name} {mark(path)}" for path in context.tries))
     if not carrier.carry(PAGE, whole):
         rows = [_describe(files.read(path)) for path in reversed(context.tries)]
-        carrier.write(PAGE, pages.render(PAGE, context.lasting_frame(FOLDER), rows=rows).encode(), whole)
+        carrier.write(PAGE, pages.render("tries/index.html", context.lasting_frame(FOLDER), rows=rows).encode(), whole)
 
 
 def _write_one(context: SiteContext, carrier: IncrementalSite, path: Path, made_from: str) -> None:
@@ -89,7 +89,7 @@ def _write_one(context: SiteContext, carrier: IncrementalSite, path: Path, made_
         return
     result = files.read(path).result
     if result is not None:
-        text = pages.render("try.html", context.lasting_frame(FOLDER, "../"), view=_view(result))
+        text = pages.render("tries/try.html", context.lasting_frame(FOLDER, "../"), view=_view(result))
         carrier.write(name, text.encode(), made_from)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,15 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markup.escaping import clean
 from markupsafe import Markup
 from views import night as night_views
-from views.frame import HOSTS, TRIES, Frame
-from views.series import SERIES_WORDS
+from views.context import HOSTS, TRIES, Frame
+from views.night_results import amount
+from views.series import BLIND, GONE, MISSING, SERIES_WORDS, STEADY, SUSPECT, UNJUDGED, YOUNG
 
-from render import formats
+from tvmdash import common
+from tvmdash.incidents.ledger import ACKNOWLEDGED, CONFIRMED, EXPECTED, FALSE_ALARM, FIXED, NEW
+from tvmdash.records.metrics import BETTER, CHANGED, WORSE
+from tvmdash.text import MINUS, elide, format_bytes, format_duration, format_percent, format_quantity, three_digits
+from tvmdash.verdict.account import NightSeverity
 
 SITE = Path(__file__).resolve().parents[1]
 STATIC = SITE / "static"
@@ -33,8 +40,66 @@ NAVIGATION = (
     ("nights", "nights/index.html", "Nights"),
 )
 """Pages, their places, their names for people."""
-WITH_SCRIPTS = {"explore": "explorer.html", "compare": "compare.html", "receipt": "receipt.html"}
+WITH_SCRIPTS = {
+    "explore": "scripted/explorer.html",
+    "compare": "scripted/compare.html",
+    "receipt": "scripted/receipt.html",
+}
 """Pages that a script fills, and their templates."""
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9_-]+")
+SERIES_ICONS = {
+    WORSE: "✖",
+    SUSPECT: "!",
+    BETTER: "★",
+    CHANGED: "◇",
+    STEADY: "=",
+    BLIND: "≈",
+    MISSING: "∅",
+    YOUNG: "◔",
+    UNJUDGED: "?",
+    GONE: "\u2013",
+}
+SEVERITY_ICONS = {NightSeverity.GOOD: "✓", NightSeverity.WARN: "!", NightSeverity.BAD: "✖", NightSeverity.UNKNOWN: "?"}
+INCIDENT_ICONS = {NEW: "●", CONFIRMED: "●", ACKNOWLEDGED: "◐", EXPECTED: "○", FIXED: "✓", FALSE_ALARM: "○"}
+
+
+def share(value: float | None) -> str:
+    """Format a fraction as in "1.2 %"; empty for None."""
+    if value is None:
+        return ""
+    percent = 100 * value
+    return f"{percent:.0f} %" if percent >= 10 else f"{percent:.1f} %" if percent >= 0.95 else f"{percent:.2g} %"
+
+
+def signed_quantity(value: float, unit: str) -> str:
+    r"""Format a difference: "+1.50 ms", "\u22120.20 ms", "0 ms"."""
+    sign = MINUS if value < 0 else "+" if value > 0 else ""
+    return f"{sign}{format_quantity(abs(value), unit)}"
+
+
+def anchor(name: str) -> str:
+    """Make any text a part of an HTML id; the IDs that this dashboard makes stay as they are."""
+    return name if _PLAIN.fullmatch(name) else common.safe_name(name)
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "moment": common.format_moment,
+    "day": common.format_day,
+    "anchor": anchor,
+    "clip": elide,
+    "amount": amount,
+    "day_number": lambda stamp: common.parse_stamp(stamp).day,
+    "duration": format_duration,
+    "share": share,
+    "quantity": format_quantity,
+    "signed_quantity": signed_quantity,
+    "percent": format_percent,
+    "three_digits": three_digits,
+    "size": format_bytes,
+    "spaced": lambda name: str(name).replace("_", " "),
+}
 
 
 def navigation(also: frozenset[str]) -> list[tuple[str, str, str]]:
@@ -65,15 +130,15 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    icons = {**night_views.ICONS, **formats.SERIES_ICONS, **formats.INCIDENT_ICONS}
+    icons = {**night_views.ICONS, **SERIES_ICONS, **INCIDENT_ICONS}
     shown = {state: icon(state, sign) for state, sign in icons.items()}
-    environment.filters.update(formats.FILTERS, icon=shown.__getitem__)
+    environment.filters.update(FILTERS, icon=shown.__getitem__)
     environment.filters.update(steps=night_views.select_steps, job_state=night_views.job_state)
     environment.globals.update(
         icons=icons,
         state_words=night_views.STATE_WORDS,
         series_words=SERIES_WORDS,
-        sentence_icons=formats.SEVERITY_ICONS,
+        sentence_icons=SEVERITY_ICONS,
         with_scripts=WITH_SCRIPTS,
     )
     return environment

@@ -7,7 +7,7 @@ import fnmatch
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from files.reading import fault_of
+from files.files import fault_of
 
 from tvmdash import common
 from tvmdash.common import structured

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from files import code_changes
+from files.files import Read, read
 from files.incremental import code_version, fingerprint
-from files.reading import Read, read
 
 from tvmdash import common
 from tvmdash.common.files import trees
@@ -38,8 +38,26 @@ from tvmdash.verdict import Controls, JudgedSeries, NightVerdict, read_verdict
 from tvmdash.verdict.account import Account, make_account
 from views.alerts import Alerts, PutAside, read_alerts, read_muted, read_retired
 from views.commits import Links, NewCommits, list_new
-from views.frame import HOSTS, TRIES, Frame
 from views.series import NIGHTS, Measured, SeriesView, read_measured
+
+TRIES, HOSTS = "tries", "hosts"
+"""Pages that only some sites have."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The frame of a page: its name, the way to the site's root ("" or "../"), when it was written (ISO).
+
+    A page that is kept as it is for ever has no `max_age_hours`, and never looks old. also: the pages of the navigation
+    that this site has and not every site.
+    """
+
+    page: str
+    root: str = ""
+    written: str = ""
+    max_age_hours: int | None = None
+    also: frozenset[str] = frozenset()
+
 
 MAX_AGE_HOURS = 36
 

@@ -171,6 +171,7 @@ class ForestScale:
 
 
 def _stretch(effect: float) -> float:
+    # an effect of -100 % has no logarithm
     return math.asinh(math.log1p(max(effect, -0.99)) / _FINE)
 
 

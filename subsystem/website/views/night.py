@@ -56,6 +56,12 @@ def job_state(job: JobResult) -> str:
     return UNFINISHED if is_unfinished(job) else OK
 
 
+def cell(job: JobResult) -> str:
+    """Return the state of an experiment on a night; partial where its stages are ok and points failed."""
+    state = job_state(job)
+    return PARTIAL if state == OK and job.failed_points else state
+
+
 def subsystems(night: Night) -> list[JobResult]:
     """Sort the night's subsystems by title."""
     return sorted(night.subsystems, key=lambda job: (job.title.lower(), job.name))

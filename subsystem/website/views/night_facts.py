@@ -1,4 +1,4 @@
-"""Nights around tonight: which TVM came before, how often nights start, what of tonight is still to come."""
+"""Nights around tonight: the calendar, which TVM came before, how often nights start, what is still to come."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ import itertools
 import re
 import statistics
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
 from tvmdash import common
 from tvmdash.dashboard_info import Night
 from tvmdash.text import elide, format_duration, format_list
-from views.night import format_version, subsystems
+from tvmdash.verdict.account import NightSeverity
+from views.night import ABSENT, FAILED, OK, format_version, subsystems
+from views.night_results import KeptResults
 
 _INTERVALS = 10
+# versions of builds from git: the tag, the commits since, the commit
 _COUNTED = re.compile(r"(?P<tag>[^+\s]*?)(?:\.post(?P<since>\d+))?\+g[0-9a-f]+")
 
 
@@ -104,3 +108,59 @@ def still_to_come(tonight: Night, own: str) -> tuple[str, ...]:
         for job in subsystems(tonight)
         if job.name != own and job.first_failure is None and not any(step.stage == "run" for step in job.steps)
     )
+
+
+WEEKS = 5
+_SEVERITIES = {OK: NightSeverity.GOOD, FAILED: NightSeverity.BAD, ABSENT: NightSeverity.UNKNOWN}
+"""Of nights of before there was an account: by how their jobs went."""
+
+
+@dataclass(frozen=True)
+class CalendarDay:
+    """A day; of its last night the stamp, how grave it was, and that in words. Without one, stamp is empty."""
+
+    day: int
+    stamp: str = ""
+    severity: str = "none"
+    words: str = ""
+    other_machine: bool = False
+
+
+def make_calendar(
+    nights: Mapping[str, tuple[str, KeptResults]], machine_changed: AbstractSet[str]
+) -> tuple[CalendarDay, ...]:
+    """Fill whole weeks from Monday on, up to the last night. nights: how the jobs of each went, and what was kept."""
+    by_day = {common.parse_stamp(stamp).date(): stamp for stamp in sorted(nights)}
+    last = max(by_day)
+    first = max(min(by_day), last - datetime.timedelta(weeks=WEEKS - 1))
+    day, days = first - datetime.timedelta(days=first.weekday()), []
+    while day <= last:
+        days.append(_make_day(day, by_day.get(day), nights, machine_changed))
+        day += datetime.timedelta(days=1)
+    return tuple(days)
+
+
+def _make_day(
+    day: datetime.date,
+    stamp: str | None,
+    nights: Mapping[str, tuple[str, KeptResults]],
+    machine_changed: AbstractSet[str],
+) -> CalendarDay:
+    if stamp is None:
+        return CalendarDay(day.day)
+    state, kept = nights[stamp]
+    severity, words = kept.sentence or (_SEVERITIES.get(state, NightSeverity.WARN), state)
+    other = stamp in machine_changed
+    words = f"{common.format_day(stamp)}: {words}{'; the machine changed' if other else ''}"
+    return CalendarDay(day.day, stamp, severity, words, other)
+
+
+def machine_changes(machines: Mapping[str, Sequence[str]]) -> set[str]:
+    """Find the nights that measured on none of the machines of the night before; `machines` by stamp, oldest first."""
+    changed: set[str] = set()
+    before: AbstractSet[str] = frozenset()
+    for stamp, now in machines.items():
+        if before and before.isdisjoint(now):
+            changed.add(stamp)
+        before = frozenset(now)
+    return changed

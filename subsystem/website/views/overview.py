@@ -17,7 +17,7 @@ from tvmdash.records.metrics import RUN_TIME
 from tvmdash.series import store
 from tvmdash.series.store import Outline, Series
 from views.context import SiteContext
-from views.levels import match_ratios, read_levels
+from views.series import match_ratios, read_levels
 
 NIGHTS = 90
 _FEWEST_NIGHTS, _FEWEST_SERIES = 3, 2

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from files import graphs
-from files.files import carry_over, regular_file_bytes
+from files.files import WRONG, carry_over, reason_of, regular_file_bytes
 from files.graphs import SiteGraph
-from files.reading import WRONG, reason_of
 
 from tvmdash import common, config_util, records, redaction
 from tvmdash.dashboard_info import Home, JobResult, Night, experiment_of, make_title

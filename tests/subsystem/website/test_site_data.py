@@ -284,7 +284,7 @@ def test_receipts_hold_records_samples_and_operators(told: Home) -> None:
 def test_samples_are_read_without_pandas_which_takes_longer_than_reading(told: Home) -> None:
     (raw, *_) = sorted((told.root / "tmp" / "raw" / "relax_opt").iterdir())
     code = (
-        "import sys; from pathlib import Path; from data import raw_points; found, _ = raw_points.read_measured("
+        "import sys; from pathlib import Path; from data import receipts; found, _ = receipts.read_measured("
         "Path(sys.argv[1])); print(sum(len(one.samples_ms) for one in found.values()) > 0, 'pandas' in sys.modules)"
     )
     environment = make_site_home.environment() | {
