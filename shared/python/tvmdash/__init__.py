@@ -18,12 +18,12 @@ _FACE = {
     "Subsystem": "subsys_templates",
     "connect": "traces",
 }
-"""What authors use most, each loaded when it is first asked for."""
+"""The names that authors use most; each is loaded on first use."""
 _NAMED = {
     "slack_delivery": "slack_util.delivery",
     "within_night": "measure.within_night",
 }
-"""Modules that the page on subsystems named so, without their packages: `from tvmdash import within_night` goes on."""
+"""Modules at the names that subsystems.md first gave them: `from tvmdash import within_night` still works."""
 
 __all__ = [*_FACE]  # noqa: PLE0604 - the stub beside this file lists them for type checkers
 

@@ -1,4 +1,4 @@
-"""The command `tvmdash`: what the library does without the application."""
+"""The command `tvmdash`: the library's tools, without the application."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tvmdash import __version__
 from tvmdash.text import plain_output
 
 _COMMANDS = {"traces": "tvmdash.traces.__main__", "records": "tvmdash.records.exchange.__main__"}
-"""A module each, whose `main` takes the arguments that follow; loaded when it is asked for."""
+"""The module behind each command, imported when called; its `main` takes the remaining arguments."""
 
 
 @plain_output()
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Hand the arguments to the command that is named; its exit code."""
+    """Run the named command and return its exit code."""
     parser = argparse.ArgumentParser(prog="tvmdash", description="Query measurements in SQL, and exchange records.")
     parser.add_argument("--version", action="version", version=f"tvmdash {__version__}")
     parser.add_argument("command", choices=_COMMANDS, help="`tvmdash COMMAND --help` lists its options")

@@ -18,7 +18,7 @@ from tvmdash.records.functions import hash_functions, read_functions
 from tvmdash.records.metrics import COMPILE_CPU_TIME, MAY_BE_EXACT, METRICS, read_own
 
 OPERATORS = "operators"
-"""A trial's fact: by operator, its milliseconds in each watched run. Of a record: what became of it."""
+"""A trial's fact: milliseconds by operator in each profiled run. In a record: the state of that measurement."""
 _OF_EACH_PROCESS = ("compile_time", "device_time", "transfer_time", under_load.ENERGY)
 """Facts that every process of a point has anew; the record has their median."""
 _OWN_PLACE = frozenset(
@@ -39,9 +39,9 @@ _OWN_PLACE = frozenset(
 _DIGITS = 5
 """Of a sample in a record: finer than any clock; raw data has them all."""
 EndedBy = Callable[[Sequence[Trial], Reduced], str]
-"""What ended the measurement of a point with these trials."""
+"""Returns why the measurement of these trials' point ended."""
 Beside = Callable[[Sequence[Trial]], Mapping[str, Any]]
-"""What a reference, measured in turn with these trials of a point, says of them."""
+"""Returns the facts that a reference measured in turn with these trials of a point adds to the record."""
 
 
 def reduce(
@@ -51,7 +51,7 @@ def reduce(
     *,
     name_engines: bool = False,
 ) -> tuple[list[Record], list[Failure]]:
-    """One record for each point that has an answer to trust, one failure for each that has not.
+    """Return a record for each point with a trustworthy answer and a failure for each other one.
 
     A trial is one process's. A point measured in several gives one record; if one of them was wrong, it failed.
     With `name_engines` the values of a failure say its engine.
@@ -67,7 +67,7 @@ def reduce(
 
 
 def group_by_point(trials: Iterable[Trial]) -> list[list[Trial]]:
-    """The trials of each point, in the order of the first ones."""
+    """Group trials by point, in the order of first appearance."""
     by_point: dict[str, list[Trial]] = {}
     for trial in trials:
         by_point.setdefault(json.dumps(trial.point, sort_keys=True), []).append(trial)
@@ -75,7 +75,7 @@ def group_by_point(trials: Iterable[Trial]) -> list[list[Trial]]:
 
 
 def failure_of(point: Mapping[str, Any], error: str, *, name_engine: bool) -> Failure:
-    """The failure of a point as raw data holds it."""
+    """Make a Failure of a point as raw data holds it."""
     engine = {"engine": point["engine"]} if name_engine else {}
     return Failure(point["workload"], {**engine, **point["values"]}, error)
 
@@ -127,13 +127,12 @@ def _record(trials: Sequence[Trial], ended_by: EndedBy | None, beside: Beside | 
 
 
 def _tell(trial: Trial) -> dict[str, dict[str, Any]]:
-    """What the process and the point tell beside the point's own values, by the record's columns."""
+    """Return what process and point add to the point's own values, by the record's columns."""
     of_process, of_point = (facts.get(description.FACT, {}) for facts in (trial.process, trial.facts))
     return {name: {**of_process.get(name, {}), **of_point.get(name, {})} for name in description.COLUMNS}
 
 
 def describe_statistics(reduced: Reduced) -> dict[str, Any]:
-    """What additional_info says of the samples."""
     return {
         "execution_elapsed_ms_median": reduced.median,
         "execution_elapsed_ms_min": reduced.min,
@@ -151,7 +150,7 @@ def _make_percent(share: float | None) -> float | None:
 
 
 def _count_alike(trials: Sequence[Trial]) -> dict[str, int]:
-    """By name, how many processes gave this very size, count or accuracy; 0 where they differ.
+    """Count the processes that agree on each size, count or accuracy, by its name; 0 where they differ.
 
     One process alone proves nothing. A number that is a sum over functions is alike where each of them is.
     """
@@ -173,12 +172,12 @@ def _count_alike(trials: Sequence[Trial]) -> dict[str, int]:
 
 
 def _list_own(trial: Trial, *, exact: bool) -> list[str]:
-    """The names of the experiment's own numbers in the trial, of those that may be exact or of the others."""
+    """List the names of the experiment's own numbers in the trial: those that may be exact, or the others."""
     own = (metric for metric in read_own(trial.facts) if (metric.kind in MAY_BE_EXACT) == exact)
     return [metric.name for metric in own if isinstance(trial.facts.get(metric.name), (int, float))]
 
 
 def _find_median(trials: Sequence[Trial], name: str) -> float | None:
-    """The median of a fact that every process has anew."""
+    """Return the median over the processes of a fact that each of them measures."""
     values = [trial.facts[name] for trial in trials if trial.facts.get(name) is not None]
     return statistics.median(values) if values else None

@@ -1,4 +1,4 @@
-"""What a subsystem needs of tonight, as values that read like sentences; `unmet` says in sentences what is missing.
+"""Prerequisites of a subsystem, declared as values; `unmet` returns a sentence for each that tonight lacks.
 
     needs = (
         needs_experiment("relax_opt", stage="analyze"),
@@ -32,11 +32,11 @@ class Need(Protocol):
     """One thing that must be there. `str(need)` names it."""
 
     def lacking(self, home: Home, night: Night) -> str | None:
-        """A sentence with the reason and the remedy where it is missing, else None."""
+        """Return a sentence with the reason and the remedy where it is missing, else None."""
 
 
 def unmet(needs: Iterable[Need], home: Home, night: Night) -> tuple[str, ...]:
-    """A sentence for each need that `night` does not meet, in the order of `needs`."""
+    """Return a sentence for each need that `night` does not meet, in the order of `needs`."""
     sentences = (need.lacking(home, night) for need in needs)
     return tuple(dict.fromkeys(sentence for sentence in sentences if sentence))
 
@@ -74,7 +74,7 @@ def needs_any(*needs: Need) -> Need:
 
 
 def is_switched_off(home: Home, kind: str, name: str) -> bool:
-    """Whether the home knows this job and its config says that it is not active."""
+    """Return True where the home knows this job and its config says that it is not active."""
     return _read(home.config(kind, name) / config_util.CONFIG_FILE).get("active") is False
 
 
@@ -132,7 +132,7 @@ class _Condition:
     above: float | None
 
     def fault(self, value: Any) -> str | None:
-        """What is wrong with `value` and how to mend it."""
+        """Return a sentence with the fault of `value` and its remedy, or None."""
         if self.equals is not _ANYTHING and value != self.equals:
             return f"{value!r:.80} is not {self.equals!r:.80}. Set it to that."
         if self.contains is not _ANYTHING and not (
@@ -209,7 +209,7 @@ class _Any:
 
 
 def _read_measured_config(data_file: Path) -> dict[str, Any]:
-    """The whole config in tonight's data file; empty where there is no such file yet."""
+    """Return the whole config in tonight's data file; empty where there is no such file yet."""
     if not data_file.is_file():
         return {}
     night = _read(data_file).get("night")
@@ -218,7 +218,7 @@ def _read_measured_config(data_file: Path) -> dict[str, Any]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """The object in `path`; empty where there is none to read: whoever wrote the file has been told of it."""
+    """Return the object in `path`; empty where it is unreadable: whoever wrote the file has been told of it."""
     try:
         value = common.read_json(path)
     except DashboardError:

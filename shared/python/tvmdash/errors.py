@@ -14,7 +14,7 @@ class DashboardError(Exception):
     """
 
     problem = place = remedy = ""
-    """Also of an error whose class does without `__init__` of this one."""
+    """Class attributes: subclasses may skip `__init__`."""
 
     def __init__(self, problem: str = "", *, place: object = "", remedy: str = "") -> None:
         super().__init__(problem)
@@ -27,7 +27,7 @@ class DashboardError(Exception):
         return f"{problem} {self.remedy}" if self.remedy else problem
 
     def at(self, place: object, *, remedy: str = "") -> Self:
-        """The same error told of `place`, with one more remedy."""
+        """Return a copy of the error with `place` as its place and one more remedy."""
         other = type(self).__new__(type(self), *self.args)
         other.__dict__.update(self.__dict__)
         other.place = str(place)

@@ -1,4 +1,4 @@
-"""What an experiment's author writes against: axes, engines, points, how to prepare one. The rest is done from here.
+"""The interface for authors of experiments: axes, engines, points, and how to prepare one.
 
 A subclass is one short Python file. fields.json says which config fields are axes; the stage scripts are links to
 shared/bash/stage.sh, which calls `main` with the stage's name.
@@ -53,7 +53,7 @@ __all__ = [
 
 
 class Experiment(Generic[Config]):
-    """An experiment on records. Subclasses give `engines`, `prepare`; `axes` and `points` follow from fields.json."""
+    """An experiment on records: subclasses define `engines` and `prepare`; axes and points follow from fields.json."""
 
     engines: tuple[Engine, ...] = ()
     workload: str = ""
@@ -61,7 +61,7 @@ class Experiment(Generic[Config]):
     inputs_engine: str = ""
     """The engine that `make_inputs` needs, where it needs one."""
     compiles_ahead: bool = False
-    """Whether `prepare` gives `relax_util.compile_module` functions, so that a point's first process compiles for all.
+    """True where `prepare` gives `relax_util.compile_module` functions: a point's first process then compiles for all.
 
     It is then called in a process that only compiles, too: what else takes long in it goes through `prebuilt.keep`.
     """
@@ -72,11 +72,11 @@ class Experiment(Generic[Config]):
 
     @functools.cached_property
     def axes(self) -> tuple[Axis, ...]:
-        """What the points vary: the fields of fields.json that have an `axis`."""
+        """Return the axes of the points: the fields of fields.json that have an `axis`."""
         return axes_of(self._own_fields)
 
     def points(self, config: Config) -> list[Point]:
-        """Every point that this config asks for: the product of the axes, on each engine where none is an axis."""
+        """Return every point that this config asks for: the product of the axes, on each engine if none is an axis."""
         engines = [engine.name for engine in self.engines if not engine.device]
         return [
             _point(self, combination, engine, config)
@@ -85,11 +85,11 @@ class Experiment(Generic[Config]):
         ]
 
     def packages(self, config: Config) -> Sequence[Engine]:
-        """What `setup` installs for this config beside the engines that its points run on, as a frontend's package."""
+        """Return engines to install for this config besides those that its points run on, as a frontend's package."""
         return ()
 
     def target(self, point: Point, config: Config) -> Mapping[str, Any] | str:
-        """What the point runs on, as its record says: a name, or TVM's target as a mapping."""
+        """Return the target in the point's record: a name, or TVM's target as a mapping."""
         return "cpu"
 
     def prepare(self, point: Point, config: Config, seed: int) -> Prepared:
@@ -107,15 +107,15 @@ class Experiment(Generic[Config]):
         return {**dict.fromkeys(names, threads), "TVM_BIND_THREADS": "0"}
 
     def is_paired(self, point: Point, config: Config) -> bool:
-        """Whether a reference TVM can run the point: not what only tonight's can, as with its tuning database."""
+        """Return True where a reference TVM can run the point; False for what only tonight's can, as a tuned point."""
         return not point.once
 
     def runs_on_devices(self, point: Point, config: Config) -> bool:
-        """Whether the point can run on other devices than the processor; asked where fields.json includes `device`."""
+        """Return True where the point can run on devices besides the CPU; asked where fields.json includes `device`."""
         return next(engine.pairable for engine in self.engines if engine.name == point.engine)
 
     def clock(self, point: Point, config: Config) -> Clock:
-        """The clock by which the point is compared with the reference: the thread's CPU time where it has one thread.
+        """Return the clock of the comparison with the reference: the thread's CPU time where the point has one thread.
 
         What runs elsewhere, in other threads or on a device, is compared by the wall clock.
         """
@@ -124,48 +124,47 @@ class Experiment(Generic[Config]):
         return "cpu" if str(self.environment(point, config).get("TVM_NUM_THREADS")) == "1" else "wall"
 
     def make_inputs(self, config: Config, folder: Path, seed: int) -> None:
-        """Leave in `folder` what the engines share (weights, inputs, reference answers).
+        """Write into `folder` what the engines share (weights, inputs, reference answers).
 
         `setup` calls it, in a process of its own that sees the packages of `inputs_engine`; `self.inputs` is the folder
         afterwards. It stays until the experiment's files or config change.
         """
 
     def derive(self, records: Sequence[Record]) -> Sequence[Mapping[str, Any]]:
-        """What follows from tonight's times, such as rates: for each record what joins its `additional_info`."""
+        """Return, for each record, facts for its `additional_info` that follow from tonight's times, such as rates."""
         return [{} for _ in records]
 
     def plots(self, history: History) -> Mapping[str, Plot]:
-        """The graphs by file name without its ending."""
+        """Return the graphs by file name without its ending."""
         return series_plots.default_plots(history)
 
     def summary(self, history: History) -> summary_util.Summary:
-        """Tonight in words."""
+        """Return tonight's summary in words."""
         return series_plots.default_summary(history)
 
     def leave_files(self, data: Path, destination: Path) -> None:
-        """Leave more than graphs beside them: files for the website, made of the data files in `data`."""
+        """Write files for the website beside the graphs, made of the data files in `data`."""
 
     @property
     def folder(self) -> Path:
-        """Where the experiment's files lie."""
         return Path(inspect.getfile(type(self))).parent
 
     @property
     def inputs(self) -> Path:
-        """What `make_inputs` left."""
+        """Return the folder that `make_inputs` filled."""
         return setup.inputs_folder(self.folder / "setup")
 
     @property
     def name(self) -> str:
-        """The experiment's name: its config folder's in a night, else its own folder's."""
+        """Return the experiment's name: its config folder's in a night, else its own folder's."""
         return os.environ.get("TVMDASH_JOB") or self.folder.resolve().name
 
     def load_config(self, folder: Path) -> Config:
-        """The checked config with the defaults of its size: the dataclass that the class names, else a mapping."""
+        """Return the checked config with the defaults of its size: the class's dataclass, else a mapping."""
         return self._typed(self._read_config(folder))
 
     def main(self, arguments: Sequence[str] | None = None) -> int:
-        """Do the stage that the arguments name (`run CONFIG DESTINATION` and so on); the exit status for it."""
+        """Run the stage that the arguments name (`run CONFIG DESTINATION` and so on) and return its exit status."""
         verb, *rest = (sys.argv[1:] if arguments is None else arguments) or [""]
         paths = [Path(argument) for argument in rest]
         stages: dict[str, Callable[..., str]] = {

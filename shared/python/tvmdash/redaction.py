@@ -1,4 +1,4 @@
-"""Secrets in text: what looks like one, or is known to be one, is hidden before others see it.
+"""Secrets in text, hidden before others see them: by shape, by field name, and by value.
 
 The one owner of what a secret is: by the name of its field (`auth`, `pw`, `signingKey`), by its shape, and by both.
 Applied where text leaves the machine's owner: statuses and notes as the night's journal takes them, what is read of
@@ -19,7 +19,7 @@ _QUOTE = r"(?:\\?[\"']|&#3[49];|&quot;)?"
 _KEY = r"[A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----"
 _SPACE = r"(?:\s|\\[nrt])"
 _BEGIN = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrtbf])|(?<=\\u[0-9a-f]{4}))"
-"""Where a word may begin: behind a sign, or behind an escaped one in JSON."""
+"""Word boundary: after a sign, or after an escaped one in JSON."""
 _KEYS = (
     r"(?:access|account|admin|api|auth|client|deploy|encryption|hmac|license|master|private|secret|service|session"
     r"|shared|signing|ssh|storage|subscription)_?key"
@@ -27,15 +27,15 @@ _KEYS = (
 _NAMES = rf"token|secret|passw(?:or)?d|pass_?phrase|pass_?word|credential|{_KEYS}"
 _SHORT_NAMES = "creds|jwt|pw|pwd"
 _UNSURE_NAMES = "auth|authentication|authorization|bearer|cookie|dsn|oauth|otp|pass|pat"
-"""A plain word as their value is none: `"pass": "FoldConstant"` is a compiler's."""
+"""Names whose value is a secret unless it is a plain word: `"pass": "FoldConstant"` is a compiler's."""
 _NAMED = re.compile(rf"(?:{_NAMES}|(?:^|_)(?:{_SHORT_NAMES}))s?$")
 _MAYBE_NAMED = re.compile(rf"(?:^|_)(?:{_UNSURE_NAMES})s?$")
 _SPEAKS = re.compile(rf"{_NAMES}|passw|webhook|(?:^|_)(?:{_SHORT_NAMES}|{_UNSURE_NAMES}|sas|signature)s?(?:_|$)")
-"""Where a config is shown, rather too much is hidden."""
+"""For configs on display, where hiding too much is the lesser evil."""
 _BEFORE_A_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\W_]+")
 _PLAIN_WORDS = re.compile(r"[A-Za-z_ -]+")
 _SCHEME = re.compile(r"(?:bearer|basic|digest|negotiate|token|apikey)\s+(\S+)", re.IGNORECASE)
-"""A whole value of this form is what a server is told; in other text it may be prose."""
+"""A whole value of this form is an Authorization header; in other text it may be prose."""
 _BEGINS_AS_ONE = re.compile(
     r"(?:hf_|gh[pousr]_|github_pat_|gl[a-z]{2,4}-|xox[a-z]-|xapp-|npm_|dckr_pat_|hvs\.|ya29\.|AIza|AKIA|ASIA|eyJ)[\w.~+/=-]+"
 )
@@ -45,13 +45,13 @@ _PLACE = re.compile(r"[/~.]")
 _KEY_LINES = 256
 """Of the largest RSA key; without a bound, each word of a long text is held against all behind it."""
 _LEAST_CHARS = 6
-"""A shorter value would hide common words."""
+"""Shorter values are left alone, as hiding them would hide common words."""
 _SHORT_CHARS = 4096
 
 
 @dataclass(frozen=True)
 class _Shape:
-    """How a kind of secret looks; it is looked for only in text that has one of the `marks` (in lower case).
+    """Pattern of a kind of secret, tried only on text that has one of the `marks` (in lower case).
 
     What a first group of the pattern holds stays: it is no part of the secret.
     """
@@ -107,18 +107,18 @@ _SHAPES = (
 
 
 def redact(text: str, known: tuple[str, ...] = ()) -> str:
-    """The text with its secrets hidden: what has the shape of one, and the values in `known`."""
+    """Return the text with its secrets hidden: those recognized by shape, and the values in `known`."""
     return _redact_short(text, known) if len(text) <= _SHORT_CHARS else _replace(text, known, lambda _: HIDDEN)
 
 
 def blank_out(text: str, known: tuple[str, ...] = ()) -> str:
-    """As `redact`, with text of the same length: for formats that count bytes."""
+    """Redact as `redact`, but keep the length: for formats that count bytes."""
     return _replace(text, known, lambda secret: "*" * len(secret))
 
 
 @functools.lru_cache(maxsize=4096)
 def _redact_short(text: str, known: tuple[str, ...]) -> str:
-    """Remembered: a night's record is written many times."""
+    # cached, as a night's record is written many times
     return _replace(text, known, lambda _: HIDDEN)
 
 
@@ -138,7 +138,7 @@ def _hide(match: re.Match[str], hide: Callable[[str], str]) -> str:
 
 
 def redact_json(value: Any, known: tuple[str, ...] = ()) -> Any:
-    """A JSON value of the same form, the secrets in its texts and keys hidden; itself where it has none."""
+    """Return a JSON value of the same form with its secrets hidden in texts and keys; the same object without any."""
     if isinstance(value, str):
         return redact(value, known)
     if isinstance(value, (Mapping, list, tuple)) and not _may_hold_secret(value, known):
@@ -152,11 +152,8 @@ _MARKS = tuple(dict.fromkeys(mark for shape in _SHAPES for mark in shape.marks))
 
 
 def _may_hold_secret(value: Any, known: tuple[str, ...]) -> bool:
-    """Whether anything in a JSON value is worth a closer look; one text of it all is searched at C's speed.
-
-    Looking at each text took most of the time of reading a record of 500 jobs.
-    """
     try:
+        # one search of all texts at C's speed: one by one took most of the time of reading a record of 500 jobs
         text = json.dumps(value, ensure_ascii=False, default=str)
     except (TypeError, ValueError):  # keys that JSON does not know; it is the writer who tells
         return True
@@ -167,7 +164,7 @@ def _may_hold_secret(value: Any, known: tuple[str, ...]) -> bool:
 
 
 def remove_secrets(config: Any) -> Any:
-    """A config to be shown: neither values of fields whose names speak of secrets nor what looks like one."""
+    """Return a config for display: without values of secret-sounding fields and without texts that look secret."""
     if isinstance(config, Mapping):
         return {
             redact(str(name)): HIDDEN if _SPEAKS.search(_spell(name)) else remove_secrets(item)
@@ -182,12 +179,12 @@ def remove_secrets(config: Any) -> Any:
 
 
 def find_named_secrets(values: Any) -> Iterator[str]:
-    """The texts in a config or environment whose fields are named as secrets are; of paths to secrets nothing."""
+    """Yield the texts of secret-sounding fields in a config or environment, but no paths to secrets."""
     yield from _find_secrets(values, "")
 
 
 def _find_secrets(value: Any, name: str) -> Iterator[str]:
-    """Those in a value of this name; what is in a list or map of such a name is one as well."""
+    """Yield the secrets in a value of this name; items of a list or map of such a name are secrets as well."""
     if isinstance(value, (Mapping, list)):
         items = value.items() if isinstance(value, Mapping) else zip(_name_items(value), value, strict=True)
         for own, item in items:
@@ -206,17 +203,17 @@ def _find_secrets(value: Any, name: str) -> Iterator[str]:
 
 
 def _spell(name: object) -> str:
-    """A name in lower case, `_` between its words: signingKey, Signing-Key and SIGNING_KEY are one."""
+    """Return a name in lower case, `_` between its words: signingKey, Signing-Key and SIGNING_KEY are one."""
     return _BEFORE_A_WORD.sub("_", str(name)).strip("_").lower()
 
 
 def _name_items(items: list[Any]) -> list[str]:
-    """What each item of a list is called: that behind `--password` is a password; most have no name."""
+    """Return the names of a list's items: what follows `--password` is a password; most have no name."""
     options = ["", *(item if isinstance(item, str) and item.startswith("-") else "" for item in items)]
     return options[: len(items)]
 
 
 def known_secrets(*values: Mapping[str, Any]) -> tuple[str, ...]:
-    """The distinct `find_named_secrets` of several configs and environments, longest first, as `redact` takes them."""
+    """Return the distinct `find_named_secrets` of several configs and environments, longest first, for `redact`."""
     secrets = {text for value in values for text in find_named_secrets(value)}
     return tuple(sorted(secrets, key=lambda text: (-len(text), text)))

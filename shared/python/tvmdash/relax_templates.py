@@ -1,4 +1,4 @@
-"""What the author of an experiment on Relax writes against: a program for each point; the rest is done from here."""
+"""The interface for authors of experiments on Relax: a program for each point."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["CompileOptions", "Program", "RelaxExperiment", "make_program"]
 
 
 def make_program(body: Callable[..., Any], inputs: Sequence[Array], expected: Array | None = None) -> Program:
-    """The Relax function that `body` writes: it is given a variable for each input and gives an expression of them."""
+    """Return the Relax function of `body`, which gets a variable for each input and returns an expression of them."""
     return Program(lowering.lower_function(body, inputs), tuple(inputs), expected)
 
 
@@ -29,20 +29,20 @@ class RelaxExperiment(Experiment[Config]):
     compiles_ahead = True
 
     def program(self, point: Point, config: Config, seed: int) -> Program:
-        """What is compiled and timed: by default the network of `tvmdash.networks` that the workload names."""
+        """Return the program to compile and time: by default the `tvmdash.networks` network that the workload names."""
         return workloads.network_program(point.name, {**config_util.values_of(config), **point.values}["batch"], seed)
 
     def options(self, point: Point, config: Config) -> CompileOptions:
-        """How it is compiled: by default for the point's target through the zero pipeline."""
+        """Return the options to compile it with: by default the point's target and the zero pipeline."""
         return CompileOptions(json.loads(point.target))
 
     def target(self, point: Point, config: Config) -> Mapping[str, Any]:
-        """LLVM for as many threads as the point has; for the config's `mcpu` where fields.json includes `target`."""
+        """Return the LLVM target for the point's threads, and the config's `mcpu` if fields.json includes `target`."""
         given = {"mcpu": "", **config_util.values_of(config), **point.values}
         return workloads.make_target(given["threads"], given["mcpu"])
 
     def prepare(self, point: Point, config: Config, seed: int) -> Prepared:
-        """The program compiled and loaded; its answer is checked where the program has one."""
+        """Compile and load the program; the check compares its answer where the program has an expected one."""
         options = self.options(point, config)
         given = {"profile_repeats": 0, **config_util.values_of(config), **point.values}
         watched = max(given["profile_repeats"], per_operator.RUNS if per_operator.is_asked(config) else 0)

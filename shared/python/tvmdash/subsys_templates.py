@@ -1,4 +1,4 @@
-"""What a subsystem's author writes against: the home's nights as values, an output folder, words for people.
+"""The interface for authors of subsystems: the home's nights as values, an output folder, a report for people.
 
 A subsystem's config is a mapping, or the frozen dataclass that it names: `class Score(Subsystem[ScoreConfig])`.
 """
@@ -40,22 +40,22 @@ class Subsystem(Generic[Config]):
         config_util.resolve_annotations(cls)
 
     def needs(self, config: Config) -> Sequence[Need]:
-        """What must be there before `work` is called; where it is not, the subsystem is blocked with the reason."""
+        """Return the prerequisites of `work`; where one is missing, the subsystem is blocked with the reason."""
         return ()
 
     def faults(self, config: Config, shown: str, home: Home) -> Sequence[str]:
-        """What is wrong in the config beyond what its fields can say, for `check`; `shown` is the config's file."""
+        """Return the faults of the config that its fields cannot express, for `check`; `shown` is the config's file."""
         return ()
 
     def work(self, config: Config, output: Path, home: Home, tonight: Night) -> Report | None:
-        """Do the night's work; what is returned is left as report.json, None where there is nothing to tell.
+        """Do the night's work; a returned Report becomes report.json, None means that there is nothing to report.
 
         Where only the home tells what must be there, it may raise Blocked as well.
         """
         raise NotImplementedError
 
     def main(self, arguments: Sequence[str] | None = None) -> int:
-        """Do the run stage with the arguments `CONFIG OUTPUT HOME`; the exit status for it.
+        """Run the stage with the arguments `CONFIG OUTPUT HOME` and return its exit status.
 
         With `check CONFIG HOME` (what a check.sh calls), print a line for each fault of the config instead.
         """
@@ -93,7 +93,7 @@ class Subsystem(Generic[Config]):
         return report.title
 
     def load_config(self, folder: Path) -> Config:
-        """The checked config with defaults, as the dataclass that the class names, else as a mapping."""
+        """Return the checked config with defaults, as the dataclass that the class names, else as a mapping."""
         file = Path(inspect.getfile(type(self))).parent / config_util.FIELDS_FILE
         fields = {**config_util.SUBSYSTEM_FIELDS, **config_util.read_fields(file)}
         values = config_util.read_config(folder / config_util.CONFIG_FILE, fields)

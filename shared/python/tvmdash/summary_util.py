@@ -38,7 +38,7 @@ __all__ = [
 
 TITLE_LENGTH, VALUE_LENGTH = 200, 4000
 _WIDEST = 1e4
-"""An interval of ratios whose ends are further apart says nothing to anybody."""
+"""An interval of ratios with ends further apart is not shown: it excludes nothing."""
 SUMMARY_SCHEMA: Json = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "summary.json of an experiment",
@@ -68,7 +68,7 @@ _LISTED = 5
 
 
 class SectionKind(enum.StrEnum):
-    """What a part of a summary is about."""
+    """Topics of a summary's sections."""
 
     FAILED = "failed"
     MEASURED = "measured"
@@ -80,7 +80,7 @@ class SectionKind(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a summary: its lines for people, and for programs what it is about, its numbers and whom it names."""
+    """A part of a summary: its lines for people, and for programs its kind, numbers and names."""
 
     kind: SectionKind
     lines: tuple[str, ...]
@@ -89,14 +89,14 @@ class Section:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Section:
-        """A section of a summary.json; one of a kind that is not known here is of any other."""
+        """Parse a section of a summary.json; an unknown kind becomes OTHER."""
         kind = SectionKind(value["kind"]) if value["kind"] in set(SectionKind) else SectionKind.OTHER
         return cls(kind, tuple(value["lines"]), value.get("numbers", {}), tuple(value.get("names", ())))
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What summary.json holds: plain text for people, and the same in sections where its author wrote some.
+    """The content of summary.json: plain text for people, and the same in sections where its author wrote some.
 
     Whoever changes a summary changes its sections (`without`, `with_lines`); nobody searches its text.
     """
@@ -107,7 +107,7 @@ class Summary:
 
     @classmethod
     def of_sections(cls, title: str, sections: Sequence[Section]) -> Summary:
-        """The summary whose text is the sections' lines, as many as it may hold."""
+        """Return the summary whose text is the sections' lines, as many as it may hold."""
         kept = tuple(section for section in sections if section.lines)
         text = "\n".join(line for section in kept for line in section.lines)
         return cls(elide(title, TITLE_LENGTH) or "untitled", text[:VALUE_LENGTH], kept)
@@ -177,14 +177,14 @@ def parse_summary(value: Json, where: str) -> Summary:
 
 
 def percent_change(old: float, new: float) -> float:
-    """The change from `old` to `new` in percent of `old`; infinite from 0 to anything else."""
+    """Return the change from `old` to `new` in percent of `old`; infinite from 0 to anything else."""
     if old == 0:
         return 0.0 if new == 0 else math.copysign(math.inf, new)
     return (new - old) / abs(old) * 100
 
 
 def format_percent_change(old: float, new: float, unit: str = "", *, lower_is_better: bool | None = None) -> str:
-    """As in "up 12.4 % (worse), 10.8 ms to 12.1 ms"."""
+    """Format a change, as in "up 12.4 % (worse), 10.8 ms to 12.1 ms"."""
     change = percent_change(old, new)
     span = f"{format_quantity(old, unit)} to {format_quantity(new, unit)}"
     if abs(change) < 0.05:
@@ -245,7 +245,7 @@ def _format_failed(failures: Sequence[Failure]) -> str:
 
 
 def _make_extremes_section(points: Sequence[Measured]) -> Section:
-    """For each workload measured in several configurations, the best and the worst of them."""
+    """List, for each workload measured in several configurations, the best and the worst of them."""
     groups: dict[tuple[str, str], list[Measured]] = {}
     for point in points:
         if point.workload and point.configuration:
@@ -264,7 +264,7 @@ def _format_extreme_line(workload: str, group: Sequence[Measured]) -> str:
 
 
 def format_ratio(ratio: Ratio, *, more: str = "faster", less: str = "slower") -> str:
-    """As in "1.23x faster (1.18 to 1.29, 5 workloads)"; `more` is said above 1, `less` (with the inverse) below."""
+    """Format a ratio as in "1.23x faster (1.18 to 1.29, 5 workloads)": `more` above 1, `less` (inverted) below."""
     workloads = f"{ratio.n} workload{'' if ratio.n == 1 else 's'}"
     turned = ratio.value < 1
     value = 1 / ratio.value if turned else ratio.value

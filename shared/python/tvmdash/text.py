@@ -29,7 +29,7 @@ _WITHOUT_WIDTH = "\u200b\u200c\u200d"
 
 
 def clean(text: str, kept: str = "") -> str:
-    """`text` of a stranger's on one line, shown as it is and without effect on what stands around it.
+    """Return a stranger's text on one line, without effect on the text around it.
 
     Each character becomes \ufffd that moves a cursor or gives a terminal orders, turns the direction of writing, is not
     seen, ends a line or cannot stand in XML; those in `kept` stay.
@@ -77,13 +77,13 @@ class _PlainStream:
 
 
 def exact_output(stream: IO[str]) -> IO[str]:
-    """The stream below `plain_output`, which takes a text as it is: for programs that read it, and our own progress."""
+    """Return the stream below `plain_output`, which takes a text unchanged: for programs, and our own progress."""
     return stream.steered if isinstance(stream, _PlainStream) else stream
 
 
 @contextlib.contextmanager
 def plain_output() -> Iterator[None]:
-    """The edge of every command: while it lasts, stdout and stderr take no text that steers a terminal.
+    """Remove from stdout and stderr, while the block lasts, whatever steers a terminal: the edge of every command.
 
     Here and not where things are printed, because names, errors and rows of strangers are in all of that.
     """
@@ -98,12 +98,11 @@ def plain_output() -> Iterator[None]:
 
 
 def is_commit(text: str) -> bool:
-    """Whether it is all 40 digits of a commit."""
     return _COMMIT.fullmatch(text) is not None
 
 
 def width_of(text: str) -> int:
-    """The columns that `text` takes: 2 for a wide character (Chinese, emoji), 0 for a combining one."""
+    """Return the columns that `text` takes: 2 for a wide character (Chinese, emoji), 0 for a combining one."""
     return sum(_columns(character) for character in text)
 
 
@@ -126,7 +125,7 @@ def elide(text: str, limit: int) -> str:
 
 
 def elide_begin(text: str, limit: int) -> str:
-    """The same without what is in brackets, then without whole words at the beginning: what ends it stays."""
+    """Shorten as `elide`, first the content of brackets, then whole words at the beginning: the end stays."""
     text = clean(" ".join(redact(text).split()))
     if width_of(text) > limit:
         text = re.sub(r"\([^()]*\)", "(…)", text)
@@ -144,13 +143,13 @@ def _cut(text: str, limit: int) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """`text` on one line as GitHub's Markdown shows it by the letter: no markup, link, mention or reference."""
+    """Escape `text` for one line of GitHub's Markdown: no markup, link, mention or reference."""
     marked = _MARKUP.sub(r"\\\g<0>", clean(" ".join(text.split())))
     return _AUTOLINKS.sub("\\g<0>\u200b", marked)
 
 
 def cut_lines(text: str, limit: int) -> str:
-    """The text without its last lines, where it is longer, and then with a line that says so."""
+    """Cut whole lines from the end of a longer text and say so in its last line."""
     if len(text) <= limit:
         return text
     note = "\n\n(Truncated: the text is too long.)\n"
@@ -181,21 +180,21 @@ def three_digits(value: float) -> str:
 
 
 def format_list(items: Sequence[str], limit: int) -> str:
-    """As in "a, b and c", or, where there are more than `limit` (1 or more), "a, b and 3 more"."""
+    """Join items as in "a, b and c"; more than `limit` (1 or more) as in "a, b and 3 more"."""
     if len(items) > limit:
         return f"{', '.join(items[:limit])} and {len(items) - limit} more"
     return " and ".join(part for part in (", ".join(items[:-1]), *items[-1:]) if part)
 
 
 def describe_missing_backups(moments: Sequence[str]) -> str:
-    """Which archives of a home a night could not make, of the one before it and the one after; empty for none."""
+    """Name the archives before and after the night that failed; empty for none."""
     if len(moments) > 1:
         return "the backup failed"
     return f"the backup {moments[0]} the night failed" if moments else ""
 
 
 def format_duration(seconds: float) -> str:
-    """As in "0.25 s", "42 s", "5 min 12 s", "2 h 5 min", "3 d 4 h"."""
+    """Format a duration, as in "0.25 s", "42 s", "5 min 12 s", "2 h 5 min", "3 d 4 h"."""
     if seconds < 10:
         return f"{seconds:.2g} s"
     whole = round(seconds)
@@ -207,7 +206,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_bytes(size_bytes: float) -> str:
-    """As in "512 bytes", "36.0 kB", "1.74 GB"; powers of 1000."""
+    """Format a size, as in "512 bytes", "36.0 kB", "1.74 GB"; powers of 1000."""
     size = float(size_bytes)
     for unit in ("bytes", "kB", "MB", "GB", "TB"):
         if abs(size) < 999.5 or unit == "TB":
@@ -217,17 +216,17 @@ def format_bytes(size_bytes: float) -> str:
 
 
 def format_percent(effect: float) -> str:
-    """A fraction as a change: +0.25 %, \u22123.1 %, +104 %; what rounds to nothing is 0 %."""
+    """Format a fraction as a change: +0.25 %, \u22123.1 %, +104 %; 0 % where it rounds to nothing."""
     return f"{_format_rounded_percent(effect)} %"
 
 
 def format_percent_range(low: float, high: float) -> str:
-    """As in "\u22121.2 to +3.4 %"."""
+    """Format a range, as in "\u22121.2 to +3.4 %"."""
     return f"{_format_rounded_percent(low)} to {_format_rounded_percent(high)} %"
 
 
 def format_percents(effects: Sequence[float], *, sign: bool = False) -> str:
-    """From the least to the largest, as in "7.1 to 8.1 %"; one of them where they are alike when rounded."""
+    """Format least and greatest, as in "7.1 to 8.1 %"; one of them where they are alike when rounded."""
     ends = dict.fromkeys(_format_rounded_percent(effect) for effect in (min(effects), max(effects)))
     return f"{' to '.join(end if sign else end.lstrip('+') for end in ends)} %"
 
@@ -239,12 +238,12 @@ def _format_rounded_percent(effect: float) -> str:
 
 
 def format_signed(value: float, form: str) -> str:
-    """The number in this format with its sign, a true minus."""
+    """Format a number with its sign, a true minus."""
     return f"{MINUS if value < 0 else '+'}{abs(value):{form}}"
 
 
 def format_exact(value: float, unit: str, *, sign: bool = False) -> str:
-    """A size or a count with all its digits: 20,481 bytes, 1 byte, 1 register; as a difference, +1 byte."""
+    """Format a size or a count with all its digits: 20,481 bytes, 1 byte, 1 register; as a difference, +1 byte."""
     form = ",.0f" if value == round(value) else ",.12g"
     number = format_signed(value, form) if sign else f"{value:{form}}"
     name = "bytes" if unit == "B" else unit
@@ -263,12 +262,12 @@ def format_quantity(value: float, unit: str) -> str:
 
 
 def format_estimate(value: float, low: float | None, high: float | None, unit: str) -> str:
-    """A quantity with the interval around it, all in the unit that suits the value, as in "12.1 ms (11.9 to 12.4)"."""
+    """Format a quantity and its interval in the unit that suits the value, as in "12.1 ms (11.9 to 12.4)"."""
     return add_in_brackets(*estimate_in_parts(value, low, high, unit))
 
 
 def estimate_in_parts(value: float, low: float | None, high: float | None, unit: str) -> tuple[str, str]:
-    """The quantity, and the interval around it or nothing."""
+    """Return the quantity, and its interval or an empty text."""
     text = format_quantity(value, unit)
     if low is None or high is None or unit in ("bytes", "B"):
         return text, ""
@@ -277,12 +276,11 @@ def estimate_in_parts(value: float, low: float | None, high: float | None, unit:
 
 
 def add_in_brackets(text: str, more: str) -> str:
-    """`words` with `more`, where there is some, in brackets behind them."""
     return f"{text} ({more})" if more else text
 
 
 def _choose_unit(value: float, unit: str) -> tuple[str, float]:
-    """The unit that suits a value, and what makes values of it."""
+    """Return the unit that suits a value, and the factor that converts to it."""
     factor = 1.0
     while abs(value * factor) >= 999.5 and unit in _LARGER:
         unit, step = _LARGER[unit]

@@ -18,7 +18,7 @@ _MAX_NUMBER = 1_000_000
 
 @dataclass(frozen=True)
 class Timing:
-    """How a point is timed; `number` 0 means as many calls as fill `min_repeat_ms`."""
+    """Limits of a point's samples; `number` 0 means as many calls as fill `min_repeat_ms`."""
 
     number: int = 0
     repeat: int = 10
@@ -27,13 +27,13 @@ class Timing:
     max_seconds: float = 20.0
 
     def count_samples(self, sample_ns: int, least: int = MIN_SAMPLES) -> int:
-        """How many samples are taken where each lasts so long."""
+        """Return the number of samples to take where each lasts `sample_ns`."""
         fitting = int(self.max_seconds * 1e9 / max(1, sample_ns))
         return min(self.repeat, max(least, fitting))
 
 
 def time_workload(timer: Timer, timing: Timing) -> list[Sample]:
-    """The samples of one trial, every one of them, in the order they were taken.
+    """Return the samples of one trial, every one of them, in the order they were taken.
 
     There are `repeat` of them, or as many as fit in `max_seconds` going by the warm-up, but at least three (or
     `repeat`, where that is less). How many is settled before the first one, so that no result can end the trial.
@@ -44,7 +44,7 @@ def time_workload(timer: Timer, timing: Timing) -> list[Sample]:
 
 
 def take_sample(timer: Timer, number: int) -> Sample:
-    """One sample with all that is known of it."""
+    """Take one sample with its begin, CPU time and whether it was preempted."""
     began_ns, before = time.time_ns(), resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw
     cpu_ns = time.thread_time_ns()
     elapsed_ns = timer(number, 1)[0]
@@ -54,7 +54,7 @@ def take_sample(timer: Timer, number: int) -> Sample:
 
 
 def calibrate(timer: Timer, min_repeat_ms: float) -> int:
-    """The least number of calls that takes `min_repeat_ms`, from a few growing tries."""
+    """Return the least number of calls that takes `min_repeat_ms`, from a few growing tries."""
     number, wanted_ns = 1, min_repeat_ms * 1e6
     while True:
         elapsed_ns = max(1, timer(number, 1)[0])
@@ -64,7 +64,7 @@ def calibrate(timer: Timer, min_repeat_ms: float) -> int:
 
 
 def python_timer(work: Callable[[], object]) -> Timer:
-    """A timer for a Python callable; the loop's own cost, some 20 ns a call, is in the samples."""
+    """Return a timer of a Python callable; the loop's own cost, some 20 ns a call, is in the samples."""
 
     def timer(number: int, repeat: int) -> list[int]:
         calls = range(number)
@@ -80,7 +80,7 @@ def python_timer(work: Callable[[], object]) -> Timer:
 
 
 def waiting_timer(work: Callable[[], object], wait: Callable[[], object]) -> Timer:
-    """The same of what only begins in a call: `wait` returns when all is done, and a sample ends then."""
+    """Return a timer of asynchronous work: a call only begins it, and a sample ends when `wait` returns."""
 
     def timer(number: int, repeat: int) -> list[int]:
         calls, elapsed = range(number), []

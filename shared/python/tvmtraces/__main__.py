@@ -14,7 +14,7 @@ from tvmtraces.commands import COMMANDS
 
 _NEWS_EVERY_S = 0.2
 _FOR_PROGRAMS = ("csv", "json")
-"""What they write to a file or a pipe is what was recorded, to the last character."""
+"""Formats that keep every character of the data when written to a file or a pipe."""
 
 
 class _Notices:
@@ -38,7 +38,6 @@ class _Notices:
         self._width = len(line)
 
     def end(self) -> None:
-        """Wipe the line."""
         if self._width:
             self._put("")
             self._stream.write("\r")
@@ -54,7 +53,7 @@ def _make_parser() -> argparse.ArgumentParser:
 
 @plain_output()
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the arguments say; the exit code."""
+    """Run the verb and return the exit code."""
     options = _make_parser().parse_args(arguments)
     news = _Notices()
     try:

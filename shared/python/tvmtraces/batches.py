@@ -52,14 +52,14 @@ class Batch:
 
     @property
     def size_bytes(self) -> int:
-        """The memory that its arrays take up, and something for texts."""
+        """Return the memory of its arrays, and an allowance for texts."""
         arrays = (column.codes if isinstance(column, Texts) else column for column in self.columns.values())
         return 64 + sum(getattr(array, "nbytes", 8) for array in arrays)
 
 
 @dataclass(frozen=True)
 class WantedRows:
-    """What is asked of a source: the columns of each table, and nanoseconds between which timed rows must lie.
+    """A request to a source: the columns of each table, and nanoseconds between which timed rows must lie.
 
     A source may give more columns, and rows outside of `begin_ns` to `end_ns`; it never gives less.
     """
@@ -70,7 +70,7 @@ class WantedRows:
 
 
 def shrink(column: Column) -> Column:
-    """The column's one value where all rows have the same, else the column; a real is not looked at."""
+    """Return the column's one value where all rows share it, else the column; reals are not compared."""
     if isinstance(column, Texts):
         if not len(column.codes) or (column.codes != column.codes[0]).any():
             return column
@@ -81,21 +81,21 @@ def shrink(column: Column) -> Column:
 
 
 def ints(values: Iterable[int]) -> Ints:
-    """The int64 array of whole numbers; TypeError or OverflowError for anything else."""
+    """Return the int64 array of whole numbers; TypeError or OverflowError for anything else."""
     import numpy
 
     return numpy.frombuffer(array("q", values), dtype=numpy.int64)
 
 
 def texts(values: Sequence[str | None]) -> Texts:
-    """The text column of `values`."""
+    """Return the text column of `values`."""
     known: dict[str, int] = {}
     codes = [-1 if value is None else known.setdefault(value, len(known)) for value in values]
     return Texts(ints(codes), list(known))
 
 
 def batch_of_rows(table: str, rows: Sequence[Mapping[str, Any]]) -> Batch:
-    """A batch of few rows; a column that a row leaves out is NULL in it."""
+    """Make a batch of few rows; a column that a row leaves out is NULL in it."""
     import numpy
 
     columns: dict[str, Column] = {}
@@ -132,7 +132,7 @@ def _real(value: Any, table: str, column: str) -> float:
 
 
 def concatenate(kind: str, parts: Sequence[tuple[Column, int]]) -> Column:
-    """Columns of one SQL type, each with its number of rows, as one; None where all of them are."""
+    """Concatenate columns of one SQL type, each with its number of rows; None where all of them are."""
     import numpy
 
     if all(column is None for column, _ in parts):

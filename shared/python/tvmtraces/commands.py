@@ -1,4 +1,4 @@
-"""The verbs of `python3 -m tvmtraces`: what each does with its arguments, in words or rows."""
+"""The verbs of `python3 -m tvmtraces`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Work = Callable[[argparse.Namespace, Progress], str]
 
 @dataclass(frozen=True)
 class Command:
-    """A verb: its words in the help, its own arguments, its work."""
+    """A verb: its help text, its arguments, its work."""
 
     about: str
     arguments: Callable[[argparse.ArgumentParser], None]
@@ -42,7 +42,7 @@ class Command:
 
 
 def filters_of(options: argparse.Namespace) -> Filters:
-    """The filters that the options ask for."""
+    """Make the filters of parsed options."""
     window = None
     if options.begin or options.end:
         window = Window(options.begin or "", options.end or "", Straddle(options.straddle))
@@ -51,7 +51,7 @@ def filters_of(options: argparse.Namespace) -> Filters:
 
 
 def add_filters(parser: argparse.ArgumentParser) -> None:
-    """The options of `filters_of`."""
+    """Add the options of `filters_of`."""
     group = parser.add_argument_group("filters (may be repeated; * and ? stand for any; !PATTERN leaves out)")
     group.add_argument(
         "--from", dest="begin", metavar="MOMENT", help="2026-11-21T03:15:00Z, ns, +2.5s, -2.5s, 25%%, @marker"
@@ -68,7 +68,7 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
 
 
 def add_question(parser: argparse.ArgumentParser) -> None:
-    """The options of a verb that asks."""
+    """Add the options of a verb that queries."""
     add_inputs(parser)
     add_format(parser)
     add_filters(parser)
@@ -108,7 +108,7 @@ class _TimeLimit:
         return DashboardError(f"the query was stopped after {self._limit_s:g} s.", remedy=remedy)
 
     def watch_reading(self, progress: Progress) -> Progress:
-        """The same progress, which raises where the time is over."""
+        """Return a progress callback that also raises once the time is over."""
 
         def tell(what: str, done: int, of: int) -> None:
             if time.monotonic() >= self._end:
@@ -157,7 +157,7 @@ def _run_summary(options: argparse.Namespace, progress: Progress) -> str:
 
 
 def format_table(names: Sequence[str], rows: list[list[Any]], style: str, by: str | None) -> str:
-    """Programs get nanoseconds, people the unit that suits each."""
+    """Format a table: nanoseconds for programs, suitable units for people."""
     shown = [by if name == "group" and by else name for name in names]
     if style != "console":
         return FORMATS[style](shown, rows)
@@ -249,4 +249,4 @@ COMMANDS: dict[str, Command] = {
     "verify": Command("verify every byte of sealed runs against their catalogues", add_inputs, _verify),
     "convert": Command("convert traces to another format", _convert_arguments, _convert),
 }
-"""By their names; `tvmdash.traces` adds what takes a judge."""
+"""Verbs by name; `tvmdash.traces` adds those that need the judge."""

@@ -1,4 +1,4 @@
-"""Which statements mean the same to SQLite and to DuckDB, so that the faster of them may answer.
+"""Statements that mean the same to SQLite and to DuckDB, so that the faster one may answer.
 
 Everything that the two read in different ways is left out: `LIKE`, division, texts beside numbers, names that stand for
 two things, functions but the five that count and sum up. What is not sure is SQLite's.
@@ -25,21 +25,21 @@ _KEYWORDS = frozenset(
 _FUNCTIONS = frozenset({"count", "sum", "min", "max", "avg"})
 _COMPARISONS = frozenset({"=", "<>", "!=", "<", ">", "<=", ">="})
 _SUMMED = frozenset({"duration", "size", "value", "cpu_ns", "elapsed_ns", "total_calls"})
-"""The sums of others (moments, addresses) leave 64 bits, which is an error in SQLite alone."""
+"""Columns whose sums fit: others' (moments, addresses) leave 64 bits, which is an error in SQLite alone."""
 _CALL = re.compile(r"^(\s*(?:select\s+(?:distinct\s)?)?\s*)(\w+\s*\([^()']*\))(?=\s*$)", re.IGNORECASE)
-"""An item of a SELECT that is a call alone."""
+"""Matches an item of a SELECT that is one call."""
 _MOST_DIGITS = 15
-"""SQLite holds a longer literal as another number."""
+"""SQLite reads a longer literal as another number."""
 
 
 @functools.cache
 def _columns_of(view: str) -> dict[str, bool]:
-    """The columns of a view, and whether each holds texts."""
+    """Return the columns of a view; True for texts."""
     return {name.lower(): kind == TEXT for name, kind in describe_view(view)}
 
 
 def find_common(sql: str) -> str | None:
-    """What DuckDB is asked where both read a statement alike: one SELECT from one view, in plain words; else None.
+    """Translate a statement for DuckDB where both read it alike: one SELECT from one view; else None.
 
     What is called without a name has SQLite's: as it is written.
     """
@@ -77,7 +77,7 @@ def _is_common(sql: str) -> bool:
 
 
 def _split(sql: str) -> list[tuple[str, str]] | None:
-    """The tokens with their kinds, words in small letters; None where there is another."""
+    """Return the tokens with their kinds, words in lower case; None where there is another."""
     tokens, at = [], 0
     while at < len(sql):
         match = _TOKEN.match(sql, at)
@@ -90,7 +90,7 @@ def _split(sql: str) -> list[tuple[str, str]] | None:
 
 
 def _items(words: Sequence[str]) -> list[list[str]]:
-    """What is selected, each item as its words."""
+    """Return the items of the SELECT list, each as its words."""
     items: list[list[str]] = [[]]
     depth = 0
     for word in words[1 : words.index("from")]:
@@ -104,7 +104,7 @@ def _items(words: Sequence[str]) -> list[list[str]]:
 
 
 def _are_numbers_exact(tokens: Sequence[tuple[str, str]]) -> bool:
-    """Whether no number may leave 64 bits or be taken for a decimal fraction; and whether LIMIT has one number."""
+    """Return True where all numbers stay exact in 64 bits, and LIMIT has one number."""
     for at, (kind, text) in enumerate(tokens):
         before, after = tokens[at - 1][1], tokens[at + 1][1] if at + 1 < len(tokens) else ""
         if (
@@ -119,7 +119,7 @@ def _are_numbers_exact(tokens: Sequence[tuple[str, str]]) -> bool:
 
 
 def _are_nulls_last(words: Sequence[str]) -> bool:
-    """Whether NULLs come last by either: SQLite has them first, unless the order is descending."""
+    """Return True where both engines sort NULLs last: SQLite has them first, unless the order is descending."""
     if "order" not in words:
         return True
     until = words.index("limit") if "limit" in words else len(words)
@@ -128,7 +128,7 @@ def _are_nulls_last(words: Sequence[str]) -> bool:
 
 
 def _are_items_named(words: Sequence[str], columns: dict[str, bool]) -> bool:
-    """Whether each item is a column, all of them, a call, or has a name: the engines name others in their own ways."""
+    """Return True where each item is `*`, a column, a call, or has a name: the engines name others differently."""
     return all(
         item == ["*"] or (len(item) == 1 and item[0] in columns) or "as" in item[-2:-1] or _is_call(item)
         for item in _items(words)
@@ -140,7 +140,7 @@ def _is_call(item: Sequence[str]) -> bool:
 
 
 def _are_kinds_alike(tokens: Sequence[tuple[str, str]], columns: dict[str, bool]) -> bool:
-    """Whether texts are compared with columns of texts alone, whole, and numbers with nothing that may be a text."""
+    """Return True where comparisons are of texts with texts, or of numbers with numbers."""
     for at, (kind, text) in enumerate(tokens):
         if text in _COMPARISONS and kind == "sign":
             left, right = tokens[at - 1], tokens[at + 1] if at + 1 < len(tokens) else ("", "")
@@ -159,7 +159,7 @@ def _are_kinds_alike(tokens: Sequence[tuple[str, str]], columns: dict[str, bool]
 
 
 def _is_text(token: tuple[str, str], columns: dict[str, bool]) -> bool | None:
-    """Whether a side of a comparison is a text; None where it is neither a literal nor a column."""
+    """Return True where a side of a comparison is a text; None where it is neither a literal nor a column."""
     kind, text = token
     if kind in {"text", "number"}:
         return kind == "text"
@@ -171,6 +171,6 @@ def _touches_text(tokens: Sequence[tuple[str, str]], at: int, columns: dict[str,
 
 
 def _is_compared(tokens: Sequence[tuple[str, str]], at: int) -> bool:
-    """Whether what follows is compared, or asked for NULL: DuckDB takes a column alone for a truth value."""
+    """Return True where a comparison or test for NULL follows: DuckDB takes a lone column for a truth value."""
     after = [text for _, text in tokens[at + 1 : at + 4]]
     return len(after) == 3 and (after[1] in _COMPARISONS or after[1:] in (["is", "null"], ["is", "not"]))

@@ -44,7 +44,7 @@ def open_traces(
     filters: Filters | None = None,
     progress: Progress | None = None,
 ) -> Traces:
-    """A connection that shows all the traces in `paths` as one database.
+    """Open all the traces in `paths` as one database.
 
     `paths`: raw databases, RocPD databases, sealed runs, homes, folders of any of these, patterns; in any number.
     Nothing is read before a query needs it, and nothing is ever written. DashboardError for what is missing, given
@@ -54,7 +54,7 @@ def open_traces(
 
 
 class Traces:
-    """The traces in DuckDB's words: `execute` gives rows. As a context it is closed."""
+    """Traces queried in DuckDB's SQL. A context manager that closes itself."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Traces:
             raise
 
     def execute(self, sql: str, parameters: Parameters = ()) -> DuckResult:
-        """The rows of one statement.
+        """Run one statement and return its rows.
 
         `?` in it stands for the parameters in turn, `:name` and `$name` for that of a mapping.
         """
@@ -94,11 +94,9 @@ class Traces:
 
     @property
     def filters(self) -> Filters:
-        """What it shows a part by."""
         return self._filters
 
     def close(self) -> None:
-        """Let everything go."""
         self._engine.close()
 
     def __enter__(self) -> Self:
@@ -110,14 +108,14 @@ class Traces:
         self.close()
 
     def bounds_ns(self) -> tuple[int, int]:
-        """When the first thing in these traces began and the last ended, filters aside."""
+        """Return when the first thing in these traces began and the last ended, filters aside."""
         first, last = self.known_bounds_ns()
         if first is None or last is None:
             raise DashboardError("These traces contain no times, so a window cannot be applied. Remove the window.")
         return first, last
 
     def known_bounds_ns(self) -> tuple[int | None, int | None]:
-        """As `bounds_ns`, None where nothing has a time."""
+        """Return the bounds as `bounds_ns`, None where nothing has a time."""
         runs = self._sealed
         if len(runs) < len(self.sources):
             return self._measured_bounds()
@@ -133,7 +131,7 @@ class Traces:
         return first, last
 
     def stream(self, written: Callable[[str], Sequence[SealedFile]]) -> Iterator[str]:
-        """Read everything, a part at a time: the name of each table whose next rows `base_<table>` now shows.
+        """Read everything, a part at a time: yield the name of each table whose next rows `base_<table>` now shows.
 
         What is small is read first and stays; its name comes once, at the end. `written` gives the files that the
         caller made of a table so far, at which the filters of others look.
@@ -159,22 +157,22 @@ class Traces:
             yield table
 
     def _show(self, table: str, batches: Sequence[Batch], files: Sequence[SealedFile]) -> None:
-        """Let `base_<table>` show the rows of these that the filters leave."""
+        """Show, as `base_<table>`, the rows of these that the filters leave."""
         self._engine.load(table, batches, files)
         self._loaded[table] = _ALL[table]
         if f"base_{table}" not in self._made:
             self._view(f"base_{table}", self._selection(table))
 
     def ask_loaded(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows of a query over what is loaded already."""
+        """Return the rows of a query over what is loaded already."""
         return self._engine.execute(sql).fetchall()
 
     def constants(self, table: str) -> dict[str, Any]:
-        """The columns of the rows that `base_<table>` shows now which hold one value throughout."""
+        """Return the columns of the rows in `base_<table>` that hold one value throughout."""
         return self._engine.constants(table)
 
     def write_table(self, table: str, columns: Sequence[str], path: Path, options: str) -> None:
-        """Write what `base_<table>` shows now, in its order, to a Parquet file below the `writable` folder.
+        """Write the rows of `base_<table>`, in its order, to a Parquet file below the `writable` folder.
 
         Where each part of it (a process, a sealed run) is in that order already, part follows part.
         """
@@ -188,7 +186,7 @@ class Traces:
         self._engine.copy(selection, path, options)
 
     def _prepare(self, sql: str, parameters: Parameters = ()) -> None:
-        """Load the tables that a query needs, make the views."""
+        """Load the tables that a query needs, and make the views."""
         needed = set(find_tables(sql))
         if needed and self._filters.workloads:
             needed.add("trial")
@@ -210,7 +208,7 @@ class Traces:
         return format_selection(table, self._filters, self._span, self._chosen)
 
     def _columns(self, needed: AbstractSet[str], sql: str, parameters: Parameters) -> dict[str, frozenset[str]]:
-        """The columns that a query needs of these tables: all, where reading fewer saves nothing or cannot be known."""
+        """Return the columns that a query needs of these tables: all, where fewer save nothing or cannot be known."""
         columns = {table: _ALL[table] for table in needed}
         slow = [source for source in self.sources if source.kind == "rocpd"]
         if slow and not columns.items() <= self._loaded.items():
@@ -219,7 +217,7 @@ class Traces:
         return columns
 
     def _load(self, tables: Mapping[str, frozenset[str]], *, whole: bool = False) -> None:
-        """Read these columns; with the filters' window in view, unless `whole`."""
+        """Read these columns, limited to the filters' window unless `whole`."""
         missing = {
             table: columns | self._loaded.get(table, frozenset())
             for table, columns in tables.items()
@@ -238,7 +236,7 @@ class Traces:
             (self._cut.add if is_cut else self._cut.discard)(table)
 
     def _list_files(self, table: str, reach: Reach = EVERYTHING) -> list[SealedFile]:
-        """The table's files of the sealed runs in which the filters may leave anything, going by the catalogues."""
+        """Return the table's files of the sealed runs in which the filters may leave rows, by their catalogues."""
         runs = (run for run in self._sealed if reach.may_hold(table, run.catalogue))
         return [file for run in runs for file in run.files(table)]
 

@@ -37,7 +37,7 @@ _VIEW = re.compile(
     r"CREATE VIEW (?:IF NOT EXISTS )?(?:`[^`]*`|\"[^\"]*\"|\[[^\]]*\]|\w+)\s+AS\s+(.*)", re.DOTALL | re.IGNORECASE
 )
 _LISTS = frozenset({"sqlite_master", "sqlite_schema", "sqlite_temp_master", "sqlite_temp_schema"})
-"""Who names these asks what there is."""
+"""Tables that list the tables."""
 INCOMPLETE: dict[str, str] = {
     "backup": "Make a sealed run with `seal`, or a SQLite database with `convert rocpd`.",
     "blobopen": "Select the column.",
@@ -48,7 +48,7 @@ INCOMPLETE: dict[str, str] = {
     "serialize": "Make a SQLite database with `convert rocpd`.",
     "set_authorizer": "Queries can already do no more than read these traces.",
 }
-"""The members of sqlite3.Connection that would show or change a part alone, and what to use."""
+"""Members of sqlite3.Connection that would show or change a part alone, and what to use instead."""
 _ROWS_AT_ONCE = 4096
 _KINDS = {"BIGINT": "INTEGER", "DOUBLE": "REAL", "VARCHAR": "TEXT", "BOOLEAN": "INTEGER"}
 """SQLite's types by DuckDB's."""
@@ -60,7 +60,7 @@ def connect(
     filters: Filters | None = None,
     progress: Progress | None = None,
 ) -> Connection:
-    """A `sqlite3.Connection` that shows all the traces in `paths` as one database.
+    """Open all the traces in `paths` as one `sqlite3.Connection`.
 
     `paths`: raw databases, RocPD databases, sealed runs, homes, folders of any of these, patterns; in any number.
     Nothing is read before a query needs it, and none of it is ever written. DashboardError for what is missing, given
@@ -77,7 +77,7 @@ def connect(
 
 
 class Cursor(sqlite3.Cursor):
-    """The rows of one statement, whoever answered it."""
+    """The rows of one statement, from SQLite or DuckDB."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
@@ -87,18 +87,18 @@ class Cursor(sqlite3.Cursor):
 
     @property
     def description(self) -> Description | None:
-        """The columns' names, each in a tuple of seven as the database API wants it."""
+        """Return the columns' names, each in a tuple of seven as the database API wants it."""
         if self._rows is None:
             return super().description
         return tuple((name, None, None, None, None, None, None) for name in self._rows.names)
 
     @property
     def lastrowid(self) -> int | None:
-        """The number of the row that the statement put in; what is put into tables for it is not asked for."""
+        """Return the number of the row that the statement inserted; internal inserts do not count."""
         return super().lastrowid if self._inserts else None
 
     def execute(self, sql: str, parameters: Any = (), /) -> Self:
-        """Itself, now over the rows of this statement; parameters as sqlite3 has them, and `$name`."""
+        """Run the statement and return itself; parameters as in sqlite3, and `$name`."""
         self._inserts = re.match(r"\s*(insert|replace)\b", sql, re.IGNORECASE) is not None
         with _told():
             self._rows = self._mine.ask(sql, parameters)
@@ -111,25 +111,25 @@ class Cursor(sqlite3.Cursor):
         return self
 
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> Self:
-        """As in sqlite3: of tables that were made here."""
+        """Run as in sqlite3, on tables that were created on this connection."""
         self._rows = None
         with _told():
             super().executemany(sql, parameters)
         return self
 
     def executescript(self, script: str, /) -> Self:
-        """Itself, after each statement of a script; their rows are not kept."""
+        """Run each statement of a script and return itself; their rows are not kept."""
         for statement in self._mine.split_statements(script):
             self.execute(statement)
         self._rows = None
         return self
 
     def fetchone(self) -> Any:
-        """The next row, or None."""
+        """Return the next row, or None."""
         return next(iter(self.fetchmany(1)), None)
 
     def fetchmany(self, size: int | None = None) -> list[Any]:
-        """At most `size` further rows, `arraysize` where none is given; all where it is negative."""
+        """Return at most `size` further rows, `arraysize` where none is given; all where it is negative."""
         wanted = self.arraysize if size is None else size
         if self._rows is not None:
             return self._rows.fetchmany(wanted) if wanted >= 0 else self._rows.fetchall()
@@ -137,20 +137,20 @@ class Cursor(sqlite3.Cursor):
             return super().fetchmany(wanted) if wanted else []  # asked for none, sqlite3 gives all
 
     def fetchall(self) -> list[Any]:
-        """All further rows."""
+        """Return all further rows."""
         if self._rows is not None:
             return self._rows.fetchall()
         with _told():
             return super().fetchall()
 
     def df(self) -> Any:
-        """All further rows as a `pandas.DataFrame`."""
+        """Return all further rows as a `pandas.DataFrame`."""
         from pandas import DataFrame
 
         return DataFrame(self._plain(), columns=self._names)
 
     def arrow(self) -> Any:
-        """All further rows as a `pyarrow.Table`; DashboardError where pyarrow is not installed."""
+        """Return all further rows as a `pyarrow.Table`; DashboardError where pyarrow is not installed."""
         if importlib.util.find_spec("pyarrow") is None:
             raise DashboardError("arrow() needs pyarrow. Install it beside the dashboard: pip install pyarrow.")
         import pyarrow
@@ -187,7 +187,7 @@ class Connection(sqlite3.Connection):
         self._cleanup = contextlib.ExitStack()
 
     def begin(self, sources: Sequence[Source], filters: Filters, progress: Progress | None) -> None:
-        """Show these; `connect` does it."""
+        """Set up the connection for `connect`."""
         self.sources = tuple(sources)
         self._selections: dict[str, list[str]] = {}
         self._native: set[str] = set()
@@ -195,7 +195,7 @@ class Connection(sqlite3.Connection):
         self._empty: set[str] = set()
         self._trace: Callable[[str], object] | None = None
         self._is_changed = False
-        """Whether views may be other ones by now, as after AMD's `apply_time_window`, of which DuckDB knows nothing."""
+        """True once views may differ, as after AMD's `apply_time_window`; DuckDB knows nothing of such changes."""
         self._open_traces = functools.partial(Traces, sources, filters, progress)
         self._is_filtered = filters != Filters()
         if self._is_filtered:
@@ -209,46 +209,46 @@ class Connection(sqlite3.Connection):
 
     @functools.cached_property
     def traces(self) -> Traces:
-        """The same in DuckDB, which is opened when it is first needed: importing it takes longer than many a query."""
+        """Return the traces in DuckDB, opened on first use: importing it takes longer than many a query."""
         opened = self._open_traces()
         self._cleanup.callback(opened.close)
         return opened
 
     @property
     def connection(self) -> Self:
-        """Itself, as AMD's `RocpdImportData` names the connection in it."""
+        """Return itself: AMD's `RocpdImportData` has its connection under this name."""
         return self
 
     @property
     def filenames(self) -> list[str]:
-        """The files and folders, as AMD's `RocpdImportData` names them."""
+        """Return the files and folders, as AMD's `RocpdImportData` names them."""
         return [str(source.path) for source in self.sources]
 
     @property
     def table_info(self) -> dict[str, list[str]]:
-        """By RocPD's table, the selections that it is the union of, as AMD's `RocpdImportData` has them."""
+        """Return the selections whose union is each of RocPD's tables, as AMD's `RocpdImportData` has them."""
         if not self._selections:
             raise NotSupportedError("table_info is of RocPD's files as they are. Give `connect` a window as a filter.")
         return self._selections
 
     def cursor(self, factory: Any = Cursor) -> Any:
-        """A cursor that has executed nothing yet."""
+        """Return a cursor that has executed nothing yet."""
         cursor = super().cursor(factory)
         cursor.row_factory = self.row_factory
         return cursor
 
     def execute(self, sql: str, parameters: Any = (), /) -> Cursor:
-        """A cursor over the rows of one statement."""
+        """Return a cursor over the rows of one statement."""
         made: Cursor = self.cursor().execute(sql, parameters)
         return made
 
     def executescript(self, script: str, /) -> Cursor:
-        """A cursor, after each statement of a script."""
+        """Run each statement of a script and return a cursor."""
         made: Cursor = self.cursor().executescript(script)
         return made
 
     def set_trace_callback(self, callback: Callable[[str], object] | None) -> None:
-        """Have each statement told before it is run."""
+        """Call `callback` with each statement before it runs."""
         self._trace = callback
 
     def interrupt(self) -> None:
@@ -258,7 +258,6 @@ class Connection(sqlite3.Connection):
             self.traces.interrupt()
 
     def close(self) -> None:
-        """Let everything go."""
         super().close()
         self._cleanup.close()
 
@@ -274,12 +273,12 @@ class Connection(sqlite3.Connection):
         return super().__getattribute__(name)
 
     def _do(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:
-        """Run a statement as it is; SQLite's own `execute` would ask `cursor` for one of ours."""
+        """Run a statement directly; SQLite's own `execute` would ask `cursor` for one of ours."""
         return sqlite3.Cursor(self).execute(sql, parameters)
 
     @staticmethod
     def split_statements(script: str) -> Iterator[str]:
-        """The statements of a script."""
+        """Yield the statements of a script."""
         statement = ""
         for part in re.split(r"(;)", script):
             statement += part
@@ -290,7 +289,7 @@ class Connection(sqlite3.Connection):
             yield statement
 
     def ask(self, sql: str, parameters: Parameters) -> DuckResult | None:
-        """What DuckDB says of a statement; None where it is SQLite's to answer, with all that it names at hand."""
+        """Return DuckDB's answer; None where SQLite must answer, with all that the statement names at hand."""
         if self._trace is not None:
             self._trace(sql)
         words = {word.lower() for word in _WORD.findall(sql)}
@@ -317,7 +316,7 @@ class Connection(sqlite3.Connection):
         return None
 
     def _find_fault(self, sql: str, parameters: Parameters) -> sqlite3.Error | None:
-        """Why SQLite cannot run a statement; None where it can, or where the fault is in the parameters."""
+        """Return why SQLite cannot run a statement; None where it can, or where the fault is in the parameters."""
         try:
             self._do(sql if sql.lstrip()[:7].lower() == "explain" else f"EXPLAIN {sql}", parameters)
         except sqlite3.OperationalError as error:
@@ -327,7 +326,7 @@ class Connection(sqlite3.Connection):
         return None
 
     def _ask_duck(self, sql: str, parameters: Parameters, error: sqlite3.Error) -> DuckResult:
-        """What DuckDB has to say where SQLite has no words."""
+        """Return DuckDB's answer to a statement that SQLite cannot run."""
         try:
             return self.traces.execute(sql, parameters)
         except ProgrammingError as other:
@@ -345,7 +344,7 @@ class Connection(sqlite3.Connection):
         self._insert(table, rows.names, rows)
 
     def _insert(self, table: str, names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
-        """Put rows into a table of ours: all of them, or none where that is interrupted."""
+        """Insert rows into a table of ours: all of them, or none where that is interrupted."""
         chosen, marks = ", ".join(map(quote_name, names)), ", ".join("?" * len(names))
         self._do("SAVEPOINT filling")
         try:
@@ -357,7 +356,7 @@ class Connection(sqlite3.Connection):
             self._do("RELEASE filling")
 
     def _make_empty(self, name: str) -> None:
-        """A view of ours as SQLite's, over a table that has no rows yet."""
+        """Make a view of ours in SQLite, over a table that has no rows yet."""
         declared = _declare(name)
         columns = ", ".join(
             f"{quote_name(column)} {declared.get(column, _KINDS.get(kind, ''))}" for column, kind in describe_view(name)
@@ -373,7 +372,7 @@ class Connection(sqlite3.Connection):
         self._copied.add(name)
 
     def _copy_table(self, name: str) -> None:
-        """One of RocPD's own tables, with the rows of all files; nothing where none has it."""
+        """Copy one of RocPD's own tables, with the rows of all files; do nothing where none has it."""
         parts: list[tuple[RocpdSource, str, Sequence[str]]] = []
         for source in self.sources:
             if isinstance(source, RocpdSource):
@@ -398,7 +397,7 @@ class Connection(sqlite3.Connection):
         self._copied.add(name)
 
     def _attach(self, sources: Sequence[RocpdSource]) -> None:
-        """RocPD's tables over those of all files, and its views over them."""
+        """Create RocPD's tables over those of all files, and its views over them."""
         parts: dict[str, list[tuple[str, Sequence[str]]]] = {}
         for number, source in enumerate(sources):
             with open_database(source.path) as database:
@@ -428,7 +427,7 @@ class Connection(sqlite3.Connection):
             self._show_own_views(f"db{number}")
 
     def _show_own_views(self, database: str) -> None:
-        """The views of a file that we do not know (`hip_events` of schema 3.0.4), over the tables of all files.
+        """Create the views of a file that we do not know (`hip_events` of schema 3.0.4), over the tables of all files.
 
         A view is one SELECT, and reaches these traces alone; it runs when somebody asks for it by name.
         """
@@ -443,7 +442,7 @@ class Connection(sqlite3.Connection):
 
 @functools.cache
 def _declare(view: str) -> dict[str, str]:
-    """The types of a view's columns as RocPD's view has them: what is computed has none, and compares otherwise."""
+    """Return the column types of RocPD's view; computed columns have none, and compare otherwise."""
     with contextlib.closing(sqlite3.connect(":memory:")) as empty:
         for statement in (*make_tables("_", ""), *make_views(["_"])):
             empty.execute(statement)
@@ -451,7 +450,7 @@ def _declare(view: str) -> dict[str, str]:
 
 
 def _choose(columns: Sequence[str], present: Sequence[str]) -> str:
-    """The columns of a table of which a file may lack some."""
+    """Return a select list for the columns of a table of which a file may lack some."""
     there = set(present)
     return ", ".join(quote_name(name) if name in there else f"NULL AS {quote_name(name)}" for name in columns)
 
@@ -462,7 +461,7 @@ def _authorize(action: int, *_: object) -> int:
 
 @contextlib.contextmanager
 def _told() -> Iterator[None]:
-    """SQLite's errors as ours, which are SQLite's as well."""
+    """Translate SQLite's errors into ours, which are SQLite's as well."""
     try:
         yield
     except sqlite3.Error as error:

@@ -54,16 +54,16 @@ class ProgrammingError(DatabaseError, sqlite3.ProgrammingError):
 
 
 class NotSupportedError(DatabaseError, sqlite3.NotSupportedError):
-    """What sqlite3 has and a read-only view of many files has not; its text says what to use."""
+    """A member of sqlite3 that a read-only view of many files lacks; the text names the alternative."""
 
 
 _KINDS: Sequence[type[Error]] = (Error, *Error.__subclasses__(), *DatabaseError.__subclasses__())
 OURS: Mapping[type[Exception], type[Error]] = {getattr(sqlite3, kind.__name__): kind for kind in _KINDS}
-"""By sqlite3's."""
+"""Our exceptions by sqlite3's."""
 
 
 def bind(sql: str, parameters: Parameters) -> Any:
-    """The parameters as DuckDB takes them, which wants none but those that a statement names, as `$name`."""
+    """Return the parameters for DuckDB, which refuses those that a statement does not name, as `$name`."""
     if isinstance(parameters, Mapping):
         return {name: value for name, value in parameters.items() if re.search(rf"\${name}\b", sql)}
     return list(parameters)

@@ -1,4 +1,4 @@
-"""The one door to DuckDB: tables from batches without a copy, from Parquet without reading it, nothing else in reach.
+"""The only access to DuckDB: batches without a copy, Parquet without reading it, and nothing else.
 
 No file but the given Parquet files can be opened, no extension loaded, no setting changed by a query.
 """
@@ -41,10 +41,10 @@ MACROS = (
     """CREATE MACRO utc(ns) AS strftime(make_timestamp(ns // 1000), '%Y-%m-%dT%H:%M:%S.')
     || lpad(CAST(ns % 1000000000 AS VARCHAR), 9, '0') || 'Z'""",
 )
-"""What queries may use beside DuckDB's functions."""
+"""Functions for queries besides DuckDB's."""
 _ALLOWED = frozenset({"SELECT", "EXPLAIN", "CREATE", "INSERT", "UPDATE", "DELETE", "DROP", "RELATION"})
 _LARGE_ROWS = 50_000
-"""Batches of so many rows are not copied together with others."""
+"""Batches of so many rows are not concatenated with others."""
 _MOST_PARTS = 256
 _WRITES = re.compile(r"\b(copy|export|attach)\b", re.IGNORECASE)
 
@@ -66,13 +66,13 @@ class DuckEngine:
             self._database.execute(macro)
 
     def _allow(self, setting: str, paths: Sequence[Path]) -> None:
-        """Open these paths, as they are and as `read_parquet` must be given them, which takes a name for a pattern."""
+        """Allow these paths, verbatim and escaped for `read_parquet`, which takes a name for a pattern."""
         names = dict.fromkeys(name for path in paths for name in (str(path), glob.escape(str(path))))
         if names:
             self._database.execute(f"SET {setting} = [{', '.join(map(format_literal, names))}]")
 
     def load(self, table: str, batches: Sequence[Batch], files: Sequence[SealedFile]) -> None:
-        """Make `all_<table>` from the batches and Parquet files of the table; in place of an earlier one."""
+        """Make `all_<table>` from the batches and Parquet files of the table, in place of an earlier one."""
         self._ordered.add(table)
         self._values[table] = {name: set() for name in TABLES[table].columns}
         for file in files:
@@ -85,20 +85,20 @@ class DuckEngine:
         self.view(f"all_{table}", " UNION ALL ".join(selections))
 
     def is_ordered(self, table: str) -> bool:
-        """Whether each batch, and so each sealed run, has the rows in the table's order, by its first column."""
+        """Return True where each batch, and so each sealed run, has its rows in order of the table's first column."""
         return table in self._ordered
 
     def constants(self, table: str) -> dict[str, Any]:
-        """The columns of `all_<table>` that hold one value in all rows, as far as that is known."""
+        """Return the columns of `all_<table>` that hold one value in all rows, as far as that is known."""
         found = self._values[table].items()
         return {name: next(iter(values)) for name, values in found if len(values) == 1 and _MANY not in values}
 
     def view(self, name: str, sql: str) -> None:
-        """Make a view."""
+        """Create a view."""
         _translate_errors(lambda: self._database.execute(f"CREATE OR REPLACE VIEW {name} AS {sql}"))
 
     def execute(self, sql: str, parameters: Parameters = ()) -> DuckResult:
-        """The result of one statement; an Error where it fails or reaches out of the traces."""
+        """Return the result of one statement; an Error where it fails or reaches out of the traces."""
         bound = bind(sql, parameters)
         statements = _translate_errors(lambda: self._database.extract_statements(sql))
         if len(statements) != 1:
@@ -122,11 +122,10 @@ class DuckEngine:
         )
 
     def close(self) -> None:
-        """Let everything go."""
         self._database.close()
 
     def _memory(self, table: str, batches: Sequence[Batch]) -> Iterator[str]:
-        """Selections from arrays that DuckDB scans where they lie: large batches as they are, small ones joined."""
+        """Yield selections from arrays that DuckDB scans in place: large batches as they are, small ones joined."""
         batches = sorted(batches, key=lambda batch: _find_first(batch, TABLES[table].order[:1]))
         large = [[batch] for batch in batches if batch.count >= _LARGE_ROWS][:_MOST_PARTS]
         alone = {id(part[0]) for part in large}
@@ -158,7 +157,7 @@ class DuckEngine:
         return f"SELECT {', '.join(chosen)} FROM memory_{label}"  # noqa: S608 - our own names
 
     def _expression(self, key: tuple[str, str, str], column: Column, arrays: dict[str, Any]) -> str:
-        """How a column is read from `arrays`, into which it is put."""
+        """Return the SQL that reads a column from `arrays`, into which it is put."""
         import numpy
 
         kind, name, _ = key
@@ -171,7 +170,7 @@ class DuckEngine:
         return f'CASE WHEN isnan("{name}") THEN NULL ELSE "{name}" END' if numpy.isnan(column).any() else f'"{name}"'
 
     def _pool(self, key: tuple[str, str, str], pool: Sequence[Any]) -> str:
-        """A subquery that is a list of values of a column, whose type, name and part are the key."""
+        """Return a subquery that is a list of values of a column, whose type, name and part are the key."""
         kind, name, part = key
         kept, content = f'"pool_{part}_{name}"', format_literal(json.dumps(list(pool)))
         # As a literal: a parameter, or an array of objects, makes DuckDB import pandas, which takes a second.
@@ -191,7 +190,7 @@ class DuckResult:
         self._is_done = relation is None
 
     def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
-        """At most `size` further rows."""
+        """Return at most `size` further rows."""
         relation = self._relation
         if relation is None or self._is_done or not size:
             return []
@@ -200,7 +199,7 @@ class DuckResult:
         return rows
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """All further rows."""
+        """Return all further rows."""
         if self._relation is None or self._is_done:
             return []
         self._is_done = True
@@ -212,7 +211,7 @@ class DuckResult:
             yield from rows
 
     def fetchnumpy(self) -> dict[str, Any]:
-        """All rows, as an array for each column; before any other fetch."""
+        """Return all rows, as an array for each column; before any other fetch."""
         relation, self._is_done = self._relation, True
         found: dict[str, Any] = _translate_errors(relation.fetchnumpy) if relation is not None else {}
         return found
@@ -223,7 +222,7 @@ _MANY = object()
 
 
 def _find_constant(parts: Sequence[Column]) -> Any:
-    """The one value that a column has in all batches."""
+    """Return the one value that a column has in all batches, or _MANY."""
     values = {_find_value(part) for part in parts}
     return values.pop() if len(values) == 1 else _MANY
 
@@ -260,14 +259,14 @@ def _translate_errors(work: Callable[[], Any]) -> Any:
 
 
 def _find_first(batch: Batch, order: Sequence[str]) -> int:
-    """Where a batch begins in its table's order, as far as that is known."""
+    """Return a batch's first value in its table's order, 0 where unknown."""
     column = batch.columns.get(order[0]) if order else None
     kind = getattr(getattr(column, "dtype", None), "kind", "")
     return int(column[0]) if column is not None and kind == "i" else 0
 
 
 def _is_in_order(arrays: Mapping[str, Any], order: Sequence[str], counts: Sequence[int]) -> bool:
-    """Whether each batch's rows are in the order of the first column."""
+    """Return True where each batch's rows are in the order of the first column."""
     import numpy
 
     column: Any = arrays.get(order[0]) if order else None

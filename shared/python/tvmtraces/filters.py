@@ -1,4 +1,4 @@
-"""What part of the traces a connection shows, as values that become conditions on the tables.
+"""The shown part of the traces, as values that become conditions on the tables.
 
 What straddles an edge of the time window, by `Straddle`: *contained* keeps what lies wholly inside; *overlapping* keeps
 what lies inside in part, whole; *clipped* keeps that part, with start and duration cut to the window; *starting* keeps
@@ -35,7 +35,7 @@ def order_of_views(table: str) -> int:
 
 
 class Straddle(enum.Enum):
-    """What is done with what straddles an edge of the window."""
+    """Treatment of what straddles an edge of the window."""
 
     CONTAINED = "contained"
     OVERLAPPING = "overlapping"
@@ -94,7 +94,7 @@ class Filters:
 
 
 CHOICES = tuple(field.name for field in fields(Filters) if field.name not in ("window", "annotations"))
-"""The lists of patterns among them."""
+"""Names of the pattern lists among the fields."""
 
 
 @dataclass(frozen=True)
@@ -116,19 +116,18 @@ class TimeSpan:
 
     @property
     def edges(self) -> tuple[int, int]:
-        """Its begin and its end."""
         return self.begin_ns, self.end_ns
 
 
 def format_literal(text: str) -> str:
-    """`text` as an SQL literal."""
+    """Return `text` as an SQL literal."""
     if "\0" in text:
         raise DashboardError(f"{text!r:.60}: a NUL character cannot be asked for.")
     return "'" + text.replace("'", "''") + "'"
 
 
 def format_patterns(columns: str | Sequence[str], chosen: Sequence[str | int]) -> str:
-    """The condition that one of the columns fits one of the patterns, and none of them one of those after `!`."""
+    """Return the condition that one of the columns fits a pattern, and none of them one of those after `!`."""
     names = [columns] if isinstance(columns, str) else columns
     patterns = [str(pattern) for pattern in chosen]
     wanted = [
@@ -148,17 +147,17 @@ def format_patterns(columns: str | Sequence[str], chosen: Sequence[str | int]) -
 
 
 def format_host_of_job(job: str) -> str:
-    """The host in the name of a job, as `dashboard_info.host_of` finds it, as SQL; NULL where it has none."""
+    """Return SQL for the host in the name of a job, as `dashboard_info.host_of` finds it; NULL where it has none."""
     return f"nullif(split_part(split_part({job}, '@', 1), '~', 2), '')"
 
 
 def escape(text: str) -> str:
-    """The pattern that fits `text` alone; of one that begins with `!`, any text with another first character too."""
+    """Return the pattern that fits `text` alone; after a leading `!`, any other first character fits too."""
     return re.sub(r"[*?[]", r"[\g<0>]", "?" + text[1:] if text.startswith(_NOT) else text)
 
 
 def process_condition(filters: Filters) -> str | None:
-    """The condition on the table of processes, or None."""
+    """Return the condition on the table of processes, or None."""
     parts = [
         format_patterns(column, chosen)
         for column, chosen in (
@@ -177,7 +176,7 @@ def process_condition(filters: Filters) -> str | None:
 def format_selection(
     table: str, filters: Filters, span: TimeSpan | None, chosen: Sequence[ChosenProcess] | None
 ) -> str:
-    """`SELECT ... FROM all_<table> WHERE ...`: the rows of a table that the filters leave.
+    """Return `SELECT ... FROM all_<table> WHERE ...`: the rows of a table that the filters leave.
 
     `chosen` are the processes that `process_condition` leaves, None where there is no such condition.
     """
@@ -229,13 +228,13 @@ def _format_conditions(table: str, filters: Filters, chosen: Sequence[ChosenProc
 
 
 def _format_among(columns: str, keys: Sequence[tuple[str, int | None]]) -> str:
-    """The condition that two columns, a text and a number, are one of the keys."""
+    """Return the condition that two columns, a text and a number, are one of the keys."""
     known = ", ".join(f"({format_literal(text)}, {number})" for text, number in sorted(set(keys)) if number is not None)
     return f"({columns}) IN (SELECT * FROM (VALUES {known}) AS chosen)" if known else "1 = 0"  # noqa: S608 - escaped
 
 
 def _format_meanwhile(chosen: Sequence[ChosenProcess]) -> str:
-    """That a sensor's reading, which is of the host and of no process, is of the time of a chosen one."""
+    """Return the condition that a sensor's reading, which is of no process, is of the time of a chosen one."""
     own = _format_among("P.guid, P.process", [(process.guid, process.process) for process in chosen])
     return f"""(guid IS NULL AND EXISTS (SELECT 1 FROM all_process P WHERE {own}
         AND "timestamp" BETWEEN P."start" AND coalesce(P."end", {2**63 - 1})))"""  # noqa: S608 - escaped by `literal`
@@ -258,17 +257,17 @@ def _format_clipped(start: str, duration: str, span: TimeSpan) -> dict[str, str]
 
 
 def is_marker(bound: str) -> bool:
-    """Whether a bound names a marker, which takes a look at the traces."""
+    """Return True where a bound names a marker, which has to be looked up in the traces."""
     return bound.startswith("@")
 
 
 def is_absolute(bound: str) -> bool:
-    """Whether a bound says its moment by itself."""
+    """Return True where a bound needs no other time to be resolved."""
     return bool(bound) and not is_marker(bound) and not bound.endswith("%") and _RELATIVE.fullmatch(bound) is None
 
 
 def resolve_moment(bound: str, first_ns: int, last_ns: int) -> int:
-    """A bound that is no marker in nanoseconds, in a run from `first_ns` to `last_ns`."""
+    """Resolve a bound that is no marker to nanoseconds, in a run from `first_ns` to `last_ns`."""
     match = _RELATIVE.fullmatch(bound)
     try:
         if match:
@@ -286,7 +285,7 @@ def resolve_moment(bound: str, first_ns: int, last_ns: int) -> int:
 
 
 def _parse_absolute(text: str) -> int:
-    """ISO 8601 in nanoseconds; UTC where it names no zone."""
+    """Parse ISO 8601 to nanoseconds; UTC where it names no zone."""
     match = re.fullmatch(r"(.*?)(\.[0-9]+)?(Z|[+-][0-9]{2}:?[0-9]{2})?", text)
     whole, fraction, zone = match.groups() if match else (text, None, None)
     parsed = datetime.datetime.fromisoformat(whole)

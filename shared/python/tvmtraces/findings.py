@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - these queries are our own words
-"""What stands out inside runs, each with its figure and where: idle gaps, imbalance, copies, varying operators."""
+"""Anomalies inside runs, each with figure and place: idle gaps, imbalance, copies, varying operators."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from dataclasses import dataclass
 from tvmtraces.connection import Traces
 
 MOST_IDLE = 0.05
-"""A gap between kernels is told where it takes this share of its run, from the first kernel to the last."""
+"""Share of its run, from the first kernel to the last, from which on a gap between kernels is reported."""
 _LEAST_IDLE_NS = 20_000
-"""Between two operators that are watched lies what watching costs."""
+"""Between two profiled operators lies the cost of profiling."""
 MOST_BEHIND = 1.25
-"""Processes that did the same are out of balance where the busiest works so much longer than their median."""
+"""Ratio of the busiest process's work to the median of its peers from which on they are out of balance."""
 MOST_ALONE = 0.1
-"""Copies are told where those during which no kernel of their process ran take this share of its kernels' time."""
+"""Share of a process's kernel time from which on copies without a concurrent kernel are reported."""
 MOST_VARYING = 0.2
 """An operator varies where a fourth of its calls are so much longer than its median, and that adds `MOST_IDLE` to a
 run: fewer are calls from which the system took the core."""
 _LEAST_CALLS = 20
 _LEAST_RUNS = 3
-"""What happened in fewer runs of a point may have happened by chance."""
+"""Fewer runs of a point may show something by chance."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found: its kind, the figure with its unit, and where: the process, the name, the moment in ns."""
+    """An anomaly: its kind, the figure with its unit, and its place: process, name, moment in ns."""
 
     kind: str
     figure: float
@@ -45,7 +45,7 @@ _MERGED = """
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS until,
         row_number() OVER (PARTITION BY {0} ORDER BY a, b) AS place FROM spans)"""
 _RUN = "guid, process, trial, repetition"
-"""Between two runs of a network nothing is expected to run."""
+"""Columns of a run of a network; between two of them no kernel is expected."""
 _POINTS = """points AS (SELECT T.guid, T.process, T.id AS trial,
         concat_ws(' ', P.experiment, T.workload, T.point) AS point
         FROM trials T JOIN processes P ON P.guid = T.guid AND P.process = T.process)"""
@@ -97,7 +97,7 @@ _VARYING = f"""
 
 
 def find_findings(traces: Traces) -> Iterator[Finding]:
-    """Everything that stands out, kind by kind, the largest of each first."""
+    """Yield the anomalies kind by kind, the largest of each first."""
     for guid, process, start, length, share, name in traces.execute(_GAPS).fetchall():
         text = f"no kernel ran for {share:.0%} of the run before this one began"
         yield Finding("idle gap", length, "ns", guid, process, name, start, text)

@@ -1,4 +1,4 @@
-"""What profiled runs say of operators: of each point the times in every process, plainly; others compare them.
+"""Operator times of profiled runs, by point and process, without judgement.
 
 A point is an experiment's workload with its axis values. Rows of a trace without trials are one point, a process a run.
 """
@@ -18,7 +18,7 @@ from tvmtraces.connection import Traces
 Point = tuple[str, str, str]
 """Experiment, workload, axis values as JSON."""
 MACHINE = "vm.builtin"
-"""Everything that the virtual machine does itself is one operator."""
+"""The operator that stands for all of the virtual machine's own calls."""
 _OPERATORS = """
     SELECT coalesce(P.experiment, ''), T.workload, T.point, K.guid, K.process, K.trial, K.repetition, K.name,
         sum(K.duration) / 1e6
@@ -43,7 +43,7 @@ _FACTS = """SELECT coalesce(P.experiment, ''), T.workload, T.point, any_value(T.
 
 @dataclass
 class PointTimes:
-    """A point on one side, in ms: of each operator the median run of every process, likewise of the whole.
+    """A point's times in ms: each operator's median run in every process, likewise of the whole.
 
     Where one process alone was profiled, each of its runs stands for itself. `known` says what operators are, by name.
     """
@@ -54,7 +54,7 @@ class PointTimes:
 
 
 def read_point_times(traces: Traces) -> dict[Point, PointTimes]:
-    """The profiled points of a connection, and those that were timed alone."""
+    """Return the profiled points of a connection, and those that were timed alone."""
     points: dict[Point, PointTimes] = defaultdict(PointTimes)
     runs: dict[Point, dict[tuple[Any, ...], dict[Any, dict[str, float]]]] = defaultdict(lambda: defaultdict(dict))
     for *named, guid, process, trial, repetition, name, elapsed_ms in traces.execute(_OPERATORS):
@@ -78,18 +78,18 @@ def read_point_times(traces: Traces) -> dict[Point, PointTimes]:
 
 
 def name_operator(called: str) -> str:
-    """The operator that a call is of."""
+    """Return the operator of a call."""
     return MACHINE if called.startswith(f"{MACHINE}.") else called
 
 
 def read_known(facts: str | None) -> Mapping[str, Mapping[str, Any]]:
-    """What operators are, by name, from a trial's facts; nothing where these do not say it."""
+    """Return the facts of operators by name from a trial's facts; empty where these lack them."""
     found: Any = json.loads(facts or "{}")
     return found.get(KNOWN_OPERATORS, {}) if isinstance(found, dict) else {}
 
 
 def sum_up(processes: Sequence[Sequence[Mapping[str, float]]]) -> dict[str, list[float]]:
-    """By operator, its median run in each process; an operator that a run lacks took no time in it."""
+    """Return each operator's median run in each process; an operator that a run lacks took no time in it."""
     names = dict.fromkeys(name for runs in processes for run in runs for name in run)
     if len(processes) == 1:
         return {name: [run.get(name, 0.0) for run in processes[0]] for name in names}

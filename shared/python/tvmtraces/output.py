@@ -16,7 +16,7 @@ Rows = Sequence[Sequence[Any]]
 
 
 def format_console(names: Sequence[str], rows: Rows) -> str:
-    """Aligned columns, numbers to the right."""
+    """Format aligned columns, numbers to the right."""
     cells = [[_format_cell(value) for value in row] for row in rows]
     widths = [max(width_of(line[index]) for line in [list(names), *cells]) for index in range(len(names))]
     right = [all(_is_number(row[index]) for row in rows) and bool(rows) for index in range(len(names))]
@@ -34,7 +34,7 @@ def _format_line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bo
 
 
 def format_csv(names: Sequence[str], rows: Rows) -> str:
-    """RFC 4180 with a line of names, but its lines end as Unix's do, for pipes; NULL is empty."""
+    """Format RFC 4180 with a line of names, but with Unix line ends, for pipes; NULL is empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)
@@ -43,20 +43,20 @@ def format_csv(names: Sequence[str], rows: Rows) -> str:
 
 
 def format_json(names: Sequence[str], rows: Rows) -> str:
-    """A list with one object for each row; what is not a number in JSON (NaN) is null."""
+    """Format a list with one object for each row; NaN becomes null."""
     objects = [{name: _make_plain(value) for name, value in zip(names, row, strict=True)} for row in rows]
     return json.dumps(objects, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def format_markdown(names: Sequence[str], rows: Rows) -> str:
-    """A table of GitHub's Markdown."""
+    """Format a table of GitHub's Markdown."""
     lines = [[_escape(name) for name in names], ["---"] * len(names)]
     lines += [[_escape(_format_cell(value)) for value in row] for row in rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def format_html(names: Sequence[str], rows: Rows) -> str:
-    """A `<table>`, everything escaped."""
+    """Format a `<table>`, everything escaped."""
     head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
     body = "".join(
         "<tr>" + "".join(f"<td>{html.escape(_format_cell(value))}</td>" for value in row) + "</tr>\n" for row in rows
@@ -96,6 +96,6 @@ def _make_plain(value: object) -> Any:
 
 
 def format_left_out(left_out: Mapping[str, int]) -> str:
-    """The end of a sentence about what was written: nothing where nothing is left out."""
+    """Return the end of a sentence about what was written, empty where nothing is left out."""
     parts = [f"{count} {words}" for words, count in left_out.items() if count]
     return f"; left out: {', '.join(parts)}" if parts else ""

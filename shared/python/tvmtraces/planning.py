@@ -1,4 +1,4 @@
-"""Which columns a query needs, as DuckDB itself plans it: over tables of the same columns without rows."""
+"""The columns that a query needs, by DuckDB's own plan over empty tables of the same columns."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     import duckdb
 
 _NEEDED = "unused_columns"
-"""The only optimizer that is wanted: the others may drop a scan of what is empty."""
+"""The only enabled optimizer: the others may drop a scan of an empty table."""
 
 
 class Planner:
-    """Made when it is first asked."""
+    """Plans queries; its database is made on first use."""
 
     def __init__(self) -> None:
         self._database: duckdb.DuckDBPyConnection | None = None
@@ -30,7 +30,7 @@ class Planner:
     def columns(
         self, sql: str, parameters: Parameters, selections: Mapping[str, str], needed: AbstractSet[str]
     ) -> dict[str, frozenset[str]]:
-        """The columns of each table in `needed` that a query reads.
+        """Return the columns of each table in `needed` that a query reads.
 
         `selections` are what the filters make of each table. Nothing where DuckDB cannot plan the query: it is
         wrong, or no question.
@@ -53,20 +53,20 @@ class Planner:
 
 
 def describe_view(name: str) -> list[tuple[str, str]]:
-    """The columns of a view with their types."""
+    """Return the columns of a view with their types."""
     selections = {table: format_selection(table, Filters(), None, None) for table in TABLES}
     rows = _open_empty_database(tuple(sorted(selections.items()))).execute(f"DESCRIBE {name}").fetchall()
     return [(str(row[0]), str(row[1])) for row in rows]
 
 
 def _choose_least(table: str) -> frozenset[str]:
-    """What tells how many rows there are."""
+    """Return a column that suffices for counting rows."""
     spec = TABLES[table]
     return frozenset({spec.start or next(iter(spec.columns))})
 
 
 def _find_scans(plan: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
-    """The tables that a plan reads, with their columns."""
+    """Yield the tables that a plan reads, with their columns."""
     info = plan.get("extra_info", {})
     table = str(info.get("Table", "")).rpartition(".")[2]
     if table.startswith("all_"):
@@ -77,7 +77,7 @@ def _find_scans(plan: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _open_empty_database(selections: tuple[tuple[str, str], ...]) -> duckdb.DuckDBPyConnection:
-    """A connection of the caller's own: a database takes longer to make than most queries, so each is made once."""
+    """Return a connection of the caller's own: a database takes longer to make than most queries, so it is shared."""
     return _make_empty_database(selections).cursor()
 
 

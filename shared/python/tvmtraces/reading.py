@@ -12,15 +12,15 @@ from tvmtraces.batches import Batch, WantedRows, WrongValue
 from tvmtraces.sources import Source
 
 Progress = Callable[[str, int, int], None]
-"""Is told what is done, how much of it, of how much."""
+"""Called with the task, the amount done, and the total."""
 
 _MOST_THREADS = 8
 _MOST_BYTES = 32 << 20
-"""How much waits to be taken by whoever reads in parts."""
+"""Limit of the memory for batches that wait for the consumer."""
 
 
 def read_all(sources: Sequence[Source], wanted: WantedRows, progress: Progress | None) -> dict[str, list[Batch]]:
-    """The batches of every table that is wanted, source after source.
+    """Return the batches of every table that is wanted, source after source.
 
     Sources are read side by side: SQLite and numpy let other threads run while they work.
     """
@@ -45,7 +45,7 @@ def read_all(sources: Sequence[Source], wanted: WantedRows, progress: Progress |
 def read_in_parts(
     sources: Sequence[Source], wanted: WantedRows, progress: Progress | None
 ) -> Iterator[tuple[str, list[Batch]]]:
-    """The batches of all sources, table by table, as soon as together they take up some memory."""
+    """Yield the batches of all sources, table by table, as soon as together they exceed a limit of memory."""
     waiting: dict[str, list[Batch]] = defaultdict(list)
     sizes: dict[str, int] = defaultdict(int)
     slow = [source for source in sources if source.kind != "sealed"]

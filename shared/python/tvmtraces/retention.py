@@ -1,4 +1,4 @@
-"""Which sealed runs are kept: by age and by size, oldest first. Records are never dropped."""
+"""Retention of sealed runs by age and by size, oldest first. Records are never dropped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEPT_FOR_EVER = ("record", "night", "stage")
 
 
 def prune(folder: Path, *, keep_days: float | None = None, max_bytes: int | None = None) -> list[Path]:
-    """Drop the raw measurements of the oldest sealed runs directly in `folder`; the runs that lost them.
+    """Drop the raw measurements of the oldest sealed runs directly in `folder`; return the runs that lost them.
 
     A run goes when it was sealed more than `keep_days` days ago, or while all of them together have more than
     `max_bytes`. What a run knows of `KEPT_FOR_EVER` stays, as a smaller run of the same name.

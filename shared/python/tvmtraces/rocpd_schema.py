@@ -21,7 +21,7 @@ _TYPES = {
     "E": "TEXT DEFAULT ''",
     "Z": "INTEGER NOT NULL DEFAULT 0",
 }
-"""What a column's letter stands for; behind it `!` is NOT NULL, `*` UNIQUE, `>table` a reference to a table's id."""
+"""SQL types by a column's letter; behind it `!` is NOT NULL, `*` UNIQUE, `>table` a reference to a table's id."""
 
 _PLACE = "nid:I!>info_node pid:I!>info_process"
 _ON_THREAD = f"{_PLACE} tid:I>info_thread"
@@ -89,7 +89,7 @@ TABLES: Mapping[str, str] = {
 
 
 def make_tables(suffix: str, guid: str) -> Iterator[str]:
-    """What makes the empty tables of one writer; `suffix` and `guid` hold no quote."""
+    """Yield the statements that create the empty tables of one writer; `suffix` and `guid` hold no quote."""
     for table, columns in TABLES.items():
         own = [] if table == "metadata" else [f"guid TEXT DEFAULT '{guid}' NOT NULL"]
         parts = ["id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT", *own, *_format_columns(columns, suffix)]
@@ -106,7 +106,7 @@ class ColumnKind:
 
 
 def read_columns(table: str) -> dict[str, ColumnKind]:
-    """The columns of a table, without id and guid."""
+    """Return the columns of a table, without id and guid."""
     found = {}
     for column in TABLES[table].split():
         name, _, kind = column.partition(":")

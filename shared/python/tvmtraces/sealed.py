@@ -39,18 +39,18 @@ class SealedFile:
 
 
 def name_part(table: str, number: int) -> str:
-    """The name, without `.parquet`, of a table's file: `dispatch`, `dispatch.1`, `dispatch.2`, ..."""
+    """Return the name, without `.parquet`, of a table's file: `dispatch`, `dispatch.1`, `dispatch.2`, ..."""
     return f"{table}.{number}" if number else table
 
 
 def table_of(name: str) -> str:
-    """The table that a file of that name, without `.parquet`, has rows of."""
+    """Return the table that a file of that name, without `.parquet`, has rows of."""
     return name.partition(".")[0]
 
 
 @dataclass(frozen=True)
 class Catalogue:
-    """What a sealed run says of itself. `start_ns` and `end_ns` bound everything timed in it.
+    """The catalogue of a sealed run. `start_ns` and `end_ns` bound everything timed in it.
 
     `part` is empty, or says which part of its processes' traces this is, after a split by time. `left_out` says how
     much of what the sources hold is not in it.
@@ -72,18 +72,18 @@ class Catalogue:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """As the file holds it: without `left_out` where that is nothing, as before it was known."""
+        """Return the file's content: without `left_out` where it is empty, as before it existed."""
         value = asdict(self)
         return value if self.left_out else {name: item for name, item in value.items() if name != "left_out"}
 
     @property
     def table_names(self) -> frozenset[str]:
-        """The tables that have rows."""
+        """Return the tables that have rows."""
         return frozenset(map(table_of, self.tables))
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of its Parquet files."""
+        """Return the bytes of its Parquet files."""
         return sum(table.size_bytes for table in self.tables.values())
 
 
@@ -97,11 +97,11 @@ class SealedSource:
 
     @property
     def guids(self) -> tuple[str, ...]:
-        """The processes in it."""
+        """Return the processes in it."""
         return self.catalogue.guids
 
     def files(self, table: str) -> list[SealedFile]:
-        """The Parquet files of a table; none where the run has no rows of it."""
+        """Return the Parquet files of a table; none where the run has no rows of it."""
         return [
             SealedFile(self.path / f"{name}.parquet", self.catalogue.version, sealed.left_out)
             for name, sealed in self.catalogue.tables.items()
@@ -109,11 +109,11 @@ class SealedSource:
         ]
 
     def read(self, wanted: WantedRows) -> Iterator[Batch]:
-        """Nothing: see `files`."""
+        """Return nothing: DuckDB reads the `files`."""
         return iter(())
 
     def counts(self) -> dict[str, int]:
-        """The rows of its tables; what describes processes may be in other parts of a split as well."""
+        """Return the rows of its tables; descriptions of processes may be in other parts of a split as well."""
         counts: dict[str, int] = {}
         for name, sealed in self.catalogue.tables.items():
             if not TABLES[table_of(name)].describes:
@@ -122,7 +122,7 @@ class SealedSource:
 
 
 def sealed_source(folder: Path) -> SealedSource:
-    """The sealed run in `folder`; DashboardError where it is newer, or a file is not what the catalogue says."""
+    """Open the sealed run in `folder`; DashboardError where it is newer, or a file differs from the catalogue."""
     path = folder / CATALOGUE
     value = common.read_json(path)
     version = value.get("version") if isinstance(value, dict) else None

@@ -33,9 +33,9 @@ from tvmtraces.tables import SEAL_VERSION, TABLES, is_held
 _OPTIONS = "FORMAT parquet, COMPRESSION zstd, PARQUET_VERSION v2, DICTIONARY_SIZE_LIMIT 5000"
 _CHUNK_BYTES = 1 << 20
 _COMMON = (None, 0, 1, "{}")
-"""A column that holds one of these throughout is not stored but told in the catalogue."""
+"""Values that a column that holds them throughout has in the catalogue instead of in a file."""
 _OF_A_ROW = frozenset({"guid", "name"})
-"""Texts of large tables that are stored though they are all the same: runs would be alike in nothing."""
+"""Texts of large tables that are stored even where they are all the same: runs would be alike in nothing."""
 
 
 def seal(
@@ -83,7 +83,7 @@ class _SealedRun:
         self.bounds_ns: list[int] = []
 
     def write(self, table: str) -> None:
-        """Write what the connection shows of a table now, read it back, compare every row."""
+        """Write the rows that the connection shows of a table now, read them back, and compare every row."""
         traces, number = self._traces, self._parts.get(table, 0)
         constants = {name: value for name, value in traces.constants(table).items() if _is_left_out(table, name, value)}
         columns = [name for name in TABLES[table].columns if name not in constants]
@@ -104,7 +104,7 @@ class _SealedRun:
         self.tables[file.stem] = SealedTable(rows, file.stat().st_size, _compute_digest(file), constants)
 
     def files(self, table: str) -> list[SealedFile]:
-        """The files of a table so far."""
+        """Return the files of a table so far."""
         return [
             SealedFile(self._folder / f"{name}.parquet", SEAL_VERSION, sealed.left_out)
             for name, sealed in self.tables.items()
@@ -130,7 +130,7 @@ def _escape(file: Path) -> str:
 
 
 def _sum(traces: Traces, columns: Sequence[str], source: str) -> tuple[int, int]:
-    """The number of rows and the sum of a hash over each whole row."""
+    """Return the number of rows and the sum of a hash over each whole row."""
     listed = ", ".join(f'"{name}"' for name in columns) or "0"
     query = f"SELECT count(*), sum(CAST(hash({listed}) >> 12 AS BIGINT)) FROM {source}"  # noqa: S608 - our own names
     rows, total = traces.ask_loaded(query)[0]
@@ -138,7 +138,7 @@ def _sum(traces: Traces, columns: Sequence[str], source: str) -> tuple[int, int]
 
 
 def _check_counts(sources: Sequence[Source], tables: Mapping[str, SealedTable]) -> None:
-    """What SQLite counts in the sources is what was sealed: this checks our own reading."""
+    """Check our own reading: as many rows were sealed as SQLite counts in the sources."""
     counted, sealed_rows = Counter[str](), Counter[str]()
     for source in sources:
         counted.update(source.counts())
@@ -184,7 +184,7 @@ def _make_catalogue(traces: Traces, name: str, sources: Sequence[Source], run: _
 
 
 def _add_left_out(sources: Sequence[Source]) -> dict[str, int]:
-    """What is left out of the sources, and what was left out when they were sealed."""
+    """Add what is left out of the sources and what was left out when they were sealed."""
     counted = Counter[str]()
     for source in sources:
         if isinstance(source, RocpdSource):
@@ -201,7 +201,7 @@ def _count_bytes(source: Source) -> int:
 
 
 def verify(folder: Path) -> SealedSource:
-    """The sealed run in `folder`, every byte compared with its catalogue; DashboardError where it is broken."""
+    """Compare every byte of the sealed run in `folder` with its catalogue; DashboardError where it is broken."""
     source = sealed_source(folder)
     for table, sealed in source.catalogue.tables.items():
         if _compute_digest(folder / f"{table}.parquet") != sealed.sha256:

@@ -1,4 +1,4 @@
-"""Recognising inputs: raw databases, sealed runs, RocPD databases, others' JSON; refusing what is none of them."""
+"""Recognize inputs: raw databases, sealed runs, RocPD databases, others' JSON; refuse anything else."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class Source(Protocol):
     def guids(self) -> tuple[str, ...]: ...
 
     def read(self, wanted: WantedRows) -> Iterator[Batch]:
-        """The batches of what is wanted."""
+        """Yield the wanted batches."""
 
     def counts(self) -> dict[str, int]:
-        """How many rows the tables must get from it, where that can be counted in another way."""
+        """Count, independently of `read`, the rows that the tables must get from it, where possible."""
 
 
 FindKind = Callable[[Path], Callable[[Path], Source] | None]
@@ -52,7 +52,7 @@ _JSON_KINDS: list[FindKind] = []
 
 
 def find(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[Source]:
-    """The sources that `paths` name: files, folders (all that lies in them), glob patterns.
+    """Find the sources that `paths` name: files, folders (all that lies in them), glob patterns.
 
     DashboardError for what is missing, given twice, broken, or of a newer format.
     """
@@ -95,7 +95,7 @@ def _expand(given: str) -> Sequence[Path]:
 
 
 def _list_locations(path: Path) -> Iterator[Path]:
-    """The files, and the folders of sealed runs, that `path` stands for."""
+    """Yield the files, and the folders of sealed runs, that `path` stands for."""
     if path.name == CATALOGUE or path.suffix == ".parquet" or (path.name == INDEX and is_package(path.parent)):
         path = path.parent
     if path.is_file() and path.suffix == ".zip":
@@ -118,7 +118,7 @@ def _list_locations(path: Path) -> Iterator[Path]:
 
 
 def _list_inside(folder: Path) -> Iterator[Path]:
-    """What a folder holds, in order of names.
+    """Yield a folder's traces, in order of names.
 
     Hidden folders are unfinished work; what subsystems left beside the experiments' results is made of those; links
     are not followed.
@@ -147,7 +147,7 @@ def _list_entries(folder: Path) -> Iterator[tuple[Path, bool]]:
 
 
 def add_json_kinds(find_kind: FindKind) -> None:
-    """Let inputs be JSON files too, of which `find_kind` tells by the name how each is opened; None is no such file."""
+    """Register a kind of JSON input: `find_kind` returns, by a path, the function that opens it, or None."""
     _JSON_KINDS.append(find_kind)
 
 
@@ -186,7 +186,7 @@ def _open_database(path: Path) -> Source:
 
 
 def _refuse_same_process(sources: Sequence[Source]) -> None:
-    """The same measurements under two names would count twice; parts of one split are different measurements."""
+    """Refuse measurements under two names, which would count twice; parts of one split are different measurements."""
     known: dict[str, dict[str, Path]] = {}
     for source in sources:
         part = source.catalogue.part if isinstance(source, SealedSource) else ""
@@ -201,10 +201,10 @@ def _refuse_same_process(sources: Sequence[Source]) -> None:
 
 
 def _side_by_side(part: str, other: str) -> bool:
-    """Whether two parts (`2/3`, or nothing for a whole) are different ones of one split."""
+    """Return True where two parts (`2/3`, or nothing for a whole) are different ones of one split."""
     return part != other and part.partition("/")[2] == other.partition("/")[2] != ""
 
 
 def sealed_of(sources: Iterable[Source]) -> list[SealedSource]:
-    """Those that are sealed runs."""
+    """Return the sealed runs among the sources."""
     return [source for source in sources if isinstance(source, SealedSource)]

@@ -1,4 +1,4 @@
-"""What took how long: one row for each domain and name, over all files at once, with true percentiles."""
+"""Total time by domain and name, over all files at once, with true percentiles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GROUPS = {
     "ELSE pid || ' (' || guid || '/' || process || ')' END",
     "host": "hostname",
 }
-"""By what a summary can be told apart, as a column of processes; to a process id that several have its key is added."""
+"""Columns of processes to group by; a process id that several share gets its key added."""
 
 _SPANS = """
     SELECT coalesce(category, 'kernel') AS domain, name, duration, guid, process FROM kernels
@@ -45,7 +45,7 @@ class SummaryRow:
 
 
 def summary(traces: Traces, *, by: str | None = None) -> Iterator[SummaryRow]:
-    """The rows, the longest total first; `by` is None, "process" or "host"."""
+    """Yield the rows, the longest total first; `by` is None, "process" or "host"."""
     if by is not None and by not in GROUPS:
         raise DashboardError(f"cannot group a summary by {by!r:.40}. Use {' or '.join(GROUPS)}.")
     shown, join = "CAST(NULL AS VARCHAR)", ""

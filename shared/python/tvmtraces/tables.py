@@ -31,11 +31,11 @@ class TraceTable:
     duration: str | None = None
     order: tuple[str, ...] = ()
     describes: bool = False
-    """Whether a row tells something that a sealed run and its parts or sources both may hold; it is shown once."""
+    """True where a sealed run and its parts or sources may hold the same row, which is shown once."""
 
 
 def _columns(**groups: str) -> dict[str, str]:
-    """Columns by type, written as `text="guid name"`; the types in the order given."""
+    """Return columns by type, written as `text="guid name"`; the types in the order given."""
     kinds = {"int": INT, "real": REAL, "text": TEXT}
     return {name: kinds[kind.rstrip("_")] for kind, names in groups.items() for name in names.split()}
 
@@ -44,7 +44,7 @@ _PLACE = _columns(text="guid", int="process id nid pid tid")
 
 
 def _find_kind(table: str, path: str) -> str:
-    """The type of the column at the end of a path that begins in one of RocPD's tables."""
+    """Return the type of the column at the end of a path that begins in one of RocPD's tables."""
     *links, column = ["id"] if path == DURATION else path.split(".")
     for link in links:
         table = REFERENCES[link]
@@ -53,7 +53,7 @@ def _find_kind(table: str, path: str) -> str:
 
 
 def _read(name: str, *, order: str = "", describes: bool = False, **more: str) -> TraceTable:
-    """A table that RocPD has too, with its types, and more columns."""
+    """Return a table that RocPD has too, with its types, and more columns."""
     query = QUERIES[name]
     columns = {"guid": TEXT, **{column: _find_kind(query.table, path) for column, path in query.paths.items()}}
     columns |= {**({"missing": INT} if query.joined else {}), **_columns(**more)}
@@ -137,7 +137,7 @@ TABLES: Mapping[str, TraceTable] = {
 
 
 def is_held(table: str) -> bool:
-    """Whether a table is small, so that it may be held as a whole."""
+    """Return True where a table is small enough to be held as a whole."""
     return TABLES[table].describes or table == "trial"
 
 
@@ -158,11 +158,11 @@ _SINCE: Mapping[int, Mapping[str, str]] = {
 }
 """The columns that a version added. Version 2 added `process` to whatever belongs to one."""
 _BEFORE = {"queue_pid": "pid"}
-"""What stands for a column in versions before it; NULL for the others."""
+"""Replacements of a column in versions before it; NULL for the others."""
 
 
 def stored_columns(table: str, version: int) -> dict[str, str]:
-    """How each column of a table is read from a Parquet file of that seal version, as SQL."""
+    """Return SQL for each column of a table in a Parquet file of that seal version."""
     columns = {name: f'"{name}"' for name in TABLES[table].columns}
     for since, added in _SINCE.items():
         if version < since:

@@ -1,4 +1,4 @@
-"""Files and stamps: what everything else is written with."""
+"""JSON files, atomic writes, and stamps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tvmdash.errors import DashboardError
 STAMP_FORMAT = "%Y%m%dT%H%M%SZ"
 _STAMP = re.compile(r"[0-9]{8}T[0-9]{6}Z")
 _YEARS = range(1900, 9900)
-"""Of stamps: days can be added to each and taken off, and no clock was ever set to another."""
+"""Years of stamps: days can be added and subtracted without overflow, and no clock was ever set beyond."""
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 _MAX_DEPTH = 100
@@ -40,26 +40,26 @@ Json = Any
 
 
 def utc_now() -> datetime.datetime:
-    """The present moment in UTC, to the second."""
+    """Return the present moment in UTC, to the second."""
     return datetime.datetime.now(datetime.UTC).replace(microsecond=0)
 
 
 CLOCK_TOLERANCE = datetime.timedelta(minutes=10)
-"""A night that is dated further in the future is dated wrongly; the clocks of two machines differ by less."""
+"""A stamp further in the future is wrong; the clocks of two machines differ by less."""
 
 
 def stamp_of(moment: datetime.datetime) -> str:
-    """The stamp of an aware `moment`, as in 20261121T031500Z."""
+    """Return the stamp of an aware `moment`, as in 20261121T031500Z."""
     return moment.astimezone(datetime.UTC).strftime(STAMP_FORMAT)
 
 
 def format_day(stamp: str) -> str:
-    """The day of a stamp for people, as in 2026-11-21."""
+    """Return the day of a stamp for people, as in 2026-11-21."""
     return f"{parse_stamp(stamp):%Y-%m-%d}"
 
 
 def data_stamps(folder: Path) -> list[str]:
-    """The stamps of the data_<stamp>.json files in `folder`, oldest first."""
+    """Return the stamps of the data_<stamp>.json files in `folder`, oldest first."""
     if not folder.is_dir():
         return []
     names = (path.name[5:-5] for path in folder.glob("data_*.json"))
@@ -67,19 +67,19 @@ def data_stamps(folder: Path) -> list[str]:
 
 
 def format_moment(stamp: str) -> str:
-    """The moment of a stamp for people, as in "2026-11-21 03:15 UTC"."""
+    """Return the moment of a stamp for people, as in "2026-11-21 03:15 UTC"."""
     return f"{parse_stamp(stamp):%Y-%m-%d %H:%M} UTC"
 
 
 def safe_name(text: str) -> str:
-    """A file name for any text: its letters and digits, as far as they are ASCII, and a hash that tells it apart."""
+    """Return a file name for any text: its ASCII letters and digits, and a hash that makes it unique."""
     digest = hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest()[:10]
     slug = _NOT_PLAIN.sub("-", text.lower())[:40].strip("-")
     return f"{slug}-{digest}" if slug else digest
 
 
 def is_stamp(text: str) -> bool:
-    """Whether `text` is a stamp: written as one, and of a moment that there is."""
+    """Return True where `text` is a well-formed stamp of a moment that exists."""
     if _STAMP.fullmatch(text) is None:
         return False
     try:
@@ -90,7 +90,7 @@ def is_stamp(text: str) -> bool:
 
 
 def parse_stamp(stamp: str) -> datetime.datetime:
-    """The aware UTC moment of a stamp."""
+    """Return the aware UTC moment of a stamp."""
     if _STAMP.fullmatch(stamp) is None:
         raise DashboardError(f"{stamp!r} is not a stamp (expected e.g. 20261121T031500Z, UTC).")
     try:
@@ -100,7 +100,7 @@ def parse_stamp(stamp: str) -> datetime.datetime:
 
 
 def _make_moment(stamp: str) -> datetime.datetime:
-    """The moment of a text that is written as a stamp is; ValueError where there is no such moment."""
+    """Parse a well-formed stamp; ValueError where there is no such moment."""
     year, month, day = int(stamp[:4]), int(stamp[4:6]), int(stamp[6:8])
     if year not in _YEARS:
         raise ValueError(f"year must be in {_YEARS[0]}..{_YEARS[-1]}")
@@ -109,7 +109,7 @@ def _make_moment(stamp: str) -> datetime.datetime:
 
 
 def read_json(path: Path, *, max_bytes: int = 256 << 20) -> Json:
-    """The strict JSON value in the regular file `path`: see `parse_json`; at most `max_bytes`."""
+    """Read the strict JSON value in the regular file `path`, of at most `max_bytes`: see `parse_json`."""
     try:
         with open(path, "rb", buffering=0, opener=_open_without_waiting) as file:
             status = os.fstat(file.fileno())
@@ -126,18 +126,18 @@ def read_json(path: Path, *, max_bytes: int = 256 << 20) -> Json:
 
 
 def object_in(value: Json, name: str) -> Mapping[str, Json]:
-    """The object of that name inside another; empty where there is none."""
+    """Return the object of that name inside another, or an empty one."""
     item = value.get(name) if isinstance(value, Mapping) else None
     return item if isinstance(item, Mapping) else {}
 
 
 def _open_without_waiting(path: str, flags: int) -> int:
-    """Opening a named pipe would otherwise last for ever."""
+    # without O_NONBLOCK, opening a named pipe waits for a writer for ever
     return os.open(path, flags | os.O_NONBLOCK)
 
 
 def parse_json(raw: bytes, where: str, *, has_gaps: bool = False) -> Json:
-    """The strict JSON value in `raw`; `where` names its origin in errors. has_gaps: NaN and Infinity are read as null.
+    """Parse strict JSON; `where` names its origin in errors. has_gaps: NaN and Infinity become null.
 
     UTF-8, no key twice, no half of a surrogate pair, no NaN or Infinity (also not as 1e999), no number beyond a
     float's range, at most 100 levels deep: whoever reads it on needs no check of their own.
@@ -177,7 +177,7 @@ class _NotFiniteError(ValueError):
 
 
 def _place_of_non_finite(raw: bytes) -> str:
-    """The JSON path of the first such number, to stand before words; empty where it cannot be told."""
+    """Return the JSON path of the first such number and ": "; empty where it cannot be told."""
     try:
         json_path = first_non_finite(json.loads(raw))
     except (ValueError, RecursionError):  # it is no JSON behind that number
@@ -231,13 +231,13 @@ def _check_unique_keys(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 
 def format_key(key: object) -> str:
-    """A key of a stranger's object as part of a JSON path: short, and nothing that a terminal would obey."""
+    """Return a key as part of a JSON path: short, and without control characters that a terminal would obey."""
     text = str(key)
     return text if text.isprintable() and len(text) <= _SHOWN_KEY else f"{text!r:.{_SHOWN_KEY}}"
 
 
 def first_non_finite(value: Json, json_path: str = "$") -> str | None:
-    """The JSON path of the first NaN or Infinity in `value`, or None."""
+    """Return the JSON path of the first NaN or Infinity in `value`, or None."""
     if isinstance(value, float):
         return None if math.isfinite(value) else json_path
     if isinstance(value, dict):
@@ -250,7 +250,7 @@ def first_non_finite(value: Json, json_path: str = "$") -> str | None:
 
 
 def dump_json(value: Json) -> str:
-    """`value` as indented JSON text; NaN and Infinity are refused with their place."""
+    """Return `value` as indented JSON text; NaN and Infinity are refused with their place."""
     try:
         return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     except ValueError as error:
@@ -311,7 +311,7 @@ def swap_in(new: Path, target: Path) -> None:
 def walk_whole(
     folder: Path, limits: Bounds = trees.USUAL, leaves_out: Callable[[TreeEntry], bool] | None = None
 ) -> Tree:
-    """What lies below `folder`, as `trees.walk` has it; DashboardError where some of it cannot be handled."""
+    """Walk the tree below `folder` as `trees.walk` does; DashboardError where a part of it cannot be handled."""
     tree = trees.walk(folder, limits, leaves_out)
     _refuse(folder, tree.problems)
     return tree
@@ -323,7 +323,7 @@ def copy_tree(
     limits: Bounds = trees.USUAL,
     leaves_out: Callable[[TreeEntry], bool] | None = None,
 ) -> None:
-    """Copy what lies below `folder`, as `trees.copy` does; DashboardError where some of it cannot be."""
+    """Copy the tree below `folder` as `trees.copy` does; DashboardError where a part of it cannot be copied."""
     _refuse(folder, trees.copy(walk_whole(folder, limits, leaves_out), destination))
 
 
@@ -349,7 +349,7 @@ def _exchange(left: Path, right: Path) -> None:
 
 @contextlib.contextmanager
 def folder_beside(target: Path) -> Iterator[Path]:
-    """A new folder on the filesystem of `target` that becomes `target` when the block ends well.
+    """Make a new folder on the filesystem of `target` that becomes `target` when the block ends without an error.
 
     What a killed process left of the same is removed first.
     """

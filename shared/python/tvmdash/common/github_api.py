@@ -1,4 +1,4 @@
-"""GitHub's REST API, as far as issues and comments of a pull request need it; no error holds the token."""
+"""GitHub's REST API for issues and for comments of pull requests; no error holds the token."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TOKEN = re.compile(r"[\x21-\x7e]{8,1024}")
 _PAGE, _MOST_PAGES = 50, 200
 _REQUEST_S = 20.0
 _MAX_BYTES = 32 << 20
-"""Of one answer: a page of comments of the greatest length."""
+"""Limit of one answer: a page of comments of the greatest length."""
 _REMEDIES = {
     401: "The token is no longer valid; create a new one.",
     403: 'The token has no write permission there (in a workflow, add "permissions: pull-requests: write", or issues: '
@@ -36,11 +36,11 @@ _REMEDIES = {
 
 
 class GitHubError(DashboardError):
-    """GitHub did not do what it was asked."""
+    """GitHub did not answer, or refused."""
 
 
 class GitHubBusyError(GitHubError):
-    """It may do so later: after `wait_s`, where it says how long."""
+    """A later attempt may succeed, after `wait_s` seconds where GitHub says how long."""
 
     def __init__(self, text: str, wait_s: float = 0.0) -> None:
         super().__init__(text)
@@ -48,7 +48,7 @@ class GitHubBusyError(GitHubError):
 
 
 class GitHubRefusedError(GitHubError):
-    """It will not; `status` is that of its answer."""
+    """A later attempt will not succeed; `status` is that of the answer."""
 
     def __init__(self, text: str, status: int) -> None:
         super().__init__(text)
@@ -56,13 +56,13 @@ class GitHubRefusedError(GitHubError):
 
 
 def is_repository(text: str) -> bool:
-    """Whether it is OWNER/NAME."""
+    """Return True where `text` is a well-formed OWNER/NAME."""
     return _REPOSITORY.fullmatch(text) is not None and ".." not in text
 
 
 @dataclass(frozen=True)
 class Comment:
-    """One comment of a pull request, as GitHub tells it."""
+    """A comment of a pull request."""
 
     id: int
     author: str
@@ -72,7 +72,7 @@ class Comment:
 
 @dataclass(frozen=True)
 class Issue:
-    """One issue, as GitHub tells it."""
+    """An issue of a repository."""
 
     number: int
     body: str
@@ -82,7 +82,7 @@ class Issue:
 
 @dataclass(frozen=True)
 class PullRequest:
-    """One pull request of a repository, `OWNER/NAME`, or one of its issues."""
+    """A pull request, or an issue, of the repository `OWNER/NAME`."""
 
     repository: str
     number: int
@@ -95,19 +95,19 @@ class PullRequest:
 
     @property
     def path(self) -> str:
-        """Where the API has its comments; a pull request is an issue there."""
+        """Return the API's path of its comments; a pull request is an issue there."""
         return f"/repos/{self.repository}/issues/{self.number}/comments"
 
 
 @dataclass(frozen=True)
 class GitHub:
-    """The API at `url`, as the owner of a token."""
+    """The API at `url`, authenticated by a token."""
 
     url: str
     token: str = field(repr=False)
 
     def get_login(self) -> str:
-        """Whose token this is."""
+        """Return the login of the token's account."""
         try:
             value = self._call("GET", "/user")
         except GitHubRefusedError as error:
@@ -118,7 +118,7 @@ class GitHub:
         return str(_get(value, "login"))
 
     def list_comments(self, pull: PullRequest) -> Iterator[Comment]:
-        """All comments of the pull request, the oldest first."""
+        """Yield all comments of the pull request, oldest first."""
         for page in range(1, _MOST_PAGES + 1):
             values = self._call("GET", f"{pull.path}?per_page={_PAGE}&page={page}")
             if not isinstance(values, list):
@@ -128,16 +128,15 @@ class GitHub:
                 return
 
     def add_comment(self, pull: PullRequest, body: str) -> Comment:
-        """A new comment."""
         return _parse_comment(self._call("POST", pull.path, {"body": body}))
 
     def edit_comment(self, pull: PullRequest, comment: Comment, body: str) -> Comment:
-        """The comment with another text."""
+        """Replace the text of a comment and return it."""
         path = f"/repos/{pull.repository}/issues/comments/{comment.id}"
         return _parse_comment(self._call("PATCH", path, {"body": body}))
 
     def list_issues(self, repository: str, since: str) -> Iterator[Issue]:
-        """The issues and pull requests that were opened or changed since that moment (ISO 8601), the newest first."""
+        """Yield the issues and pull requests changed since that moment (ISO 8601), the newest ones first."""
         path = f"/repos/{repository}/issues?state=all&sort=created&direction=desc&since={quote(since)}"
         for page in range(1, _MOST_PAGES + 1):
             values = self._call("GET", f"{path}&per_page={_PAGE}&page={page}")
@@ -148,12 +147,11 @@ class GitHub:
                 return
 
     def open_issue(self, repository: str, title: str, body: str, labels: Sequence[str]) -> Issue:
-        """A new issue."""
         value = {"title": title, "body": body, **({"labels": list(labels)} if labels else {})}
         return _parse_issue(self._call("POST", f"/repos/{repository}/issues", value))
 
     def edit_issue(self, repository: str, number: int, **changes: str) -> Issue:
-        """The issue with other fields: `title`, `body`, `state` (open or closed), `state_reason`."""
+        """Change fields of an issue: `title`, `body`, `state` (open or closed), `state_reason`."""
         return _parse_issue(self._call("PATCH", f"/repos/{repository}/issues/{number}", changes))
 
     def _call(self, method: str, path: str, body: Json = None) -> Json:
@@ -175,7 +173,7 @@ class GitHub:
 
 
 def open_github(token_file: str, home: Path) -> GitHub:
-    """The API with the token of the environment, else of the file; DashboardError where there is no good one."""
+    """Return the API with the token of the environment, else of the file; DashboardError where there is no good one."""
     url = _find_url()
     if not http_util.is_safe(url):
         raise DashboardError(f"{URL_VARIABLE}: not an https:// URL. Unset it, or set it to the URL of the API.")
@@ -201,7 +199,7 @@ def _make_refusal(answer: Answer, asked: str) -> GitHubError:
 
 
 def _is_limit(answer: Answer) -> bool:
-    """Whether it refuses because it was asked too often, which is also a 403."""
+    # GitHub answers 403 to a client over its rate limit as well, told apart by these headers
     return "retry-after" in answer.headers or answer.headers.get("x-ratelimit-remaining") == "0"
 
 
@@ -239,6 +237,6 @@ def _find_url() -> str:
 
 
 def find_site() -> str:
-    """The address of the pages that people see: of GitHub, or of an Enterprise server, whose API is below /api/v3."""
+    """Return the address for people: GitHub's, or that of an Enterprise server, whose API is below /api/v3."""
     url = _find_url()
     return "https://github.com" if url == DEFAULT_URL else url.removesuffix("/api/v3")

@@ -1,4 +1,4 @@
-"""Requests to a server that may be down, slow or hostile: bounded in time and size, never redirected or repeated."""
+"""HTTP requests to servers that may be down, slow or hostile: bounded time and size, no redirects, no retries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ logging.getLogger("urllib3").setLevel(logging.ERROR)  # its debug messages hold 
 
 
 class Loss(enum.Enum):
-    """Why there is no answer. Only what was not sent was certainly not taken."""
+    """Why there is no answer. Only what was not sent was certainly not received."""
 
     NOT_SENT = enum.auto()
     LATE = enum.auto()
@@ -33,7 +33,7 @@ class Loss(enum.Enum):
 
 
 class NoAnswerError(DashboardError):
-    """A request without an answer; cause: the name of what went wrong. Nothing of the request is in it."""
+    """A request without an answer; `cause` names the exception. The message holds nothing of the request."""
 
     def __init__(self, loss: Loss, cause: str) -> None:
         super().__init__(f"no answer ({cause})")
@@ -43,14 +43,14 @@ class NoAnswerError(DashboardError):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server answered; the names of `headers` are in lower case."""
+    """A server's answer; names of `headers` are in lower case."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
 
     def parsed(self) -> Json:
-        """The body as strict JSON, None where it is none."""
+        """Return the body as strict JSON, or None."""
         try:
             return parse_json(self.body, "the answer")
         except DashboardError:
@@ -66,7 +66,7 @@ def send(
     *,
     max_bytes: int = MAX_ANSWER_BYTES,
 ) -> Answer:
-    """The answer to one request, of any status; NoAnswerError where there is none."""
+    """Send one request and return its answer, of any status; NoAnswerError where there is none."""
     import requests
     import urllib3
 
@@ -93,7 +93,7 @@ def send(
 
 
 def find_url_fault(url: str, schemes: Sequence[str] = ("https", "http")) -> str:
-    """What keeps a request from being sent to `url`, as a clause that shows nothing of it; empty where nothing does."""
+    """Return why no request can be sent to `url`, as a clause that quotes nothing of it; empty where one can."""
     if not url.isascii() or not url.isprintable() or " " in url:
         return "contains a space, or a character that a URL must escape"
     try:
@@ -109,7 +109,7 @@ def find_url_fault(url: str, schemes: Sequence[str] = ("https", "http")) -> str:
 
 
 def is_safe(url: str) -> bool:
-    """Whether a secret may be sent to `url`: over TLS, or on this machine alone."""
+    """Return True where a secret may be sent to `url`: over TLS, or to this machine."""
     if find_url_fault(url):
         return False
     parts = urlsplit(url)
@@ -117,12 +117,12 @@ def is_safe(url: str) -> bool:
 
 
 def is_link(url: str) -> bool:
-    """Whether `url` is an address that a page or a mail may link to."""
+    """Return True where a page or a mail may link to `url`."""
     return not find_url_fault(url) and not set(url) & set("()<>[]\"'`\\") and "@" not in urlsplit(url).netloc
 
 
 def make_tls_context() -> ssl.SSLContext:
-    """For a connection to a server whose certificate this machine trusts."""
+    """Return a context that trusts the certificates that this machine trusts."""
     import certifi
 
     context = ssl.create_default_context()
@@ -132,12 +132,12 @@ def make_tls_context() -> ssl.SSLContext:
 
 
 def is_local(host: str) -> bool:
-    """Whether it is this machine by one of its usual names."""
+    """Return True for the usual names of this machine."""
     return host in {"127.0.0.1", "::1", "localhost"}
 
 
 class _Body(io.BytesIO):
-    """A request's body: not sent after `end`, by which the caller gave up; `is_sent` once all of it is on its way."""
+    """A request's body: not sent after `end`, by which the caller gave up; `is_sent` once all of it was read."""
 
     def __init__(self, content: bytes, end: float) -> None:
         super().__init__(content)
@@ -145,7 +145,7 @@ class _Body(io.BytesIO):
         self.is_sent = not content
 
     def read(self, size: int | None = -1) -> bytes:
-        """The next part; TimeoutError after `end`."""
+        """Return the next part; TimeoutError after `end`."""
         _refuse_after(self.end)
         part = super().read(size)
         self.is_sent = not part
@@ -158,14 +158,13 @@ def _refuse_after(end: float) -> None:
 
 
 def _find_proxies(url: str) -> dict[str, str]:
-    """The proxies of the environment; none for this machine itself."""
     import requests.utils
 
     return {} if is_local(urlsplit(url).hostname or "") else requests.utils.get_environ_proxies(url)
 
 
 def _find_authorities() -> str | bool:
-    """The certificates that this machine trusts, which may be a company's own; where it has none, those of requests."""
+    """Return this machine's certificate store, which may hold a company's own; True: that of requests."""
     known = ssl.get_default_verify_paths()
     return known.cafile or known.capath or True
 
@@ -191,7 +190,7 @@ def _make_fault(error: Exception, body: _Body) -> NoAnswerError:
 
 
 def end_after(timeout_s: float, call: Callable[[], _T]) -> _T:
-    """What `call` returns or raises; TimeoutError after `timeout_s`, also where it hangs where no time-out reaches.
+    """Return what `call` returns or raise what it raises; TimeoutError after `timeout_s`, even where it hangs.
 
     It then goes on in a thread that dies with the process, so its outcome is not known.
     """

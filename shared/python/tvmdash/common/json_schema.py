@@ -1,4 +1,4 @@
-"""What is wrong with a value by a JSON Schema (2020-12): jsonschema-rs quickly says whether, jsonschema says what."""
+"""Validation by JSON Schema (2020-12): jsonschema-rs for a quick verdict, jsonschema for the errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Schema:
         self._quick = jsonschema_rs.Draft202012Validator(dict(schema), validate_formats=False)
 
     def errors(self, value: object) -> Iterable[ValidationError]:
-        """Each error of `value`, as jsonschema finds them; none where it is valid."""
+        """Return each error of `value`, as jsonschema finds them; none where it is valid."""
         if self._is_surely_valid(value):
             return ()
         from jsonschema import Draft202012Validator  # here: most values are valid, and importing it takes 70 ms

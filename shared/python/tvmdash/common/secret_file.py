@@ -1,4 +1,4 @@
-"""A file that holds a secret: refused where others can read it, or where the night's archives would take it in."""
+"""Files that hold a secret: refused where others can read them or where the night's archives would contain them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _MAX_BYTES = 8192
 
 @dataclass(frozen=True)
 class SecretFile:
-    """Where a secret lies; `name` says what it is, as `Slack token`, `good_place` where it should lie."""
+    """Path of a secret; `name` says which, as `Slack token`, `good_place` where it belongs."""
 
     path: Path
     name: str
     good_place: str
 
     def read_lines(self, home: Path) -> list[str] | None:
-        """Its lines; None where it is not there. DashboardError, without anything of it, where it is not safe."""
+        """Return its lines, or None without such a file. DashboardError, quoting nothing of it, where it is unsafe."""
         try:
             with open(self.path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
                 self._refuse_readable(os.fstat(file.fileno()), home)

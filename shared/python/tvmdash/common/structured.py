@@ -28,22 +28,22 @@ if TYPE_CHECKING:
     Stamp = str
 else:
     Stamp = NewType("Stamp", str)
-"""A text that must be a night's stamp, as 20261121T031500Z; for type checkers any text."""
+"""A night's stamp, as 20261121T031500Z, checked on reading; for type checkers any text."""
 _NAME = "json"
 _WRONG = (KeyError, TypeError, ValueError, OverflowError)
-"""What a hook or the code that cattrs makes raises where a value is of another shape."""
+"""Raised by hooks, and by the code that cattrs makes, for a value of another shape."""
 _T = TypeVar("_T")
 _F = TypeVar("_F", bound=Callable[..., Any])
 _Hook = Callable[[Any, Any], Any]
 
 
 def named(name: str) -> Mapping[str, str]:
-    """The metadata of a dataclass field that the file calls `name`."""
+    """Return the metadata of a dataclass field that the file calls `name`."""
     return {_NAME: name}
 
 
 def written_as(name: str) -> Callable[[_F], _F]:
-    """For the function of a property that `to_json` writes under `name` as well; nobody reads it from the file."""
+    """Mark the function of a property that `to_json` writes under `name` as well; `from_json` ignores it."""
 
     def mark(function: _F) -> _F:
         function.written_as = name  # type: ignore[attr-defined]
@@ -53,19 +53,18 @@ def written_as(name: str) -> Callable[[_F], _F]:
 
 
 def written_properties(kind: type) -> Mapping[str, property]:
-    """What `written_as` marks of a class, by name in the file."""
+    """Return the properties of a class that `written_as` marks, by name in the file."""
     properties = [item for base in kind.__mro__ for item in vars(base).values() if isinstance(item, property)]
     names = {getattr(item.fget, "written_as", ""): item for item in properties}
     return {name: item for name, item in names.items() if name}
 
 
 def name_in_file(field: Any) -> str:
-    """What the file calls this dataclass field."""
     return str(field.metadata.get(_NAME, field.name))
 
 
 def from_json(kind: type[_T], value: common.Json, where: str | Path, *, at: str = "$", remedy: str = "") -> _T:
-    """`value` as the dataclass `kind`; DashboardError names the file `where`, the JSON path and the value.
+    """Return `value` as the dataclass `kind`; DashboardError names the file `where`, the JSON path and the value.
 
     at: the path of `value` in the file.
     """
@@ -76,28 +75,28 @@ def from_json(kind: type[_T], value: common.Json, where: str | Path, *, at: str 
 
 
 def read(kind: type[_T], path: Path, *, max_bytes: int = MAX_BYTES, remedy: str = "") -> _T | None:
-    """What the file `path` holds; None where there is none, DashboardError where it is damaged."""
+    """Read the file `path`; None where there is none, DashboardError where it is damaged."""
     if not path.is_file():
         return None
     return from_json(kind, common.read_json(path, max_bytes=max_bytes), path, remedy=remedy)
 
 
 def check_version(value: common.Json, version: int, where: str | Path, *, remedy: str) -> None:
-    """DashboardError where the object `value` of the file `where` does not say that it is of this version."""
+    """Raise DashboardError where the object `value` of the file `where` does not say that it is of this version."""
     said = value.get("schema_version") if isinstance(value, dict) else version
     if said != version:
         raise DashboardError(f"{where}: $.schema_version: {said!r:.40} is not {version}. {remedy}")
 
 
 def to_json(value: Any) -> dict[str, Any]:
-    """A dataclass as values for a JSON file, of which `from_json` makes an equal one."""
+    """Return a dataclass as values for a JSON file, of which `from_json` makes an equal one."""
     done: dict[str, Any] = _converter(detailed=False).unstructure(value)
     return done
 
 
 @functools.cache
 def _converter(*, detailed: bool) -> Converter:
-    """The fast one knows only that a value is wrong, the detailed one where."""
+    """Make a converter: the fast one finds that a value is wrong, the `detailed` one where."""
     from cattrs import Converter  # here, so that importing this module is cheap
 
     made = Converter(detailed_validation=detailed)
@@ -155,7 +154,7 @@ def _choice(value: Any, kind: Any) -> Any:
 
 @functools.cache
 def choices_of(kind: Any) -> Mapping[str, Any]:
-    """The texts that may stand in the file for an enum or a Literal, and the values that they mean."""
+    """Return the values of an enum or a Literal by their text in a file."""
     return {item: item for item in get_args(kind)} or {item.value: item for item in kind}
 
 
@@ -166,7 +165,6 @@ _SCALARS: Mapping[Any, _Hook] = {
 
 
 def is_literal(kind: Any) -> bool:
-    """Whether the type is a Literal."""
     origin: Any = get_origin(kind)
     return origin is Literal
 
@@ -180,7 +178,7 @@ def _is_mapping(kind: Any) -> bool:
 
 
 def _holds_json(kind: Any) -> bool:
-    """Whether what it holds can go into a file as it is: a mapping to anything, or lists of texts and numbers."""
+    """Return True where a file can hold its values unchanged: a mapping to anything, or lists of texts and numbers."""
     if _is_mapping(kind):
         return get_args(kind)[1] is Any
     return _is_tuple(kind) and all(part in _PLAIN or part is ... or _holds_json(part) for part in get_args(kind))
@@ -208,7 +206,7 @@ def _tuple_hook(kind: Any, converter: Converter) -> _Hook:
 
 
 def _all_at_once(part: Any, of_each: Callable[..., Any]) -> Callable[..., Any]:
-    """The hook of a list of texts or numbers; where all of them are what is expected, none is looked at alone."""
+    """Wrap the hook of a list of texts or numbers: one check of all items replaces one for each."""
     known: Mapping[Any, set[type]] = {str: {str}, float: {float}, float | None: {float, type(None)}}
     if part not in known:
         return of_each
@@ -254,14 +252,14 @@ def _dataclass_to_json(kind: Any, converter: Converter) -> Callable[[Any], Any]:
 
 
 def _overrides(kind: Any) -> dict[str, Any]:
-    """For cattrs: the fields that the file calls by another name."""
+    """Return cattrs' overrides for the fields that the file calls by another name."""
     from cattrs.gen import override
 
     return {field.name: override(rename=name_in_file(field)) for field in fields(kind) if field.metadata}
 
 
 def _only(kind: type | tuple[type, ...], expected: str, hook: Callable[..., Any]) -> _Hook:
-    """The hook, for values of `kind` alone: else a text would be a list of letters, and a list an empty object."""
+    """Guard the hook: else a text would be a list of letters, and a list an empty object."""
 
     def checked(value: Any, wanted: Any) -> Any:
         if not isinstance(value, kind):
@@ -272,7 +270,7 @@ def _only(kind: type | tuple[type, ...], expected: str, hook: Callable[..., Any]
 
 
 def _fault(kind: Any, value: common.Json) -> str:
-    """The first thing that is wrong: its JSON path, the value, and what it should have been."""
+    """Return the first fault: JSON path, value, and the expected kind."""
     try:
         _converter(detailed=True).structure(value, kind)
     except Exception as error:  # noqa: BLE001 - cattrs gathers what every hook raised
@@ -285,7 +283,7 @@ _Path = tuple[str | int, ...]
 
 
 def _leaves(error: BaseException, path: _Path, owner: Any = None) -> Iterator[tuple[_Path, BaseException]]:
-    """Each error that is no group, with the path to its value; `owner`: what holds that value."""
+    """Yield each error that is no group, with the path to its value; `owner` is the class around that value."""
     path = (*path, *_steps(error, owner))
     inner = getattr(error, "exceptions", None)
     if inner is None:
@@ -296,7 +294,7 @@ def _leaves(error: BaseException, path: _Path, owner: Any = None) -> Iterator[tu
 
 
 def _steps(error: BaseException, owner: Any) -> Iterator[str | int]:
-    """Which attribute, key or item cattrs noted on an error."""
+    """Yield the attribute, key or index that cattrs noted on an error."""
     from cattrs import AttributeValidationNote, IterableValidationNote
 
     for note in getattr(error, "__notes__", ()):

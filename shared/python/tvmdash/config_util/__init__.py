@@ -1,4 +1,4 @@
-"""Configs: fields as data, compiled to JSON Schema, and the check that names file, place, value and remedy."""
+"""Configs: fields as data, compiled to JSON Schema, and checks that name file, place, value and remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a config field is, and the fields that the dashboard knows: the home's, a job's, the timing of a point."""
+"""The type of a config field, and the dashboard's own fields: of the home, of jobs, of a point's timing."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tvmdash import common
 
 REQUIRED, SAME = object(), object()
 AXIS_COLUMNS = ("workload_args", "engine_config", "build_config", "runtime_config")
-"""The columns of a record that can hold an axis's value."""
+"""Columns of a record that can hold an axis's value."""
 WORKLOAD, ENGINE = "workload", "engine"
-"""What else an experiment can vary: `workload.DOMAIN` and the engine."""
+"""Other axes of an experiment: `workload.DOMAIN` and the engine."""
 NIGHTLY, SMOKE = SIZES = ("nightly", "smoke")
-"""How big an experiment is: its config's `size`."""
+"""Values of an experiment's `size`."""
 JSON_TYPES = {
     "bool": "boolean",
     "int": "integer",
@@ -44,11 +44,11 @@ class Field:
     axis: str = ""
 
     def default_of(self, size: str) -> common.Json:
-        """The default at this size; REQUIRED where there is none."""
+        """Return the default at this size; REQUIRED where there is none."""
         return self.default if self.smoke is SAME or size != SMOKE else self.smoke
 
     def schema(self) -> dict[str, Any]:
-        """The field as JSON Schema."""
+        """Return the field as JSON Schema."""
         schema: dict[str, Any] = {"description": self.doc}
         if self.type == "choice":
             schema["enum"] = list(self.choices)
@@ -91,7 +91,7 @@ OF_A_SIZE: dict[str, Field] = {
     NIGHTLY: Field("map", "Fields that apply only if `size` is nightly.", default={}, of=Field("any", "")),
     SMOKE: Field("map", "Fields that apply only if `size` is smoke.", default={}, of=Field("any", "")),
 }
-"""What a config says for one size; it stands in the place of those fields."""
+"""Overrides for one size."""
 EXPERIMENT_FIELDS: Fields = {
     **JOB_FIELDS,
     "tvm_remote": Field("any", "Where its TVM comes from; default: the home's `tvm_remote`.", default=None),
@@ -348,11 +348,11 @@ HOME_FIELDS: Fields = {
 RETIRED_HOME_FIELDS: Mapping[str, str] = {
     "bisect_when_idle": "Bisect what a try found with `bisect`.",
 }
-"""Fields that old configs may go on to have, without an effect, and what to do instead."""
+"""Obsolete fields that old configs may keep, without effect, and their replacement."""
 RETIRED_JOBS: Mapping[tuple[str, str], str] = {
     ("subsystem", "history_check"): "Run `reproduce HOME EXPERIMENT/STAMP` of an old night where `doctor` doubts it.",
 }
-"""Jobs that this repository had, by kind and name, and what to do instead; a folder of such a name is another job."""
+"""Obsolete jobs by kind and name, and their replacement; a folder of such a name is another job."""
 
 HOST_FIELDS: Fields = {
     "launcher": Field(
@@ -387,7 +387,7 @@ HOST_FIELDS: Fields = {
         "int", "Minutes to wait until the host, or Slurm's queue, lets the night start.", default=60, min=1
     ),
 }
-"""What the config says of one host."""
+"""Config fields of one host."""
 DEVICE_FIELDS: Fields = {
     "target": Field(
         "map",
@@ -407,7 +407,7 @@ DEVICE_FIELDS: Fields = {
     ),
     "cc": Field("str", "`remote:NAME`: compiler that links for it; if not set, the device links.", default="", min=0),
 }
-"""What the config says of one device."""
+"""Config fields of one device."""
 _LEVEL = Field("str", "A level of docs/explanation/verdict.md.", min=1)
 ROUTE_FIELDS: Fields = {
     "kind": Field(
@@ -468,7 +468,7 @@ ROUTE_FIELDS: Fields = {
     "labels": Field("list", "`github`: labels of the issues.", default=[], of=Field("str", "A label.", min=1)),
     "channel": Field("str", "`slack`: ID of the channel (C...).", default="", min=0),
 }
-"""What the config says of one route."""
+"""Config fields of one route."""
 _GLOB = "with * and ?"
 OWNER_FIELDS: Fields = {
     "series": Field("str", f"Their series, by name or ID, {_GLOB}.", default="*", min=1),
@@ -487,7 +487,7 @@ OWNER_FIELDS: Fields = {
         of=Field("str", "A name in the home's `routes`.", min=1),
     ),
 }
-"""What the config says of one owner."""
+"""Config fields of one owner."""
 FIELD_SETS: Mapping[str, Fields] = {
     "timing": {
         "number": Field("int", "Calls per sample; 0 = as many as needed to fill `min_repeat_ms`.", default=0, min=0),

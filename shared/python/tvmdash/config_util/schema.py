@@ -53,11 +53,11 @@ _PLAIN = re.compile(r"[\w-]+")
 _AXIS = re.compile(rf"(?:{'|'.join(AXIS_COLUMNS)})(?:\.[a-z][a-z0-9_]*)?|{WORKLOAD}\.[a-z][a-z0-9_]*|{ENGINE}")
 _TIMING = "timing"
 _OF_RUNS = ("paired", "pairs")
-"""The fields of the timing that whole runs in turn have as well."""
+"""Fields of the timing that experiments measured by whole runs in turn have as well."""
 
 
 class Beside(enum.StrEnum):
-    """How an experiment that is not of the template can be measured beside a reference.
+    """Ways to measure an experiment without the template beside a reference.
 
     runs: the dashboard runs it on both TVMs in turn. reads: it finds the reference in TVMDASH_REFERENCE by itself.
     """
@@ -67,7 +67,7 @@ class Beside(enum.StrEnum):
 
 
 class ConfigError(DashboardError):
-    """Every fault of one file; the message has a line for each."""
+    """All faults of one file; the message has a line for each."""
 
     def __init__(self, faults: list[str]) -> None:
         super().__init__("\n".join(faults))
@@ -75,7 +75,7 @@ class ConfigError(DashboardError):
 
 
 def compile_schema(fields: Fields) -> dict[str, Any]:
-    """The fields as one JSON Schema object that refuses every other name."""
+    """Compile the fields to a JSON Schema object that refuses every other name."""
     properties = {name: field.schema() for name, field in fields.items()}
     sizes = _of_a_size(fields)
     of_a_size = {name: schema for name, schema in properties.items() if name not in {"size", *sizes}}
@@ -91,12 +91,12 @@ def compile_schema(fields: Fields) -> dict[str, Any]:
 
 
 def _of_a_size(fields: Fields) -> list[str]:
-    """The names of the fields that hold others for one size; an experiment may have its own of that name."""
+    """Return the names of the fields that hold others for one size; an experiment may have its own of that name."""
     return [name for name, field in OF_A_SIZE.items() if fields.get(name) is field]
 
 
 def read_config(path: Path, fields: Fields, *, shown_as: str = "") -> dict[str, Any]:
-    """The checked config in `path` with defaults filled in; ConfigError lists every fault."""
+    """Read the config in `path`, check it and fill in defaults; ConfigError lists every fault."""
     shown = shown_as or str(path)
     try:
         value = common.read_json(path, max_bytes=4 << 20)
@@ -106,7 +106,7 @@ def read_config(path: Path, fields: Fields, *, shown_as: str = "") -> dict[str, 
 
 
 def check(value: common.Json, fields: Fields, shown: str, *, at: str = "$") -> dict[str, Any]:
-    """`value` with the defaults of its size filled in; ConfigError lists every fault, `shown` names the file.
+    """Fill in the defaults of the value's size; ConfigError lists every fault, `shown` names the file.
 
     at: the JSON path of `value` in it.
     What it says under the name of its size stands in the place of those fields; what it says of another, nowhere.
@@ -129,7 +129,7 @@ def check(value: common.Json, fields: Fields, shown: str, *, at: str = "$") -> d
 
 
 def faults_of(error: ValidationError, at: str = "$") -> Iterator[str]:
-    """One error of the schema validator as sentences: place, value, remedy. at: where the checked value stands."""
+    """Yield an error of the schema validator as sentences: place, value, remedy. at: the checked value's JSON path."""
     json_path = at + "".join(map(_format_step, error.absolute_path))
     wanted: Any = error.validator_value
     given: Any = error.instance
@@ -161,7 +161,6 @@ def faults_of(error: ValidationError, at: str = "$") -> Iterator[str]:
 
 
 def _format_step(part: str | int) -> str:
-    """A part of a JSON path."""
     return f".{part}" if isinstance(part, str) and _PLAIN.fullmatch(part) else f"[{part!r}]"
 
 
@@ -185,7 +184,7 @@ def _format_brief(value: common.Json) -> str:
 
 
 def read_fields(path: Path) -> dict[str, Field]:
-    """The fields that a `fields.json` declares; an absent file declares none."""
+    """Read the fields that a `fields.json` declares; an absent file declares none."""
     value = _read_object(path)
     value.pop(_TAKES_MINUTES, None)
     if not _is_field(value.get(_NEEDS_TVM)):
@@ -213,13 +212,13 @@ def read_fields(path: Path) -> dict[str, Field]:
 
 
 def _change_field(included: Field, item: Mapping[str, common.Json], json_path: str) -> Field:
-    """The included field with what a `fields.json` says otherwise of it."""
+    """Apply a `fields.json`'s changes to an included field."""
     changed = _parse_field({"type": included.type, **item}, json_path)
     return replace(included, **{name: getattr(changed, name) for name in item})
 
 
 def read_takes_minutes(path: Path) -> dict[str, float]:
-    """Minutes by size, as a `fields.json` states them; DashboardError where that is not what it states."""
+    """Read minutes by size from a `fields.json`; DashboardError where they are malformed."""
     value = _read_object(path).get(_TAKES_MINUTES, {})
     wrong = not isinstance(value, dict) or set(value) - set(SIZES)
     if wrong or not all(isinstance(item, (int, float)) and item > 0 for item in value.values()):
@@ -229,7 +228,7 @@ def read_takes_minutes(path: Path) -> dict[str, float]:
 
 
 def read_metrics(path: Path) -> dict[str, common.Json]:
-    """What a `fields.json` declares of an experiment's numbers; DashboardError where it is not what may be declared."""
+    """Read the declarations of an experiment's own numbers; DashboardError where they are malformed."""
     value = _read_object(path)
     if not _declares_metrics(value):
         return {}
@@ -238,17 +237,17 @@ def read_metrics(path: Path) -> dict[str, common.Json]:
 
 
 def _declares_metrics(value: Mapping[str, Any]) -> bool:
-    """Whether `metrics` is no config field of that name."""
+    # an older experiment may have a config field of that name
     return METRICS in value and not _is_field(value[METRICS])
 
 
 def _is_field(item: common.Json) -> bool:
-    """Whether an entry of a `fields.json` under a name of its own is a config field that has that name."""
+    """Return True where an entry of a `fields.json` under a reserved name is a config field of that name."""
     return isinstance(item, dict) and isinstance(item.get("type"), str)
 
 
 def read_needs_tvm(path: Path) -> bool:
-    """Whether a `fields.json` leaves the experiment with TVM; DashboardError where it says neither true nor false."""
+    """Return True unless a `fields.json` says that the experiment measures without TVM; DashboardError: no boolean."""
     needs_tvm = _read_object(path).get(_NEEDS_TVM, True)
     if _is_field(needs_tvm):
         return True
@@ -258,7 +257,7 @@ def read_needs_tvm(path: Path) -> bool:
 
 
 def read_beside(path: Path) -> Beside | None:
-    """How a `fields.json` says that the experiment can be measured beside a reference; DashboardError where unknown."""
+    """Read how a `fields.json` lets the experiment be measured beside a reference; DashboardError where unknown."""
     beside = _read_object(path).get(_BESIDE)
     if beside is None or _is_field(beside):
         return None
@@ -277,7 +276,7 @@ def check_metrics(value: common.Json, shown: str) -> None:
 
 
 def _read_object(path: Path) -> dict[str, common.Json]:
-    """The object in a `fields.json`; an absent file holds an empty one."""
+    """Read the object in a `fields.json`; an absent file holds an empty one."""
     value = common.read_json(path, max_bytes=1 << 20) if path.exists() else {}
     if not isinstance(value, dict):
         raise DashboardError(f"{path}: $: {_format_brief(value)} is not an object of fields.")

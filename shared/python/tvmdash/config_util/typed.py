@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     Config = TypeVar("Config", default=Mapping[str, Any])
-    """What a job's class gets as its config: the dataclass that it names, else a mapping."""
+    """Config that a job's class gets: the dataclass that it names, else a mapping."""
 else:
     from typing import TypeVar
 
@@ -31,7 +31,7 @@ _ANY = Field("any", "")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class JobConfig:
-    """What the config of every experiment and subsystem holds; the dataclass of one adds its own fields."""
+    """Config fields of every experiment and subsystem; the dataclass of one adds its own fields."""
 
     active: bool
     title: str
@@ -43,14 +43,14 @@ class JobConfig:
 
 
 def config_class(job: type) -> type | None:
-    """The dataclass that a job's class names as its config, itself or by a class that it inherits from; else None."""
+    """Return the dataclass that a job's class names as its config, itself or by inheritance; else None."""
     bases = [base for kind in job.__mro__ for base in vars(kind).get("__orig_bases__", ())]
     named = [part for base in bases for part in get_args(base)]
     return next((kind for kind in named if isinstance(kind, type) and dataclasses.is_dataclass(kind)), None)
 
 
 def resolve_annotations(job: type) -> None:
-    """Make types of the config's annotations, as soon as the job's class is there: its module can name them now."""
+    """Resolve the config's annotations once the job's class exists: its module can name them by then."""
     kind = config_class(job)
     if kind is not None:
         _resolve(kind)
@@ -65,14 +65,14 @@ def _resolve(kind: type) -> None:
 
 
 def values_of(config: Any) -> Mapping[str, Any]:
-    """The config's fields by their names, whether it is a mapping or a dataclass."""
+    """Return the config's fields by name, of a mapping or a dataclass."""
     if isinstance(config, Mapping):
         return config
     return {item.name: getattr(config, item.name) for item in dataclasses.fields(config)}
 
 
 def structure(job: type, values: Mapping[str, Any], fields: Fields, shown: str | Path) -> Any:
-    """A checked config as the dataclass that the job's class names, as it is where it names none.
+    """Return a checked config as the dataclass that the job's class names, unchanged where it names none.
 
     DashboardError where the dataclass does not agree with the fields; `shown` names their file.
     """
@@ -81,7 +81,7 @@ def structure(job: type, values: Mapping[str, Any], fields: Fields, shown: str |
 
 
 def make(kind: type[_T], values: Mapping[str, Any], fields: Fields, shown: str | Path) -> _T:
-    """A checked config as the dataclass `kind`; DashboardError where that does not agree with the fields."""
+    """Return a checked config as the dataclass `kind`; DashboardError where that does not agree with the fields."""
     faults = [f"{shown}: {fault}" for fault in find_disagreements(kind, fields)]
     if faults:
         raise DashboardError("\n".join(faults))
@@ -90,7 +90,7 @@ def make(kind: type[_T], values: Mapping[str, Any], fields: Fields, shown: str |
 
 
 def _frozen(value: Any, field: Field) -> Any:
-    """The value with tuples in place of lists, as far down as the field says what it holds."""
+    """Return the value with tuples in place of lists, as far down as the field declares its items."""
     inner = field.of or _ANY
     if field.type == "list" and value is not None:
         return tuple(_frozen(item, inner) for item in value)
@@ -100,7 +100,7 @@ def _frozen(value: Any, field: Field) -> Any:
 
 
 def find_disagreements(kind: type, fields: Fields) -> Iterator[str]:
-    """What no config of these fields can give the dataclass: for each such field its JSON path and the remedy.
+    """Yield each disagreement of the dataclass with the fields: JSON path and remedy.
 
     A field of type any says nothing of its values, so that the dataclass may say what it expects there.
     """
@@ -119,7 +119,6 @@ def _remedy(name: str, kind: type) -> str:
 
 
 def find_unread(kind: type, fields: Fields) -> list[str]:
-    """The names of the fields that the dataclass lacks."""
     known = {item.name for item in dataclasses.fields(kind)}
     return [name for name in fields if name not in known]
 
@@ -128,7 +127,7 @@ _PLAIN: Mapping[str, Any] = {"bool": bool, "int": int, "float": float, "str": st
 
 
 def _holds(hint: Any, field: Field) -> bool:
-    """Whether a value of the field is one of the type, and None where it may be."""
+    """Return True where the type fits the field's values, None included where the field is nullable."""
     if get_origin(hint) in (Union, types.UnionType):
         parts = [part for part in get_args(hint) if part is not type(None)]
         return field.nullable and len(parts) == 1 and _holds_plain(parts[0], field)
@@ -151,7 +150,7 @@ def _holds_each(hint: Any, field: Field) -> bool:
 
 
 def annotation_of(field: Field) -> str:
-    """The field's type as one writes it in the dataclass."""
+    """Return the field's type as one writes it in the dataclass."""
     inner = annotation_of(field.of) if field.of else "Any"
     kinds = {"list": f"tuple[{inner}, ...]", "map": f"Mapping[str, {inner}]", "any": "Any", "choice": "str"}
     if field.type == "choice" and field.choices:

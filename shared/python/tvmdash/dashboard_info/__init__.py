@@ -1,4 +1,4 @@
-"""Every path of a home as a method, and what the nights left there as values."""
+"""Paths of a home as methods, and the records of its nights as values."""
 
 from __future__ import annotations
 
@@ -20,63 +20,63 @@ from tvmdash.machine.identity import MachineChange, MachineIdentity
 from tvmdash.redaction import HIDDEN, redact_json
 
 OK, FAILED, BLOCKED, SKIPPED = "ok", "failed", "blocked", "skipped"
-"""How a step ended. Blocked: something that it needs is missing. Skipped: it was not needed."""
+"""States of a finished step. Blocked: something that it needs is missing. Skipped: it was not needed."""
 RUNNING, COMPLETE, INTERRUPTED = "running", "complete", "interrupted"
 _log = logging.getLogger("home")
 _NO_RECORD = "It is not a night's record. Move it away; it is told as missing."
 VARIANT_SIGN = "@"
-"""Between an experiment's name and the name of the TVM, of those beside the home's own, that it is measured on."""
+"""Separates an experiment's name from the name of the additional TVM that it is measured on."""
 DEPENDENCIES = {"tvm_ffi": "tvm-ffi", "llvm_version": "LLVM"}
-"""Facts of an artifact that say what its TVM is built with and runs beside, and what people call them."""
+"""Build and runtime dependencies of a TVM among the facts of its artifact, with their display names."""
 HOST_SIGN = "~"
-"""Between an experiment's name and the name of the host, beside the home's own machine, that measures it."""
+"""Separates an experiment's name from the name of the remote host that measures it."""
 WEBSITE = "website"
 """The subsystem that makes the home's website."""
 OF_REFERENCE = "reference"
-"""In traces the processes of the reference are those of the experiment's variant of this name."""
+"""Name under which traces hold the processes of the reference, like those of a variant."""
 
 
 def experiment_of(name: str) -> str:
-    """The experiment whose code and config the job of this name has: that of `cnn~desk@release` is `cnn`."""
+    """Return the experiment whose code and config the job of this name has: `cnn` for `cnn~desk@release`."""
     return name.partition(VARIANT_SIGN)[0].partition(HOST_SIGN)[0]
 
 
 def variant_of(name: str) -> str:
-    """The name of the TVM that this job is measured on; empty for the home's own."""
+    """Return the name of the TVM that this job is measured on; empty for the home's own."""
     return name.partition(VARIANT_SIGN)[2]
 
 
 def host_of(name: str) -> str:
-    """The host that measures this job; empty for the home's own machine."""
+    """Return the host that measures this job; empty for the home's own machine."""
     return name.partition(VARIANT_SIGN)[0].partition(HOST_SIGN)[2]
 
 
 def make_title(name: str, title: str) -> str:
-    """The title of the job `name`, whose config says `title`: host and TVM first, because lists cut an end off."""
+    """Return the title of job `name`, whose config says `title`: host and TVM first, because lists cut an end off."""
     return ": ".join((*filter(None, (host_of(name), variant_of(name))), title))
 
 
 class StepReason(enum.StrEnum):
-    """Why a step was not run; what it is about is the result's `subject`."""
+    """Why a step was not run; the result's `subject` says which night, stage, TVM or host."""
 
     KEPT = "kept"
-    """What it would make is kept of the night `subject`."""
+    """Its output of the night `subject` is still valid."""
     PRECHECK_FAILED = "precheck_failed"
     STAGE_FAILED = "stage_failed"
-    """The job's stage `subject` did not go well."""
+    """The job's stage `subject` failed or was blocked."""
     NO_TVM = "no_tvm"
-    """The TVM `subject` cannot be had."""
+    """The TVM `subject` is not available."""
     HOST_AWAY = "host_away"
-    """The host `subject` did not measure it, or what it measured did not come home."""
+    """The host `subject` did not measure it, or its results did not arrive."""
 
 
 @dataclass(frozen=True)
 class StepResult:
-    """How one stage of one job went on one night; `log_tail` holds the end of its output where it failed.
+    """Result of one stage of one job on one night; `log_tail` is the end of its output where it failed.
 
-    `failed_points` of the data it left could not be measured or gave a wrong answer: the stage is ok, the night is not.
+    failed_points: points that could not be measured or gave a wrong answer; the stage is ok, the night is not.
     in_log: its output ends with the message, as the script itself said.
-    `reason` is a StepReason; empty where the stage ran, where its own script asked for something, and in old records.
+    reason: a StepReason; empty where the stage ran, where its own script asked for something, and in old records.
     """
 
     stage: str
@@ -93,28 +93,27 @@ class StepResult:
 
     @property
     def log_adds(self) -> bool:
-        """Whether the end of its output is more than its message once more."""
+        """Return True where the end of its output says more than its message."""
         tail = self.log_tail.strip()
         return bool(tail) and ("\n" in tail or not (self.in_log or tail in self.message))
 
     @property
     def cause(self) -> tuple[str, str]:
-        """The same for steps that the same thing stopped: its reason, or, where none is known, all that it says."""
+        """Return a key that is equal for steps stopped by one thing: reason and subject, or the message alone."""
         return (self.reason, self.subject) if self.reason else ("", self.message)
 
     @property
     def success(self) -> bool:
-        """Whether what comes after it can go on."""
         return self.state in {OK, SKIPPED}
 
     def to_json(self) -> dict[str, Any]:
-        """As status/NAME/STAGE.json holds it."""
+        """Return the content of status/NAME/STAGE.json."""
         return {"success": self.success, **structured.to_json(self)}
 
 
 @dataclass(frozen=True)
 class JobResult:
-    """How one job went on one night."""
+    """Result of one job on one night."""
 
     kind: str
     name: str
@@ -124,37 +123,35 @@ class JobResult:
 
     @property
     def state(self) -> str:
-        """The worst of its steps: failed, blocked or ok."""
+        """Return the worst state of its steps: failed, blocked or ok."""
         states = {step.state for step in self.steps}
         return next((state for state in (FAILED, BLOCKED) if state in states), OK)
 
     @property
     def first_failure(self) -> StepResult | None:
-        """The step that the rest of the job fell over."""
+        """Return the first step that failed or was blocked."""
         return next((step for step in self.steps if not step.success), None)
 
     @property
     def failed_points(self) -> int:
-        """How many points could not be measured or gave a wrong answer."""
         return sum(step.failed_points for step in self.steps)
 
     @property
     def well(self) -> bool:
-        """Whether every stage and every point was good."""
+        """Return True where every stage is ok and no point failed."""
         return self.state == OK and not self.failed_points
 
     @property
     def elapsed_s(self) -> float:
-        """The seconds of all its steps together."""
         return sum(step.elapsed_s for step in self.steps)
 
     def to_json(self) -> dict[str, Any]:
-        """As a line of the night's journal holds it."""
+        """Return the job as a line of the night's journal holds it."""
         return structured.to_json(self)
 
     @classmethod
     def from_json(cls, value: common.Json, where: Path) -> JobResult:
-        """What `to_json` wrote to `where`; secrets in it, which an older dashboard let through, are hidden."""
+        """Parse what `to_json` wrote to `where`; hide secrets in it, which an older dashboard let through."""
         return structured.from_json(cls, redact_json(value), where)
 
 
@@ -176,26 +173,26 @@ class PartialData:
 
 
 class HostState(enum.StrEnum):
-    """How a night went on a host."""
+    """State of a host on one night."""
 
     MEASURED = "measured"
-    """The records of its night, with all that it measured, came home."""
+    """Records and raw data of its night arrived."""
     AWAY = "away"
-    """It could not be reached, or its worker did not start."""
+    """It was unreachable, or its worker did not start."""
     REFUSED = "refused"
     """Its worker could not begin the night."""
     LOST = "lost"
-    """It was lost while it measured or handed over; what it has measured comes home with its next night."""
+    """Contact was lost during measurement or transfer; what it has measured arrives with its next night."""
     DAMAGED = "damaged"
-    """What it handed in could not be taken in, and was set aside."""
+    """Its results could not be imported and were set aside."""
 
 
 @dataclass(frozen=True)
 class HostNight:
-    """One host on one night. `why` it has no results of the night, for people; empty where they came home.
+    """One host on one night; `why` explains to people why it has no results of the night, and is empty where it has.
 
-    clock_offset_s: how far its clock is ahead. elapsed_s: until it had measured; what it measured may come home later.
-    late: the stamps of earlier nights that it handed in tonight.
+    clock_offset_s: lead of its clock. elapsed_s: until it had measured; the results may arrive later.
+    late: stamps of earlier nights whose results arrived tonight.
     """
 
     name: str
@@ -209,7 +206,7 @@ class HostNight:
 
 
 def name_wheel(version: str, source: object = "") -> str:
-    """What commands call a wheel: `pypi:0.27.0`, or `wheel:mlc-ai-nightly-cpu@0.26.dev203` of another `source`.
+    """Return a wheel's name in commands: `pypi:0.27.0`; of another `source`, `wheel:mlc-ai-nightly-cpu@0.26.dev203`.
 
     A source whose address holds a secret is nameable only as the home's own.
     """
@@ -222,7 +219,7 @@ class ReferenceChoice(enum.StrEnum):
     """Who chose the reference of a night."""
 
     AUTO = "auto"
-    """The dashboard: the release before, or the build before."""
+    """The dashboard: the previous release or build."""
     NAMED = "named"
     """The home's config names it."""
 
@@ -249,7 +246,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Night:
-    """One night: results/nights/<stamp>.json."""
+    """The record of one night: results/nights/<stamp>.json."""
 
     stamp: str
     state: str
@@ -265,83 +262,81 @@ class Night:
     missing_backups: tuple[MissingBackup, ...] = ()
     partial: tuple[PartialData, ...] = ()
     told_notes: tuple[int, ...] = ()
-    """Which of the notes, counted from 0, the failures of jobs tell as well."""
+    """Indexes of notes that the failures of jobs repeat."""
     references: tuple[Reference, ...] = ()
-    """What its artifacts were measured against."""
     hosts: tuple[HostNight, ...] = ()
-    """The other machines that measured, or should have."""
+    """The remote hosts that were to measure."""
     pairs: int = 0
-    """How many pairs of fresh processes its points had beside their reference, all together."""
+    """Pairs of fresh processes, of its points and their reference, in total."""
     paired_s: float = 0.0
-    """What the experiments took that have them."""
+    """Elapsed seconds of the experiments with such pairs."""
     timed_s: float = 0.0
-    """What the samples of these pairs took alone; of a whole run in turn, all of it."""
+    """Seconds within these pairs' samples; whole runs measured in turn count in full."""
 
     @property
     def pairs_a_minute(self) -> float:
-        """How many pairs of processes of a point a minute gave; 0 where there were none."""
+        """Return the pairs of processes per minute; 0 without any."""
         return 60 * self.pairs / self.paired_s if self.paired_s else 0.0
 
     @property
     def most_pairs_a_minute(self) -> float:
-        """How many it would give if nothing but their samples took time; 0 where that is not known."""
+        """Return the rate if nothing but samples took time, an upper bound; 0 where unknown."""
         return 60 * self.pairs / self.timed_s if self.timed_s else 0.0
 
     @property
     def speed_of_pairs(self) -> str:
-        """Both in words."""
+        """Return both rates as text."""
         most = f", at most {self.most_pairs_a_minute:.3g} by what was timed" if self.timed_s else ""
         return f"{self.pairs_a_minute:.3g} a minute{most}"
 
     @property
     def untold_notes(self) -> tuple[str, ...]:
-        """The notes that no job's failure tells."""
+        """Return the notes that no job's failure repeats."""
         return tuple(note for index, note in enumerate(self.notes) if index not in self.told_notes)
 
     def with_note(self, words: str, *, told: bool = False) -> Night:
-        """The night with one more note, unless it has it; told: jobs' failures tell it as well."""
+        """Return the night with one more note, unless it has it; told: jobs' failures repeat it."""
         if words in self.notes:
             return self
         places = (*self.told_notes, len(self.notes)) if told else self.told_notes
         return replace(self, notes=(*self.notes, words), told_notes=places)
 
     def has_run_on(self, host: str) -> bool:
-        """Whether the run of some experiment went well on that host."""
+        """Return True where some experiment's run succeeded on that host."""
         jobs = [job for job in self.experiments if host_of(job.name) == host]
         return any(step.stage == "run" and step.success for job in jobs for step in job.steps)
 
     def list_taken(self, remote: str, branch: str) -> list[Mapping[str, Any]]:
-        """Those of its artifacts that were taken for this remote and branch, as far as the record says so."""
+        """Return its artifacts that were resolved from this remote and branch, as far as the record says so."""
         asked = {"remote": remote, "branch": branch}
         return [artifact for artifact in self.artifacts if asked in (artifact.get("asked") or ())]
 
     def describe_references(self, artifact: Mapping[str, Any]) -> str:
-        """What one of its artifacts was measured against, as in "against TVM 0.26.0"; empty where it was alone."""
+        """Return "against TVM 0.26.0" or the like for one of its artifacts; empty where it was measured alone."""
         against = [str(reference) for reference in self.references if reference.artifact == artifact.get("key")]
         return f"against {' and '.join(against)}" if against else ""
 
     @property
     def experiments(self) -> tuple[JobResult, ...]:
-        """Those of its jobs that measure, in the order in which they ran."""
+        """Return its experiments in the order in which they ran."""
         return tuple(job for job in self.jobs if job.kind == stages.EXPERIMENT.kind)
 
     @property
     def subsystems(self) -> tuple[JobResult, ...]:
-        """Its subsystems, in the order in which they ran."""
+        """Return its subsystems in the order in which they ran."""
         return tuple(job for job in self.jobs if job.kind == stages.SUBSYSTEM.kind)
 
     @property
     def well(self) -> bool:
-        """Whether, so far, every job went well and every archive of the home could be made."""
+        """Return True where, so far, every job is well and no archive of the home is missing."""
         return all(job.well for job in self.jobs) and not self.missing_backups
 
     def to_json(self) -> dict[str, Any]:
-        """As the file holds it."""
         return structured.to_json(self)
 
     @classmethod
     def from_json(cls, value: common.Json, path: Path) -> Night:
-        """What `to_json` wrote to `path`; secrets in it, which an older dashboard let through, are hidden."""
+        """Parse what `to_json` wrote to `path`; hide secrets in it, which an older dashboard let through."""
         return structured.from_json(cls, redact_json(value), path, remedy=_NO_RECORD)
 
 
@@ -353,7 +348,7 @@ class Home:
 
     @classmethod
     def of_data_dir(cls, data_dir: Path) -> Home | None:
-        """The home in which `data_dir` is an experiment's data folder, or None."""
+        """Return the home in which `data_dir` is an experiment's data folder, or None."""
         parents = data_dir.resolve().parents
         home = cls(parents[3]) if len(parents) > 3 else None
         return home if home is not None and home.data(data_dir.name) == data_dir.resolve() else None
@@ -426,7 +421,7 @@ class Home:
         return self.nights / f"{stamp}.json"
 
     def night_journal(self, stamp: str) -> Path:
-        """What a running night, or one that was killed, did since its record was last written whole, one line each."""
+        """Return the journal of a night: a line for each change since its record was last written whole."""
         return self.nights / f"{stamp}.jsonl"
 
     @property
@@ -441,11 +436,11 @@ class Home:
 
     @property
     def machine_file(self) -> Path:
-        """What the home keeps of the machine that its numbers are of."""
+        """Return the file that identifies the machine of the home's numbers."""
         return self.root / "results" / identity.FILE
 
     def machine(self) -> MachineIdentity | None:
-        """The machine that the home's numbers are of; None before its first night. DashboardError: a damaged file."""
+        """Read the machine of the home's numbers; None before its first night. DashboardError: a damaged file."""
         return identity.read(self.machine_file)
 
     @property
@@ -455,21 +450,21 @@ class Home:
 
     @property
     def lock_file(self) -> Path:
-        """Held by a running night."""
+        """Return the lock that a running night holds."""
         return self.root / ".lock"
 
     @property
     def turn_file(self) -> Path:
-        """Held by what holds the home only for a while and lets nights pass."""
+        """Return the lock that brief users of the home hold, who let nights pass."""
         return self.root / ".turn.lock"
 
     @property
     def waiting_file(self) -> Path:
-        """Held by a night that waits for its turn."""
+        """Return the lock that a night holds while it waits for its turn."""
         return self.root / ".waiting.lock"
 
     def page(self) -> Path | None:
-        """The website's first page, where there is one."""
+        """Return the website's first page, or None."""
         path = self.output(WEBSITE) / "index.html"
         return path if path.is_file() else None
 
@@ -487,7 +482,7 @@ class Home:
         return night if night.state != RUNNING else _with_journal(night, self.night_journal(stamp))
 
     def last_nights(self, count: int, *, jobs: bool = True) -> Iterator[Night]:
-        """The newest readable nights, newest first; without their jobs, most of what there is to read, if so asked."""
+        """Yield the newest readable nights, newest first; `jobs=False` skips their jobs, most of the parsing."""
         for stamp in self.night_stamps()[: -count - 1 : -1]:
             with contextlib.suppress(DashboardError, OSError):  # one broken file must not hide the other nights
                 yield self.read_night(stamp) if jobs else self._read_without_jobs(stamp)
@@ -502,15 +497,15 @@ class Home:
         return common.data_stamps(self.data(experiment))
 
     def read_summary(self, experiment: str) -> tuple[str, str] | None:
-        """Title and value of the latest summary, where there is one."""
+        """Read title and value of the latest summary, or None."""
         return _read_text(self.summary(experiment) / "summary.json")
 
     def read_report(self, subsystem: str) -> tuple[str, str] | None:
-        """Title and value of the subsystem's report, where there is one."""
+        """Read title and value of the subsystem's report, or None."""
         return _read_text(self.output(subsystem) / "report.json")
 
     def stamp_of(self, folder: Path) -> str | None:
-        """The night that a graph or summary folder is from; None where nothing, or no stamp, says so."""
+        """Return the night that a graph or summary folder is from, or None where it has no valid stamp."""
         path = folder / STAMP_FILE
         stamp = path.read_text(encoding="ascii", errors="replace").strip() if path.is_file() else ""
         return stamp if common.is_stamp(stamp) else None
@@ -518,7 +513,7 @@ class Home:
 
 @functools.lru_cache(maxsize=64)
 def _read_without_jobs(path: Path, state: tuple[int, int, int]) -> Night:
-    """The night in a file in this state; several ask for the same last nights."""
+    """Read a night; `state` of the file is part of the cache key, as several callers ask for the same last nights."""
     value = common.read_json(path)
     return Night.from_json({**value, "jobs": []} if isinstance(value, dict) else value, path)
 
@@ -533,7 +528,7 @@ class _JournalLine:
 
 
 def _with_journal(night: Night, path: Path) -> Night:
-    """The night with what its journal adds; what the record already holds, and a line cut by a kill, add nothing."""
+    """Apply the journal to the night; what the record already holds, and a line cut by a kill, add nothing."""
     jobs = {(job.kind, job.name): job for job in night.jobs}
     for line in _read_journal(path):
         if line.note:
@@ -548,7 +543,7 @@ def _with_journal(night: Night, path: Path) -> Night:
 
 
 def _read_journal(path: Path) -> Iterator[_JournalLine]:
-    """The lines of a night's journal; one that is no such line is logged and passed over."""
+    """Yield the lines of a night's journal; log and skip an invalid one."""
     try:
         lines = path.read_bytes().split(b"\n") if path.is_file() else []
     except OSError:
@@ -564,11 +559,11 @@ def _read_journal(path: Path) -> Iterator[_JournalLine]:
 
 
 STAMP_FILE = ".stamp"
-"""Beside graphs and summaries: the night they are from."""
+"""File beside graphs and summaries that names the night they are from."""
 
 
 def check_summary(value: common.Json) -> tuple[str, str]:
-    """Title and value of a summary.json or report.json; DashboardError names the place."""
+    """Return title and value of a summary.json or report.json; DashboardError names the place."""
     if not isinstance(value, dict):
         raise DashboardError(f"$: {type(value).__name__} is not an object with title and value.")
     for name in ("title", "value"):

@@ -17,7 +17,7 @@ _MAX_BYTES = 4 << 20
 
 
 def find_secrets_of_home(home: Home) -> tuple[str, ...]:
-    """The values to hide, as `redaction.redact` takes them; a config that cannot be read names none."""
+    """Return the values to hide, as `redaction.redact` takes them; an unreadable config names none."""
     return known_secrets(os.environ, *_read_configs(home))
 
 

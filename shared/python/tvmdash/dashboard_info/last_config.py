@@ -17,12 +17,12 @@ _MAX_BYTES = 1 << 20
 
 
 def keep(home: Home) -> None:
-    """Keep the config of a night that begins, for its owner's eyes alone. OSError where it cannot be written."""
+    """Copy the config of a night that begins, readable by its owner alone. OSError where it cannot be written."""
     common.write_bytes(_find(home), home.config_file.read_bytes(), mode=0o600)
 
 
 def read_config(home: Home) -> common.Json:
-    """The config, whatever faults its fields have; where it is no JSON, as the last night had it.
+    """Read the config, valid or not; where it is no JSON, the last night's copy.
 
     DashboardError where neither can be read.
     """
@@ -36,7 +36,7 @@ def read_config(home: Home) -> common.Json:
 
 
 def read(home: Home) -> common.Json | None:
-    """As the last night had it; None where no night kept it."""
+    """Return the last night's copy, or None."""
     with contextlib.suppress(DashboardError):
         return common.read_json(_find(home), max_bytes=_MAX_BYTES)
     return None

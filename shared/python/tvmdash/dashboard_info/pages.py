@@ -1,4 +1,4 @@
-"""What the subsystems score, telemetry and deadline leave for the website, and for whoever else wants to read it."""
+"""Files that the subsystems score, telemetry and deadline leave for the website and other readers."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ from tvmdash.errors import DashboardError
 from tvmdash.machine.telemetry import Cost
 
 SCORE, TELEMETRY, DEADLINE = "score", "telemetry", "deadline"
-"""The subsystems."""
 PAGE_FILE, SCORES_FILE, DEADLINES_FILE = "page.json", "scores.json", "deadlines.json"
 SCHEMA_VERSION = 1
 LIVE_FILE = "live.js"
-"""In the website's folder: what the night does, or how the last one ended. Every site has it."""
+"""State of the running or last night, in the website's folder. Every site has it."""
 
 
 class LiveState(enum.StrEnum):
-    """How it is with the night of LIVE_FILE; one that says it runs and is not heard of any more has died."""
+    """State of the night in LIVE_FILE; a `running` one that is not updated any more has died."""
 
     NONE = "none"
     RUNNING = "running"
@@ -34,7 +33,7 @@ class LiveState(enum.StrEnum):
 
 
 def as_script(name: str, content: bytes) -> bytes:
-    """JSON as an expression of JavaScript, as a page from disk reads no data; it stands whole on the second line."""
+    """Return JSON as a script, whole on its second line: a page opened from disk cannot fetch data."""
     return b'(globalThis.tvmdashFiles ??= {})["%b"]=\n%b\n' % (name.encode("ascii"), content)
 
 
@@ -75,7 +74,7 @@ class Missing:
 
     @property
     def cause(self) -> tuple[str, ...]:
-        """The same for workloads that the same thing keeps from having a value."""
+        """Return a key that is equal for workloads without a value for one reason."""
         return (self.lack, *self.of) if self.lack else ("", self.reason)
 
 
@@ -131,7 +130,7 @@ class ScoreTonight:
 
 @dataclass(frozen=True)
 class ScorePage:
-    """The scores of the night `stamp`; `faults` of the config say what of it cannot be used, `history` is a file."""
+    """The scores of the night `stamp`; `faults` lists what is unusable of the config, `history` names a file."""
 
     stamp: Stamp
     scores: tuple[ScoreTonight, ...]
@@ -160,11 +159,11 @@ class ScoredNight:
 
     @property
     def complete(self) -> bool:
-        """Whether no workload is missing; an incomplete score is compared with nothing."""
+        """Return True where no workload is missing; an incomplete score is compared with nothing."""
         return self.value is not None and bool(self.expected) and not self.missing
 
     def is_comparable(self, other: ScoredNight) -> bool:
-        """Whether both are complete, over the same workloads."""
+        """Return True where both are complete, over the same workloads."""
         return self.complete and other.complete and set(self.expected) == set(other.expected)
 
 
@@ -205,7 +204,7 @@ class OutlierTrial:
 
 @dataclass(frozen=True)
 class TelemetryRun:
-    """One experiment's run: what was `abnormal`, in sentences, and least, median and greatest of each reading.
+    """One experiment's run: `abnormal` sentences, and minimum, median and maximum of each reading.
 
     outliers: the worst of `outliers_in_all`; outliers_unknown: why they are not known. cost: of the recording itself.
     """
@@ -224,7 +223,7 @@ class TelemetryRun:
 
 @dataclass(frozen=True)
 class TelemetryPage:
-    """The runs of the night `stamp` that were recorded, and what of them cannot be read."""
+    """The recorded runs of the night `stamp`; `faults` lists unreadable ones."""
 
     stamp: Stamp
     runs: tuple[TelemetryRun, ...]
@@ -232,12 +231,12 @@ class TelemetryPage:
     title: str = "The machine during the runs"
 
     def find_abnormal(self) -> dict[str, str]:
-        """What was abnormal by experiment, in sentences; "" where nothing was."""
+        """Return the abnormal readings of each experiment as text, "" where there are none."""
         return {run.experiment: " ".join(run.abnormal) for run in self.runs}
 
 
 def read_telemetry(home: Home, stamp: str) -> TelemetryPage | None:
-    """What telemetry says of the night `stamp`; None where it did not judge it: it is off, or left something else."""
+    """Read telemetry's page of the night `stamp`; None where it made none: it is off, or its file is another's."""
     with contextlib.suppress(DashboardError):
         page = structured.read(TelemetryPage, home.output(TELEMETRY) / PAGE_FILE)
         return page if page and page.stamp == stamp else None
@@ -246,7 +245,7 @@ def read_telemetry(home: Home, stamp: str) -> TelemetryPage | None:
 
 @dataclass(frozen=True)
 class DeadlineAhead:
-    """What is due at the moment `utc`; the words say how long is `left` and when the `moment` is, `near`: pinged."""
+    """A deadline at the moment `utc`; `left` and `moment` are words for people, `near`: it pings."""
 
     title: str
     utc: str
@@ -263,12 +262,12 @@ class DeadlineAhead:
 
 @dataclass(frozen=True)
 class DeadlinesAhead:
-    """Those that were ahead in that night, nearest first."""
+    """Deadlines ahead on that night, nearest first."""
 
     deadlines: tuple[DeadlineAhead, ...]
     night: Stamp | None = None
 
 
 def write(path: Path, page: ScorePage | TelemetryPage | DeadlinesAhead) -> None:
-    """Leave it whole, or what was there."""
+    """Write a page atomically."""
     common.write_json(path, {"schema_version": SCHEMA_VERSION, **structured.to_json(page)})

@@ -1,4 +1,4 @@
-"""The protocol between the night and the scripts: which stages a job has, and how each says how it went.
+"""The protocol between the night and the scripts: the stages of a job, and the status that each leaves.
 
 `PIPELINES` is the one place that says what an experiment and a subsystem are. The engine, the precheck, the
 templates, the documentation and the tests read it.
@@ -67,7 +67,6 @@ class Pipeline:
     measures: bool = False
 
     def stage(self, name: str) -> Stage:
-        """The stage of that name."""
         return next(stage for stage in self.stages if stage.name == name)
 
 
@@ -101,13 +100,12 @@ PRECHECK = "precheck"
 
 
 def pipeline(kind: str) -> Pipeline:
-    """The pipeline of a kind of job."""
     return next(row for row in PIPELINES if row.kind == kind)
 
 
 @dataclass(frozen=True)
 class Status:
-    """What a stage says of itself.
+    """Outcome that a stage reports.
 
     blocked: it did nothing, because something that it needs is missing. in_log: its output ends with the message too.
     """
@@ -123,7 +121,7 @@ class Blocked(DashboardError):
 
 
 def read_status(folder: Path) -> Status:
-    """The status that a stage left in `folder`; DashboardError where it left none or not one."""
+    """Read the status that a stage left in `folder`; DashboardError where there is no valid one."""
     path = folder / STATUS_FILE
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise DashboardError(f"{STATUS_FILE}: not a regular file.")
@@ -159,7 +157,7 @@ def _format_remedy(name: str, value: Mapping[str, Any]) -> str:
 
 
 def _named(read: Callable[..., common.Json], path: Path) -> common.Json:
-    """Errors name the file by its name alone: its folder is a temporary one."""
+    """Call `read` with errors that name the file alone: its folder is a temporary one."""
     try:
         return read(path, max_bytes=MAX_STATUS_BYTES)
     except DashboardError as error:
@@ -174,7 +172,7 @@ def write_status(
     blocked: bool = False,
     in_log: bool = False,
 ) -> None:
-    """Leave status.json in `folder`."""
+    """Write status.json into `folder`."""
     status: dict[str, bool | str] = {"success": success, "message": redact(message)[:MAX_MESSAGE_CHARS]}
     status |= {name: True for name, holds in (("blocked", blocked), ("in_log", in_log)) if holds}
     common.write_json(folder / STATUS_FILE, status, durable=False)
@@ -202,7 +200,7 @@ def run_stage(work: Callable[[], str], destination: Path) -> int:
 
 
 def _place_of(error: Exception) -> str:
-    """File and line, to stand before words: the innermost in the stage's own folder, else the innermost of all."""
+    """Return "FILE:LINE: ", the innermost in the stage's own folder, else the innermost of all."""
     here = Path.cwd()
     frames = [(here / frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     own = [(path.relative_to(here), line) for path, line in frames if path.is_relative_to(here) and path.is_file()]

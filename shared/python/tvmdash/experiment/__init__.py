@@ -1,1 +1,1 @@
-"""What stands behind `exp_templates.Experiment`: points, rounds, stages and results of an experiment."""
+"""Implementation of `exp_templates.Experiment`: points, rounds, stages and results."""

@@ -1,4 +1,4 @@
-"""What the config of every experiment holds, as values."""
+"""Fields of every experiment's config, as dataclasses."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tvmdash.trial_util import Timing
 
 INTERVAL, PROCESSES, MINUTES, BROKEN = "interval", "max_processes", "max_minutes", "a process that did not end well"
 ONCE, KILLED, UNCHANGED = "once", "the run was ended in the middle", "unchanged"
-"""What ended a point's measurement."""
+"""Why the measurement of a point ended."""
 
 
 @dataclass(frozen=True)
 class Precision:
-    """How sure a median is to be, and what that may cost.
+    """Precision goal of medians and ratios, and its price.
 
     `processes` at least and `max_processes` at most for each point; no more once half the 95 % interval is at most
     `interval_percent` of the median; no further process where the run would then be older than `max_minutes`. Beside a
@@ -35,25 +35,25 @@ class Precision:
 
     @property
     def rounds(self) -> int:
-        """How many rounds there are at most where a point is measured alone."""
+        """Return the most rounds of a point that is measured alone."""
         return max(self.processes, self.max_processes)
 
     @property
     def pair_rounds(self) -> int:
-        """How many rounds there are at most beside a reference."""
+        """Return the most rounds beside a reference."""
         return max(self.pairs, self.max_pairs)
 
     def pairs_reached(self, ratio: PairedRatio | None) -> bool:
-        """Whether the ratio is known well enough, after enough pairs."""
+        """Return True where the ratio is known well enough, after enough pairs."""
         enough = ratio is not None and len(ratio.log_ratios) >= self.pairs
         return enough and ratio is not None and ratio.half_width * 100 <= self.pair_percent
 
     def reached(self, reduced: Reduced) -> bool:
-        """Whether the median is known well enough, after enough processes."""
+        """Return True where the median is known well enough, after enough processes."""
         return reduced.processes >= self.processes and reduced.half_width * 100 <= self.interval_percent
 
     def ended_by(self, reduced: Reduced, ratio: PairedRatio | None = None, *, broken: bool) -> str:
-        """Why a point has no more processes than it has; `ratio`: of a point that was measured beside a reference."""
+        """Return why a point has no more processes; `ratio`: of a point that was measured beside a reference."""
         known = self.reached(reduced) if ratio is None else self.pairs_reached(ratio)
         if known:
             return INTERVAL
@@ -64,7 +64,7 @@ class Precision:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuringConfig:
-    """What measuring itself reads of an experiment's config: the fields of `"include": ["timing"]`, but `threads`."""
+    """Config fields that measuring itself reads: those of `"include": ["timing"]`, but `threads`."""
 
     number: int
     repeat: int
@@ -84,19 +84,17 @@ class MeasuringConfig:
 
     @property
     def timing(self) -> Timing:
-        """How a point is timed."""
         return Timing(self.number, self.repeat, self.min_repeat_ms, self.warmup, self.max_seconds)
 
     @property
     def precision(self) -> Precision:
-        """How sure a median is to be."""
         alone = (self.processes, self.max_processes, self.interval_percent, self.max_minutes)
         return Precision(*alone, self.pairs, self.max_pairs, self.pair_percent)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentConfig(MeasuringConfig, JobConfig):
-    """What an experiment's config holds beside its own fields and `threads`, of which some experiments have a list."""
+    """Fields of an experiment's config besides its own; `threads` is missing, as some experiments have a list of it."""
 
     tvm_remote: Any
     tvm_branch: str | None

@@ -1,4 +1,4 @@
-"""Who was fastest at what: tonight's run times by case (a workload at one size) and by who did it.
+"""The fastest configuration of each case (a workload at one size), by tonight's run times.
 
 For experiments that vary sizes, where the default words and bars, which go by workload alone, would compare sizes.
 """
@@ -21,11 +21,11 @@ LISTED = 20
 _SIZES = ("workload_args", "runtime_config")
 _WAYS = ("engine_config", "build_config")
 Cases = Mapping[str, Mapping[str, Series]]
-"""Tonight's run times by case, then by way: engine and how it was made to do it, as in "tvm, unrolled"."""
+"""Tonight's run times by case, then by way: the engine and its build, as in "tvm, unrolled"."""
 
 
 def group_cases(history: History) -> Cases:
-    """Tonight's run times. An axis is named where two points differ on it; workload and engine always are.
+    """Group tonight's run times. Workload and engine are named always, an axis where two points differ on it.
 
     So is a device, with the way: to run elsewhere is another way to do the same.
     """
@@ -43,24 +43,24 @@ def group_cases(history: History) -> Cases:
 
 
 def _find_differing(history: History, tonight: Sequence[Series], columns: Collection[str]) -> list[str]:
-    """The axes of these columns that have two values; one that other engines lack has not, for that."""
+    """Return the axes of these columns with two values among the series that have the axis."""
     values = [history.values(series) for series in tonight]
     names = [axis.name for axis in history.axes if axis.column in columns and axis != AXIS]
     return [name for name in names if len({str(value[name]) for value in values if name in value}) > 1]
 
 
 def plot(history: History) -> GroupedBar:
-    """A group of bars for each case, a bar for each way."""
+    """Return a group of bars for each case, a bar for each way."""
     return plots.compare_ways(f"{history.experiment}, night {history.stamps[-1]}", group_cases(history))
 
 
 def summary(usual: Summary, history: History) -> Summary:
-    """The default words with each case's fastest instead of each workload's."""
+    """Return the default summary with each case's fastest instead of each workload's."""
     return usual.without(SectionKind.EXTREMES).with_lines(format_fastest(history))
 
 
 def format_fastest(history: History) -> list[str]:
-    """Lines: in how many cases each way was fastest, then for each case the fastest and how long the others took."""
+    """Return lines: in how many cases each way was fastest, then each case's fastest and the others' ratios."""
     compared = {name: ways for name, ways in group_cases(history).items() if len(ways) > 1}
     lines = [_format_line(name, ways) for name, ways in list(compared.items())[:LISTED]]
     rest = [f"- and {len(compared) - LISTED} more"] if len(compared) > LISTED else []

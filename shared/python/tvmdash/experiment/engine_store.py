@@ -29,14 +29,14 @@ _LONGEST = 200
 
 @dataclass(frozen=True)
 class Place:
-    """Where an engine lies; `reason` says why it does not."""
+    """Folder of an installed engine, or the `reason` why there is none."""
 
     path: str = ""
     reason: str = ""
 
 
 def install(engines: Sequence[Engine], store: Path, destination: Path, *, timeout_s: float) -> dict[str, Place]:
-    """Install what is not there yet, and write `destination`/engines.json. An engine that fails costs only itself."""
+    """Install missing engines and write `destination`/engines.json. An engine that fails costs only itself."""
     store.mkdir(parents=True, exist_ok=True)
     with lock.wait_for(store / ".lock"):
         places = {engine.name: _place(engine, store, timeout_s) for engine in engines if engine.requirements}
@@ -47,7 +47,7 @@ def install(engines: Sequence[Engine], store: Path, destination: Path, *, timeou
 
 
 def find(setup: Path, engine: Engine) -> Place:
-    """Where the setup in `setup` has the engine."""
+    """Return the place of the engine by the setup in `setup`."""
     if not engine.requirements:
         return Place()
     file = setup / ENGINES_FILE
@@ -86,7 +86,7 @@ def _place(engine: Engine, store: Path, timeout_s: float) -> Place:
 
 
 def _list_stamps(engine: Engine) -> list[int]:
-    """When the wheels among the requirements were made: one that was built anew is installed anew."""
+    """Return the times of change of the wheels among the requirements: a rebuilt one is installed anew."""
     return [os.stat(text).st_mtime_ns for text in engine.requirements if text.endswith(".whl") and os.path.exists(text)]
 
 
@@ -104,7 +104,7 @@ def _run_pip(engine: Engine, folder: Path, timeout_s: float) -> None:
 
 
 def _find_error(transcript: str) -> str:
-    """The line in which pip says why it failed."""
+    """Return the line in which pip says why it failed."""
     lines = [line.strip() for line in transcript.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
     return elide([*lines, *errors][-1], _LONGEST) if lines else ""

@@ -1,4 +1,4 @@
-"""How TVM stands to each other engine tonight, in words."""
+"""TVM against each other engine tonight, in words."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tvmdash.series.store import Series
 from tvmdash.summary_util import format_ratio, geometric_mean_ratio
 
 _SAME = ("workload", "workload_args", "runtime_config")
-"""The columns on which two engines must agree to have done the same."""
+"""Columns on which two engines must agree for the same work."""
 
 
 def compare_with_each(series: Sequence[Series], ours: str = "tvm") -> list[str]:
-    """A line for each engine beside `ours`: the geometric mean over what both did, each at its best.
+    """Return a line for each engine beside `ours`: the geometric mean over their common work, each at its best.
 
     `series` are run times whose last values are tonight's.
     """
@@ -23,7 +23,7 @@ def compare_with_each(series: Sequence[Series], ours: str = "tvm") -> list[str]:
 
 
 def describe(times: Iterable[tuple[Mapping[str, Any], float]], ours: str = "tvm") -> list[str]:
-    """The same of the labels of run times and their values, without marks of a list; each device by itself."""
+    """Compare as `compare_with_each`, from labels and values, without list marks; each device by itself."""
     of_device: dict[str, dict[str, dict[str, float]]] = {}
     for labels, value in times:
         workload = json.dumps([labels.get(column) for column in _SAME], sort_keys=True)
@@ -40,7 +40,7 @@ def describe(times: Iterable[tuple[Mapping[str, Any], float]], ours: str = "tvm"
 
 
 def compare_devices(series: Sequence[Series]) -> list[str]:
-    """A line for each device: the geometric mean over what ran there and on the processor, of the same engine."""
+    """Return a line for each device: the geometric mean over what one engine ran there and on the processor."""
     by_device: dict[str, dict[str, float]] = {}
     for item in series:
         device = device_of(item.labels)

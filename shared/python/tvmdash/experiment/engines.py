@@ -1,4 +1,4 @@
-"""What runs a workload: TVM, or a rival that an experiment's setup stage installs into a place of its own."""
+"""Engines that run a workload: TVM, or a rival that an experiment's setup stage installs into a place of its own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tvmdash.errors import DashboardError
 
 @dataclass(frozen=True)
 class EngineFacts:
-    """What an engine says of itself: `version`; TVM its commit or exact version as `tvm_hash`; and anything else.
+    """An engine's own account: `version`; for TVM its commit or exact version as `tvm_hash`; other facts.
 
     config: what it is built with, for the record's engine_config.
     """
@@ -54,7 +54,7 @@ class Engine:
             raise DashboardError(f"engine {self.name}: {loose[0]!r} is not an exact pin. Use e.g. onnx==1.19.1.")
 
     def say(self) -> EngineFacts:
-        """The facts, in the measuring process."""
+        """Return the facts; call it in the measuring process."""
         if self.facts is not None:
             return self.facts()
         import importlib.metadata  # 40 ms that no process of TVM needs

@@ -1,4 +1,4 @@
-"""The values that an experiment is described with."""
+"""Values that describe an experiment."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ class Point:
 
     @property
     def name(self) -> str:
-        """The workload without its domain."""
+        """Return the workload without its domain."""
         return self.workload.partition(".")[2]
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A workload ready to be timed, and what is known of it.
+    """A workload ready to be timed, and its facts.
 
     `timer(number, repeat)` gives `repeat` times in nanoseconds, each of `number` calls together. `check` compares an
     answer with the reference: it returns facts for the record (`max_error`, `tolerance`) or raises, which fails the
@@ -96,12 +96,11 @@ class Prepared:
     compile_cpu_ms: float | None = None
 
     def describe(self) -> dict[str, dict[str, Any]]:
-        """What the record's columns tell beside the point's values."""
+        """Return values for the record's columns beside the point's own."""
         inputs = [{"shape": list(item.shape), "dtype": str(item.dtype).rpartition(".")[2]} for item in self.inputs]
         return {"workload_args": {"inputs": inputs, "layout": self.layout}, "build_config": dict(self.build)}
 
     def info(self) -> dict[str, Any]:
-        """What goes into the record's additional_info."""
         known = {
             "compile_time": self.compile_ms,
             COMPILE_CPU_TIME: self.compile_cpu_ms,
@@ -112,7 +111,7 @@ class Prepared:
 
 
 class Measurable(Protocol[Config_contra]):
-    """What measuring needs of an experiment; `exp_templates.Experiment` is one."""
+    """The part of an experiment that measuring needs; `exp_templates.Experiment` is one."""
 
     engines: tuple[Engine, ...]
     inputs_engine: str
@@ -120,32 +119,32 @@ class Measurable(Protocol[Config_contra]):
 
     @property
     def axes(self) -> tuple[Axis, ...]:
-        """What its points vary."""
+        """Return the axes of its points."""
 
     @property
     def folder(self) -> Path:
-        """Where its files lie."""
+        """Return the folder of its files."""
 
     def points(self, config: Config_contra) -> list[Point]:
-        """Every point that the config asks for."""
+        """Return every point that the config asks for."""
 
     def packages(self, config: Config_contra) -> Sequence[Engine]:
-        """What is installed beside the engines of its points."""
+        """Return engines to install besides those of its points."""
 
     def prepare(self, point: Point, config: Config_contra, seed: int) -> Prepared:
-        """The point's workload, ready to be timed."""
+        """Return the point's workload, ready to be timed."""
 
     def environment(self, point: Point, config: Config_contra) -> dict[str, str]:
-        """Environment variables of the processes that measure the point."""
+        """Return the environment variables of the processes that measure the point."""
 
     def is_paired(self, point: Point, config: Config_contra) -> bool:
-        """Whether the point can be measured beside a reference."""
+        """Return True where the point can be measured beside a reference."""
 
     def runs_on_devices(self, point: Point, config: Config_contra) -> bool:
-        """Whether a point can run on other devices than this machine's processor."""
+        """Return True where the point can run on other devices than this machine's processor."""
 
     def clock(self, point: Point, config: Config_contra) -> Clock:
-        """The clock by which it is compared with the reference."""
+        """Return the clock of the comparison with the reference."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +162,7 @@ class History:
     operators: tuple[Series, ...] = ()
 
     def values(self, series: Series) -> dict[str, Any]:
-        """The series' axis values by axis name, the workload and, where it is known, the engine first."""
+        """Return the series' axis values by axis name, the workload and, where it is known, the engine first."""
         workload = {"workload": str(series.labels.get("workload", series.labels.get("path", ""))).partition(".")[2]}
         engine = {"engine": series.labels["engine"]} if "engine" in series.labels else {}
         values = {axis.name: series.labels.get(axis.column, {}).get(axis.name) for axis in self.axes}

@@ -37,17 +37,17 @@ from tvmdash.trial_util import Timing, time_workload
 
 TASK_FILE = "task.json"
 HASHES_FILE = "hashes.json"
-"""Beside the folders of the processes: the hashes of files that the run has read so far."""
+"""File beside the folders of the processes: hashes of files that the run has read so far."""
 _MACHINE = ("hw_model", "cpu_microcode", "affinity", "system")
 _PLACES = frozenset({"LD_LIBRARY_PATH"})
-"""Variables that say where files lie, not what is in them."""
+"""Variables that hold places of files, not their content."""
 _OF_COMPILING = frozenset({COMPILE_TIME, COMPILE_CPU_TIME})
 _log = logging.getLogger("experiment")
 
 
 @dataclass(frozen=True)
 class MeasuringTask:
-    """What one process does: its points in order, with this engine, in this environment.
+    """The task of one process: its points in order, with this engine, in this environment.
 
     side, pair: where it measures in turn with another process, which of the two it is, and the number of the pair.
     compiles: it measures nothing; it leaves what the processes after it load.
@@ -61,22 +61,20 @@ class MeasuringTask:
     compiles: bool = False
 
     def write(self, folder: Path) -> None:
-        """Leave it in `folder` for the process."""
         common.write_json(folder / TASK_FILE, asdict(self), durable=False)
 
     @classmethod
     def read(cls, folder: Path) -> MeasuringTask:
-        """The task in `folder`."""
         value = common.read_json(folder / TASK_FILE)
         return cls(**{**value, "jobs": tuple(MeasuringJob(**job) for job in value["jobs"])})
 
     @property
     def paired(self) -> dict[str, Any]:
-        """What the process says of itself where it is one of two."""
+        """Return the process's facts about its place in a pair; empty where it measures alone."""
         return {} if self.side is None else {"side": self.side, "pair": self.pair}
 
     def find_prebuilt(self, folder: Path, job: MeasuringJob) -> Prebuilt | None:
-        """What a process compiled, or is to compile, of the job; `folder` is that of this process."""
+        """Return the place of the job's compiled code, or None; `folder` is that of this process."""
         if not (job.built or self.compiles):
             return None
         return Prebuilt.of(folder.parent, self.side or TONIGHT, key(job.point), builds=self.compiles)
@@ -84,7 +82,7 @@ class MeasuringTask:
 
 @dataclass(frozen=True)
 class _Contents:
-    """Hashes of what points run; facts: of the machine and the config, which they run on and by."""
+    """Hashes of the programs of points; facts: of the machine and the config."""
 
     facts: Mapping[str, Any]
     hashes: FileHashes
@@ -96,7 +94,7 @@ class _Contents:
         return cls({**machine, "environment": variables, "configs": configs}, FileHashes(folder.parent / HASHES_FILE))
 
     def find(self, prepared: Prepared, job: MeasuringJob, ran: Iterable[Code]) -> dict[str, str]:
-        """The fact about a point that was timed just now; nothing where it cannot be known."""
+        """Return the fact about a point that was timed just now; empty where it cannot be known."""
         if prepared.program is None:
             return {}
         try:
@@ -113,14 +111,14 @@ class _Contents:
 
 @dataclass(frozen=True)
 class _Sides:
-    """How this process takes its turns; contents: of tonight's TVM, not of the reference."""
+    """The turns of this process; contents: of tonight's TVM, not of the reference."""
 
     turns: Turns
     contents: _Contents | None
 
 
 def measure(experiment: Measurable[Config], config: Config, measuring: MeasuringConfig, folder: Path) -> str:
-    """Do the task in `folder` and leave the raw database beside it; how much was done, in words."""
+    """Do the task in `folder`, leave the raw database beside it, and return the status."""
     task = MeasuringTask.read(folder)
     engine = next(engine for engine in experiment.engines if engine.name == task.engine)
     host = hardware.facts()  # before the engine starts: TVM binds the thread that calls it to one core
@@ -153,7 +151,7 @@ def measure(experiment: Measurable[Config], config: Config, measuring: Measuring
 
 
 def _points_of(experiment: Measurable[Config], config: Config, task: MeasuringTask) -> list[tuple[MeasuringJob, Point]]:
-    """The jobs with their points, in the task's order."""
+    """Return the jobs with their points, in the task's order."""
     known = {key(name_values(experiment.axes, point)): point for point in list_points(experiment, config)}
     lost = next((job.point for job in task.jobs if key(job.point) not in known), None)
     if lost is not None:  # one that the experiment lists by what is here by now
@@ -162,7 +160,7 @@ def _points_of(experiment: Measurable[Config], config: Config, task: MeasuringTa
 
 
 def _ask_engine(engine: Engine, kept: Sequence[Prebuilt | None]) -> dict[str, Any]:
-    """What the engine says of itself, and its libraries: from the compiling process where nothing is compiled here."""
+    """Return the engine's facts and libraries, from the compiling process where nothing is compiled here."""
     if kept and all(place and not place.builds for place in kept) and kept[0]:
         return kept[0].read_facts()
     try:
@@ -179,7 +177,7 @@ def _compile(
     place: Prebuilt,
     engine_facts: Mapping[str, Any],
 ) -> str | None:
-    """Prepare the point and leave what was compiled; why that cannot be."""
+    """Prepare the point and keep the compiled code; return why that failed, or None."""
     phases.record()
     try:
         with place:
@@ -263,7 +261,7 @@ def _measure_trial(
 
 
 def _declare(experiment: Measurable[Config], prepared: Prepared) -> dict[str, Any]:
-    """What fields.json and then the point itself say of the experiment's own numbers."""
+    """Return the declarations of the experiment's own numbers, by fields.json and then by the point itself."""
     of_point = {name: declared.to_json() for name, declared in prepared.metrics.items()}
     own = {**config_util.read_metrics(experiment.folder / config_util.FIELDS_FILE), **of_point}
     return {OWN: own} if own else {}
@@ -272,7 +270,7 @@ def _declare(experiment: Measurable[Config], prepared: Prepared) -> dict[str, An
 def _describe_conditions(
     prepared: Prepared, task: MeasuringTask, timing: Timing, samples: list[Sample]
 ) -> dict[str, Any]:
-    """What two engines must have in common for their times to be compared."""
+    """Return the conditions that two engines must share for their times to be comparable."""
     return {
         "layout": prepared.layout,
         "transfer_timed": prepared.transfer_timed,

@@ -1,4 +1,4 @@
-"""Rivals on a card of CUDA: what they run on, what they wait for, and what a record says of the card."""
+"""Rivals on a CUDA card: selecting it, synchronizing with it, and describing it in records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tvmdash.measure.under_load import watch_card
 
 @dataclass(frozen=True)
 class RivalDevice:
-    """What a rival runs on; card: None for this machine's processor."""
+    """The device that a rival runs on; card: None for this machine's processor."""
 
     name: str
     index: int
@@ -23,16 +23,16 @@ class RivalDevice:
 
     @property
     def kind(self) -> str:
-        """As rivals name it."""
+        """Return the device's kind in rivals' terms."""
         return "cuda" if self.card else CPU
 
     @property
     def place(self) -> str:
-        """As torch names it."""
+        """Return the device in torch's terms."""
         return f"{self.kind}:{self.index}" if self.card else CPU
 
     def watch(self, call: Callable[[], object], wait: Callable[[], object]) -> dict[str, Any]:
-        """What a record says of the card, and of it while it repeats the call; nothing of the processor."""
+        """Return a record's facts about the card, watched while it repeats the call; none for the processor."""
         if self.card is None:
             return {}
         watched = nvml.find_card(self.card.pci_bus_id)
@@ -42,7 +42,7 @@ class RivalDevice:
 
 
 def find_rival_device(name: str) -> RivalDevice:
-    """The device of that name; DashboardError where it is a card that CUDA's driver does not show."""
+    """Find the device of that name; DashboardError where it is a card that CUDA's driver does not show."""
     if name == CPU:
         return RivalDevice(CPU, 0, None)
     device = find_device(name)
@@ -56,7 +56,7 @@ def find_rival_device(name: str) -> RivalDevice:
 
 
 def use_torch(device: RivalDevice) -> Callable[[], object]:
-    """Make torch compute in float32 there, as TVM does, and not in TF32; what waits until the device is done."""
+    """Make torch compute in float32 there, as TVM does, not in TF32; return a call that waits for the device."""
     import torch
 
     if device.card is None:
@@ -68,7 +68,7 @@ def use_torch(device: RivalDevice) -> Callable[[], object]:
 
 
 def open_onnx_session(model: bytes, options: Any, device: RivalDevice) -> Any:
-    """An InferenceSession there; on a card all of it, in float32, or DashboardError."""
+    """Open an InferenceSession there; on a card all of it, in float32, or DashboardError."""
     import onnxruntime
 
     if device.card is None:

@@ -17,7 +17,7 @@ AXIS = Axis(FIELD, "runtime_config")
 
 
 def list_points(experiment: Measurable[Config], config: Config) -> list[Point]:
-    """Every point that the config asks for: those on the processor as ever, then those on each device.
+    """Return every point that the config asks for: those on the processor, then those on each device.
 
     On the processor a point does not name it, so that series of the time before there were devices go on.
     """
@@ -29,7 +29,7 @@ def list_points(experiment: Measurable[Config], config: Config) -> list[Point]:
 
 
 def list_engines(experiment: Measurable[Config], config: Config) -> list[Engine]:
-    """The engines that the config asks for: on which a point of it runs, that make the inputs, and its packages."""
+    """Return the engines that the config asks for: of its points, of the inputs, and its packages."""
     wanted = {experiment.inputs_engine, *(point.engine for point in list_points(experiment, config))}
     return [*(engine for engine in experiment.engines if engine.name in wanted), *experiment.packages(config)]
 
@@ -39,7 +39,7 @@ def _list_asked(config: Config) -> Sequence[str]:
 
 
 def _move(experiment: Measurable[Config], config: Config, points: list[Point], name: str) -> Iterator[Point]:
-    """Those of the points that can run on that device, on it; a process has no points of two devices."""
+    """Yield the points that can run on that device, moved there; a process has no points of two devices."""
     device = find_device(name)
     of_device = {engine.instead_of: engine.name for engine in experiment.engines if engine.device == device.kind}
     for point in points:
@@ -53,7 +53,7 @@ def _move(experiment: Measurable[Config], config: Config, points: list[Point], n
 
 
 def _make_target(device: Device, of_cpu: Mapping[str, Any]) -> dict[str, Any]:
-    """TVM's target for it; of a card of CUDA in this machine with what it can do, where the config does not say it."""
+    """Return TVM's target for it; of a local CUDA card with its architecture, where the config does not set it."""
     target = device.make_target(of_cpu)
     card = find_cuda_card(device.index) if device.kind == "cuda" and device.tracker is None else None
     return {"arch": card.arch, **target} if card else target

@@ -22,18 +22,18 @@ from tvmdash.records import Record
 
 FIELD = "per_operator"
 AXIS = "operator"
-"""The name of an operator in workload_args, which tells its record from the network's."""
+"""Name of an operator in workload_args, which only records of operators have."""
 RUNS = 10
 _OF_MACHINE, _MACHINE = "vm.builtin.", "vm.builtin"
 
 
 def is_asked(config: Config) -> bool:
-    """Whether the config asks for it."""
+    """Return True where the config asks for records of operators."""
     return bool(values_of(config).get(FIELD))
 
 
 def sum_up(spans: Sequence[OperatorSpan]) -> dict[str, list[float]]:
-    """By operator, the milliseconds of all its calls in each run."""
+    """Return, by operator, the milliseconds of all its calls in each run."""
     runs = {repetition: index for index, repetition in enumerate(sorted({span.repetition for span in spans}))}
     times: dict[str, list[float]] = defaultdict(lambda: [0.0] * len(runs))
     for span in spans:
@@ -43,7 +43,7 @@ def sum_up(spans: Sequence[OperatorSpan]) -> dict[str, list[float]]:
 
 
 def split(record: Record, trials: Sequence[Trial]) -> list[Record]:
-    """The record, which then tells the operators' sum, and a record of each operator; the record alone without any."""
+    """Return the record, completed by the operators' sum, and one of each operator; the record alone without any."""
     taken = [trial.facts[OPERATORS] for trial in trials if trial.facts.get(OPERATORS)]
     if not taken:
         return [record]
@@ -76,12 +76,12 @@ def _drop_unknown(info: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_operator(labels: Mapping[str, Any]) -> bool:
-    """Whether a series with these labels is of a single operator."""
+    """Return True where a series with these labels is of a single operator."""
     args = labels.get("workload_args")
     return isinstance(args, Mapping) and AXIS in args
 
 
 def name_whole(labels: Mapping[str, Any]) -> str:
-    """One text for the series of a network and for those of its operators."""
+    """Return a key common to the series of a network and those of its operators."""
     args = {name: item for name, item in labels["workload_args"].items() if name != AXIS}
     return json.dumps({**labels, "workload_args": args}, sort_keys=True)

@@ -1,4 +1,4 @@
-"""Graphs and words that follow from an experiment's records alone; an experiment may describe others as data."""
+"""Default graphs and summary of an experiment, from its records alone."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from tvmdash.summary_util import Failure, Measured, Summary
 from tvmdash.text import format_quantity
 
 TIMES = frozenset({"run_time", "value"})
-"""The metrics that are drawn by default: one a point."""
+"""Metrics that are drawn by default: one a point."""
 RECENT = datetime.timedelta(days=14)
 LEAST_MAPPED = 3
 """Fewer workloads or configurations are read as easily from bars as from a heat map."""
 SPREAD_NIGHTS, LEAST_NIGHTS, SPREAD_SERIES = 30, 10, 12
-"""Nights whose values are drawn as a distribution, how many of them there must be, and of how many series."""
+"""Nights in a distribution of values, the least number of them, and the most series."""
 
 
 def read_history(experiment: str, axes: tuple[Axis, ...], data: Path, index: Path | None) -> History:
-    """The experiment's series, in the order of tonight's records; `index` is the home's, None where there is none."""
+    """Return the experiment's series, in the order of tonight's records; `index` is the home's, or None."""
     with store.open_for_reading(index, data, experiment) as opened:
         series = tuple(opened.series(experiment))
         stamps = tuple(opened.stamps(experiment))
@@ -61,14 +61,14 @@ def read_history(experiment: str, axes: tuple[Axis, ...], data: Path, index: Pat
 
 
 def find_varying(history: History, series: Sequence[Series]) -> list[str]:
-    """The axes on which these series differ; the workload counts as one."""
+    """Return the axes on which these series differ; the workload counts as one."""
     values = [history.values(item) for item in series]
     names = dict.fromkeys(name for value in values for name in value)
     return [name for name in names if len({str(value.get(name)) for value in values}) > 1]
 
 
 def measured_tonight(history: History, metrics: Collection[str] | None = None) -> list[Series]:
-    """The series (of these metrics) that have a value of the newest night, which is then their last."""
+    """Return the series (of these metrics) that have a value of the newest night, which is then their last."""
     return [
         series
         for series in history.series
@@ -77,7 +77,7 @@ def measured_tonight(history: History, metrics: Collection[str] | None = None) -
 
 
 def default_plots(history: History) -> dict[str, Plot]:
-    """Tonight's run times as bars and as a map, for each workload its lines over nights, and how far nights differ."""
+    """Return tonight's run times as bars and as a map, each workload's lines over nights, and the spread of nights."""
     timed = [series for series in history.series if series.metric in TIMES]
     tonight = measured_tonight(history, TIMES)
     plots: dict[str, Plot] = {"tonight": tonight_plot(history, tonight)}
@@ -92,7 +92,7 @@ def default_plots(history: History) -> dict[str, Plot]:
 
 
 def default_summary(history: History) -> Summary:
-    """Tonight's values, failures first; how TVM stands to each rival, and on each device."""
+    """Return tonight's values, failures first, and TVM against each rival and on each device."""
     tonight = measured_tonight(history)
     names = [name for name in find_varying(history, tonight) if name not in {"workload", "network"}]
     points = [_make_measured(history, series, names) for series in tonight if series.metric not in RATIOS]
@@ -105,7 +105,7 @@ def default_summary(history: History) -> Summary:
 
 
 def _describe_operators(history: History) -> list[str]:
-    """For each network that was watched tonight, its operators' sum and its time."""
+    """Return a line for each network that was profiled tonight: its operators' sum and its time."""
     summed: dict[str, float] = {}
     for series in history.operators:
         if series.stamps[-1] == history.stamps[-1] and series.metric == "run_time":
@@ -142,7 +142,7 @@ def _make_measured(history: History, series: Series, names: Sequence[str]) -> Me
 
 
 def tonight_plot(history: History, series: Sequence[Series]) -> Plot:
-    """One night's values: bars, grouped by workload where there are several."""
+    """Draw one night's values as bars, grouped by workload where there are several."""
     unit = series[0].unit if series else ""
     groups = list(dict.fromkeys(str(history.values(item)["workload"]) for item in series))
     inner = [name for name in find_varying(history, series) if name not in {"workload", "network"}]
@@ -157,14 +157,14 @@ def tonight_plot(history: History, series: Sequence[Series]) -> Plot:
 
 
 def compare_ways(title: str, series_of: Mapping[str, Mapping[str, Series]]) -> GroupedBar:
-    """Tonight's times by what is computed and in which way, with their intervals."""
+    """Draw tonight's times by case and way, with their intervals."""
     ways = tuple(dict.fromkeys(way for row in series_of.values() for way in row))
     rows = tuple(tuple(_make_estimate(row.get(way)) for way in ways) for row in series_of.values())
     return GroupedBar(title, "ms", tuple(series_of), ways, rows, lower_is_better=True)
 
 
 def make_map(plot: GroupedBar) -> HeatMap | None:
-    """Each group's values as multiples of its lowest; None where they are few, have gaps mostly, or are no times."""
+    """Return each group's values as multiples of its lowest; None where they are few or sparse, or are no times."""
     values = [[None if estimate is None else finite(estimate.value) for estimate in row] for row in plot.values]
     numbers = [value for row in values for value in row if value is not None]
     few = min(len(plot.groups), len(plot.series)) < LEAST_MAPPED
@@ -181,7 +181,7 @@ def make_map(plot: GroupedBar) -> HeatMap | None:
 
 
 def spread_plot(history: History, series: Sequence[Series]) -> Distribution | None:
-    """The values of the last nights, each against its series' median, of the series that vary most."""
+    """Draw the values of the last nights, each against its series' median, of the series that vary most."""
     since = history.stamps[-SPREAD_NIGHTS:][0]
     inner = find_varying(history, series)
     spreads: list[tuple[float, str, tuple[float, ...]]] = []
@@ -207,7 +207,7 @@ def spread_plot(history: History, series: Sequence[Series]) -> Distribution | No
 
 
 def longitudinal_plots(history: History, workload: str, series: Sequence[Series]) -> dict[str, Plot]:
-    """The workload's lines over all nights and over the last two weeks."""
+    """Draw the workload's lines over all nights and over the last two weeks."""
     inner = find_varying(history, series)
     lines = tuple(Line(_name(history, item, inner) or workload, item.stamps, tuple(item.values)) for item in series)
     start = common.stamp_of(common.parse_stamp(history.stamps[-1]) - RECENT)

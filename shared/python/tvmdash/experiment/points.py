@@ -1,4 +1,4 @@
-"""The points of a run: the product of the axes, how raw data names them, which are asked for, which share a process."""
+"""The points of a run: the product of the axes, their names in raw data, the selected ones, and their processes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tvmdash.experiment.per_operator import AXIS as OPERATOR
 from tvmdash.machine.devices import FIELD
 
 IDENTITY = ("workload", "workload_args", "engine", "engine_config", "target", "build_config", "runtime_config")
-"""What names a point in the list of TVMDASH_POINTS: a record's columns, without the machine's."""
+"""Columns that identify a point in the list of TVMDASH_POINTS: a record's, without the machine's."""
 
 
 @dataclass(frozen=True)
 class MeasuringJob:
-    """One point of a task: how many samples at most, and whether it is to be profiled.
+    """One point of a task: the most samples, and whether it is to be profiled.
 
     one_core: it is timed on one core at a time, because it runs on one thread and its CPU time says how long it takes.
     built: a process before this one compiled it. alone: nothing else ran while it was compiled for this process, or
@@ -60,7 +60,7 @@ class VariedField:
     name: str
 
     def values(self, config: Mapping[str, Any]) -> Sequence[Any]:
-        """What the config asks for."""
+        """Return the values that the config asks for."""
         value = config[self.field]
         return value if isinstance(value, (list, tuple)) else [value]
 
@@ -75,7 +75,7 @@ class Combination:
 
 
 def varied_fields(fields: Fields) -> list[VariedField]:
-    """The fields that have an axis, the experiment's own first; none where it has none of its own."""
+    """Return the fields that have an axis, the experiment's own first; none where it has none of its own."""
     shared = {name: field for fields in FIELD_SETS.values() for name, field in fields.items()}
     with_axis = {name: field for name, field in fields.items() if field.axis}
     if all(field is shared.get(name) for name, field in with_axis.items()):
@@ -86,13 +86,13 @@ def varied_fields(fields: Fields) -> list[VariedField]:
 
 
 def axes_of(fields: Fields) -> tuple[Axis, ...]:
-    """The axes that the fields declare, and the device where they include it."""
+    """Return the axes that the fields declare, and the device where they include it."""
     declared = tuple(Axis(item.name, item.column) for item in varied_fields(fields) if item.column in Axis.COLUMNS)
     return (*declared, AXIS) if FIELD in fields else declared
 
 
 def combinations(fields: Fields, config: Mapping[str, Any]) -> Iterator[Combination]:
-    """The product of the axes; the first field's values change slowest."""
+    """Yield the product of the axes; the first field's values change slowest."""
     varied = varied_fields(fields)
     for chosen in itertools.product(*(item.values(config) for item in varied)):
         pairs = list(zip(varied, chosen, strict=True))
@@ -104,7 +104,7 @@ def combinations(fields: Fields, config: Mapping[str, Any]) -> Iterator[Combinat
 
 
 def name_values(axes: Sequence[Axis], point: Point) -> dict[str, Any]:
-    """The point as raw data holds it: its axis values sorted into the record's columns."""
+    """Return the point as raw data holds it: its axis values sorted into the record's columns."""
     columns: dict[str, dict[str, Any]] = {column: {} for column in Axis.COLUMNS}
     for axis in axes:
         if axis.name in point.values:
@@ -120,12 +120,12 @@ def name_values(axes: Sequence[Axis], point: Point) -> dict[str, Any]:
 
 
 def key(named_point: Mapping[str, Any]) -> str:
-    """One text for a point as raw data holds it, equal for equal points."""
+    """Return one text for a point as raw data holds it, equal for equal points."""
     return json.dumps(named_point, sort_keys=True)
 
 
 def plan_points(experiment: Measurable[Config], config: Config) -> list[Point]:
-    """The points that this run is asked for: the config's, or those of them that TVMDASH_POINTS lists."""
+    """Return the points that this run is asked for: the config's, or those of them that TVMDASH_POINTS lists."""
     points = list_points(experiment, config)
     known = {engine.name for engine in experiment.engines}
     for point in points:
@@ -150,7 +150,7 @@ def _choose(points: Sequence[Point], axes: Sequence[Axis], file: Path) -> list[P
 
 
 def _name_networks(asked: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The points whose operators are asked for by themselves."""
+    """Yield the points whose operators are asked for by themselves."""
     for item in asked:
         args = item["workload_args"]
         if isinstance(args, dict) and OPERATOR in args:
@@ -163,7 +163,7 @@ def _identity(point: Mapping[str, Any]) -> str:
 
 
 def group_points(experiment: Measurable[Config], points: Sequence[Point], config: Config) -> list[PointGroup]:
-    """The points by processes, in the order of the author: one engine and one environment in each."""
+    """Group the points by process, in the author's order: one engine and one environment in each."""
     engines = {engine.name: engine for engine in experiment.engines}
     environments: dict[str, dict[str, str]] = {}
     members: dict[tuple[str, str, str], list[Point]] = {}
@@ -180,7 +180,7 @@ def group_points(experiment: Measurable[Config], points: Sequence[Point], config
 
 
 def _name(key: tuple[str, str, str], places: Sequence[tuple[str, str, str]]) -> str:
-    """The group's own name, with as much more as tells it from its namesakes."""
+    """Return the group's own name, with as much more as tells it from its namesakes."""
     group, engine, text = key
     namesakes = [other for other in places if other[0] == group]
     several = len({other[1] for other in namesakes}) > 1

@@ -23,7 +23,7 @@ from tvmdash.measure.prebuilt import FOLDER
 from tvmdash.trial_util import Timing
 
 MEASURE = "measure"
-"""The verb of the experiment's script that `experiment.measure` stands behind."""
+"""Verb of the experiment's script that runs `experiment.measure`."""
 MOST_PADDING = 4096
 """The environment's size moves the stack, so it is another one in every process (Mytkowicz et al. 2009)."""
 Jobs = tuple[MeasuringJob, ...]
@@ -32,7 +32,7 @@ _log = logging.getLogger("experiment")
 
 @dataclass
 class Processes:
-    """How they are started: with the experiment's file `script`, in folders of `raw`.
+    """Starts measuring processes with the experiment's file `script`, in folders of `raw`.
 
     count: of processes that measure, a pair as one; compilations: of those that compile. numbers: by point, how many
     calls a sample has in turns. built: the points that are compiled already, on both sides where they are measured on
@@ -66,7 +66,7 @@ class Processes:
     def _compile(
         self, parts: Sequence[tuple[PointGroup, Jobs]], beside: frozenset[str], number: int
     ) -> Sequence[tuple[PointGroup, Jobs]]:
-        """The groups that no process came to, as one was lost."""
+        """Compile with one process a side; return the groups that none came to, as one was lost."""
         group, every = parts[0][0], tuple(job for _, jobs in parts for job in jobs)
         sides_of = self._sides(beside & {key(job.point) for job in every})
         shares, self.compilations = (
@@ -92,7 +92,7 @@ class Processes:
         return ()
 
     def measure(self, group: PointGroup, jobs: Jobs) -> tuple[Path, str | None]:
-        """One process of tonight's alone: the folder that it left, and words where it did not come to its end."""
+        """Run one process of tonight's alone; return its folder, and why it failed."""
         folder = self._make_folder(f"process_{self.count}")
         self.count += 1
         MeasuringTask(group.engine.name, group.environment, jobs).write(folder)
@@ -107,7 +107,7 @@ class Processes:
     def measure_pair(
         self, group: PointGroup, jobs: Jobs, beside: frozenset[str], pair: int, order: random.Random
     ) -> tuple[Path, str | None, Path]:
-        """Two processes in turn, the reference's with the points `beside`: as `measure`, and the reference's folder."""
+        """Run two processes in turn, the reference's with the points `beside`; also return the reference's folder."""
         tonight, folder = self._make_folder(f"process_{self.count}"), self._make_folder(f"reference_{self.count}")
         self.count += 1
         shared = tuple(job for job in jobs if key(job.point) in beside)
@@ -127,7 +127,7 @@ class Processes:
         return tonight, reasons[0], folder
 
     def clean(self) -> None:
-        """Remove what was compiled."""
+        """Remove the compiled code."""
         trees.remove(self.raw / FOLDER)
 
     @staticmethod

@@ -68,5 +68,5 @@ TORCH = Engine(
 
 
 def with_onnx(engine: Engine) -> Engine:
-    """The engine with the package that makes its models."""
+    """Return the engine with the package that makes its models."""
     return replace(engine, requirements=(*engine.requirements, "onnx==1.23.2"))

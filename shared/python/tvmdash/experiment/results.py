@@ -1,4 +1,4 @@
-"""The analyze stage: what a run left, as the value of data.json."""
+"""The analyze stage: from a run's raw data to the value of data.json."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tvmdash.records import SCHEMA_VERSION, Failure, description
 
 @dataclass(frozen=True)
 class _Planned:
-    """What plan.json and ended.json say of each point, by its key. killed: the run did not come to its end.
+    """Content of plan.json and ended.json by the key of the point. killed: the run did not come to its end.
 
     measured: as in `paired.reference.Reference`.
     """
@@ -53,12 +53,12 @@ class _Planned:
 
     @property
     def names_engines(self) -> bool:
-        """Whether more than one engine is in it."""
+        """Return True where more than one engine is in it."""
         return len({point["engine"] for point in self.points}) > 1
 
 
 def results(raw: Path, precision: Precision) -> dict[str, Any]:
-    """The records and failures of the run in `raw`; DashboardError where it measured nothing.
+    """Return the records and failures of the run in `raw`; DashboardError where it measured nothing.
 
     A run that was killed gives what it had committed: the point that it was at costs only that one trial. For a point
     without any, the reason where it is known.
@@ -105,7 +105,7 @@ def results(raw: Path, precision: Precision) -> dict[str, Any]:
 
 
 def _failures_of_missing(planned: _Planned, trials: Sequence[Trial]) -> Iterator[Failure]:
-    """One for each point that no process began, with the reason where it is known."""
+    """Yield a failure for each point that no process began, with the reason where it is known."""
     begun = {key(trial.point) for trial in trials}
     for point in planned.points:
         if key(point) not in begun:
@@ -114,12 +114,12 @@ def _failures_of_missing(planned: _Planned, trials: Sequence[Trial]) -> Iterator
 
 
 def _drop_last(trials: Sequence[Trial]) -> list[Trial]:
-    """The trials of a killed run without the one that it was at; a process that died earlier did so by itself."""
+    """Drop the trial that a killed run was at; a process that died earlier did so by itself."""
     newest = max(trials, key=lambda trial: trial.started_ns, default=None)
     return [trial for trial in trials if trial is not newest or trial.finished]
 
 
 def _sort_as_planned(trials: list[Trial], planned: Sequence[str]) -> list[Trial]:
-    """The trials as the author listed their points, each point's in the order they were taken."""
+    """Sort the trials as the author listed their points, each point's in the order they were taken."""
     order = {name: number for number, name in enumerate(planned)}
     return sorted(trials, key=lambda trial: (order.get(key(trial.point), len(order)), trial.started_ns))

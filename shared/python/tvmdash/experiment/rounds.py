@@ -1,4 +1,4 @@
-"""Which points a round measures again, and with how many samples: decided from the rounds before it."""
+"""The choice of points and sample counts of a round, by the rounds before it."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from tvmdash.measure.under_load import LEAST_S, was_watched
 from tvmdash.trial_util import MIN_SAMPLES
 
 MOST_TIMES = 4
-"""A later process takes at most this many times `repeat` samples."""
+"""Limit of a later process's samples, as a multiple of `repeat`."""
 KNOWN_WITHIN, LONG_S = 0.01, 0.5
-"""Half the 95 % interval of a pair's ratio by its own turns, and the seconds a side, either of which is enough."""
+"""Half the 95 % interval of a pair's ratio by its own turns, and the seconds a side; either one is enough."""
 FEWEST_TURNS = 5
-"""Of a pair, so that one turn that the machine disturbed is outvoted."""
+"""Turns of a pair at least, so that one turn that the machine disturbed is outvoted."""
 
 
 def is_wanted(trials: Sequence[Trial], precision: Precision) -> bool:
-    """Whether a point with these trials is measured in the next round: not once it failed."""
+    """Return True where a point with these trials is measured in the next round: not once it failed."""
     if any(trial.error for trial in trials):
         return False
     return len(trials) < precision.rounds and (not trials or not precision.reached(_reduce(trials)))
 
 
 def find_content(trials: Sequence[Trial]) -> str | None:
-    """The hash of all that a point ran in these trials; None where they differ, or it is not known."""
+    """Return the hash of all that a point ran in these trials; None where they differ, or it is not known."""
     hashes = {trial.facts.get(content.FACT) for trial in trials}
     return hashes.pop() if len(hashes) == 1 else None
 
 
 def is_unchanged(trials: Sequence[Trial], measured: Mapping[str, int], precision: Precision) -> bool:
-    """Whether the trials ran, byte for byte, what earlier nights measured often enough.
+    """Return True where the trials ran, byte for byte, a program that earlier nights measured often enough.
 
     measured: how many pairs these had, by the hash of what they ran.
     """
@@ -47,7 +47,7 @@ def is_unchanged(trials: Sequence[Trial], measured: Mapping[str, int], precision
 def is_pair_wanted(
     trials: Sequence[Trial], ratio: PairedRatio | None, precision: Precision, measured: Mapping[str, int]
 ) -> bool:
-    """Whether a point with tonight's trials and that ratio has another pair in the next round: not once it failed.
+    """Return True where a point with tonight's trials and that ratio has another pair: not once it failed.
 
     One pair is enough of what is unchanged; `measured` as in `is_unchanged`.
     """
@@ -66,7 +66,7 @@ def is_affordable(
     left_s: float,
     finished: Collection[str] = (),
 ) -> bool:
-    """Whether another process of the group fits in the time left; its first one always may begin.
+    """Return True where another process of the group fits in the time left; its first one always may begin.
 
     took_s, times: of each group's processes, how long the last one took and how many there were. Groups that take less
     time have `least` processes each first, but those that are finished.
@@ -79,12 +79,12 @@ def is_affordable(
 
 
 def find_seconds_of_next(took_s: float, trials: Sequence[Trial]) -> float:
-    """How long a group's next process is expected to take, from its last: cards are watched in a point's first only."""
+    """Return the seconds expected of a group's next process, from its last: cards are watched in the first only."""
     return took_s - LEAST_S * sum(was_watched(trial.facts) for trial in trials)
 
 
 def count_samples_of_next(trials: Sequence[Trial], repeat: int) -> int:
-    """How many samples the point's next process takes: as many as make the whole cheapest.
+    """Return the samples of the point's next process: the number that makes the whole cheapest.
 
     Kalibera & Jones 2013, equation 2: the root of (cost of a process / cost of a sample) times (variance within /
     variance between). The processes before this one tell it, so that no sample can end its own process. With fewer
@@ -107,7 +107,7 @@ def count_samples_of_next(trials: Sequence[Trial], repeat: int) -> int:
 
 
 def count_turns_of_next(pairs: Sequence[Pair], clock: Clock, repeat: int) -> int:
-    """How many turns the point's next pair takes: until it would be known to ±1 % within itself, or half a second long.
+    """Return the turns of the point's next pair: until known to ±1 % within itself, or half a second long.
 
     Beyond that a process's own luck, about 1 %, is all that is left, which only another pair averages out. The pairs
     before this one tell the scatter of a turn, so that no sample can end its own process; the first takes `repeat`.

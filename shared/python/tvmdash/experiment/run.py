@@ -48,7 +48,7 @@ PLAN_FILE, ENDED_FILE = "plan.json", "ended.json"
 
 @dataclass
 class _Run(Generic[Config]):
-    """A run under way: what each point has so far, and how each group's last process ended where not well.
+    """A run under way: each point's trials, and why each group's last process failed.
 
     lone: the points that the reference could not measure. took_s, times: of each group's processes, the seconds
     that the next one is expected to take and how many there were; compile_s: the seconds of those that only compiled.
@@ -71,17 +71,16 @@ class _Run(Generic[Config]):
 
     @property
     def rounds(self) -> int:
-        """How many rounds there are at most."""
         precision = self.measuring.precision
         return max(precision.rounds, precision.pair_rounds if self.processes.reference else 0)
 
     @property
     def measured(self) -> Mapping[str, int]:
-        """What earlier nights measured beside the reference; see `Reference`."""
+        """Return the pairs of earlier nights beside the reference; see `Reference`."""
         return self.processes.reference.measured if self.processes.reference else {}
 
     def jobs(self, group: PointGroup, number: int) -> Jobs:
-        """What is still to be measured of the group in this round, in an order of this round's."""
+        """Return the group's remaining jobs of this round, in an order of this round's."""
         jobs = [job for point in group.points if (job := self._job(group, point, number)) is not None]
         _draw(group.name, number).shuffle(jobs)
         return tuple(jobs)
@@ -104,7 +103,7 @@ class _Run(Generic[Config]):
 
     @property
     def compiling_rounds(self) -> set[int]:
-        """In which rounds points are compiled: first, to be measured, and once more for their compile times.
+        """Return the rounds that compile: the first, to measure the code, and one more for a second compile time.
 
         Where these are asked for by name, in each round.
         """
@@ -114,7 +113,7 @@ class _Run(Generic[Config]):
         return {0, (precision.pairs if self.processes.reference else precision.processes) - 1}
 
     def compile(self, groups: Sequence[PointGroup], number: int) -> None:
-        """Have what this round measures compiled ahead, where that is possible and this is a round for it.
+        """Compile ahead the points of this round, where that is possible and this is a round for it.
 
         Groups of one engine and environment share a process of each TVM, which imports it once.
         """
@@ -136,37 +135,36 @@ class _Run(Generic[Config]):
             self.compiled_now |= asked
 
     def _jobs_ahead(self, group: PointGroup, number: int) -> Jobs:
-        """What is compiled for the group in this round: in a later one only what was compiled before."""
+        """Return the jobs to compile for the group in this round: in a later one only those compiled before."""
         ahead = {key(name_values(self.experiment.axes, point)) for point in filter(self._can_compile, group.points)}
         ahead &= self.processes.built if number else ahead
         return tuple(job for job in self.jobs(group, number) if key(job.point) in ahead)
 
     def _can_compile(self, point: Point) -> bool:
-        """Not what belongs to tonight's TVM alone, as a tuned point; nor what is linked for a device elsewhere."""
+        """Return False for what only tonight's TVM can run, as a tuned point, or what is linked on another machine."""
         is_here = point.device == CPU_DEVICE or find_device(point.device).tracker is None
         return self.experiment.compiles_ahead and is_here and self.experiment.is_paired(point, self.config)
 
     def is_paired(self, group: PointGroup, point: Point) -> bool:
-        """Whether the point is measured beside the reference."""
+        """Return True where the point is measured beside the reference."""
         possible = self.processes.reference is not None and group.engine.pairable
         known = key(name_values(self.experiment.axes, point)) not in self.lone
         return possible and known and self.experiment.is_paired(point, self.config)
 
     def ratio(self, point: Point) -> PairedRatio | None:
-        """To the reference, as far as it was measured."""
+        """Return the ratio to the reference, as far as it was measured."""
         return combine(self.pairs(point), self.clock(point))
 
     def pairs(self, point: Point) -> list[Pair]:
-        """Those measured so far."""
+        """Return the pairs measured so far."""
         name = key(name_values(self.experiment.axes, point))
         return match_pairs(self.trials.get(name, []), self.of_reference.get(name, [])).get(name, [])
 
     def clock(self, point: Point) -> Clock:
-        """The clock that judges the point."""
         return self.experiment.clock(point, self.config)
 
     def affordable(self, group: PointGroup, others: Sequence[PointGroup], number: int) -> bool:
-        """Whether another process of the group would end within `max_minutes`; the first one always may begin.
+        """Return True where another process of the group would end within `max_minutes`; the first always may begin.
 
         Where a reference is measured, `others` that take less time have all the pairs that they need at least first.
         """
@@ -180,7 +178,7 @@ class _Run(Generic[Config]):
         return minutes * 60 - (time.monotonic() - self.begun)
 
     def measure(self, group: PointGroup, jobs: Jobs, number: int) -> int:
-        """One process, or a pair of them; how many trials of tonight's it began."""
+        """Run one process, or a pair of them; return how many trials of tonight's it began."""
         points = {key(name_values(self.experiment.axes, point)): point for point in group.points}
         beside = frozenset(key(job.point) for job in jobs if self.is_paired(group, points[key(job.point)]))
         built = [job for job in jobs if key(job.point) in self.processes.built]
@@ -206,7 +204,7 @@ class _Run(Generic[Config]):
         return len(trials)
 
     def _take_reference(self, trials: Sequence[Trial], beside: AbstractSet[str]) -> None:
-        """What the reference measured; what it failed at, or did not come to, is not asked of it again."""
+        """Add the reference's trials; a point that failed, or was not begun, is not asked of it again."""
         for trial in trials:
             self.of_reference.setdefault(key(trial.point), []).append(trial)
             if trial.error:
@@ -223,7 +221,7 @@ def run(
     script: Path,
     raw: Path,
 ) -> str:
-    """Measure every point, each in several processes; how it went in words.
+    """Measure every point, each in several processes, and return the status.
 
     `script` is the experiment's file, which each measuring process executes. DashboardError where nothing could be
     measured. Raw databases, the plan and the reasons of those that did not end well are left in `raw`.
@@ -255,7 +253,7 @@ def run(
 
 
 def _run_rounds(going: _Run[Config], groups: Sequence[PointGroup], progress: Path) -> None:
-    """Measure; `progress` is the file that meanwhile says how many points have been."""
+    """Run the rounds; the file `progress` says meanwhile how many points were measured."""
     points = sum(len(group.points) for group in groups)
     left = [group for group in groups if _is_there(going, group)]
     for number in range(going.rounds):
@@ -283,7 +281,7 @@ def _name_points(experiment: Measurable[Config], group: PointGroup) -> list[dict
 
 
 def _draw(*of: object) -> random.Random:
-    """Chance that the night's seed decides."""
+    """Return a random generator of the night's seed and these keys."""
     return random.Random(" ".join(map(str, (_read_seed(), *of))))
 
 
@@ -292,7 +290,7 @@ def _read_seed() -> int:
 
 
 def _format_status(going: _Run[Config], *, points: int) -> str:
-    """How many points were measured, in how many processes, and why others were not; DashboardError where none was."""
+    """Describe points, processes and failures; DashboardError where nothing was measured."""
     measured = {name for name, trials in going.trials.items() if not any(trial.error for trial in trials)}
     reasons = [trial.error for trials in going.trials.values() for trial in trials if trial.error]
     reasons += going.ended.values()

@@ -1,4 +1,4 @@
-"""The setup stage: the experiment's engines installed, and the inputs made that they share."""
+"""The setup stage: install the experiment's engines, and make the inputs that they share."""
 
 from __future__ import annotations
 
@@ -15,20 +15,19 @@ from tvmdash.experiment import engine_store
 from tvmdash.experiment.engines import Engine
 
 INPUTS = "inputs"
-"""The verb of the experiment's script that makes the inputs, and the name of their folder."""
+"""Verb of the experiment's script that makes the inputs, and the name of their folder."""
 STORE_VARIABLE = "TVMDASH_ENGINES"
 INSTALL_TIMEOUT_S = 1200.0
 
 
 def inputs_folder(setup: Path) -> Path:
-    """Where the inputs lie in what a setup left."""
     return setup / INPUTS
 
 
 def setup(
     engines: Sequence[Engine], inputs_engine: str, config_dir: Path, script: Path | None, destination: Path
 ) -> str:
-    """Install `engines`, then make the inputs with `script` where there is one; how it went in words.
+    """Install `engines`, then make the inputs with `script` where there is one; return the status.
 
     An engine that cannot be installed costs only itself, and the next night tries again. Inputs that cannot be made
     fail the stage.

@@ -1,4 +1,4 @@
-"""What CUDA's driver says of a card, asked without TVM."""
+"""CUDA cards, queried from the driver without TVM."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MAJOR, _MINOR = 75, 76
 
 @dataclass(frozen=True)
 class CudaCard:
-    """model: its name. arch: as compilers name it, sm_90. pci_bus_id: its place in the machine, as 0000:41:00.0."""
+    """A card: `model`, architecture as compilers name it (sm_90), and place in the machine (0000:41:00.0)."""
 
     model: str
     arch: str
@@ -20,7 +20,7 @@ class CudaCard:
 
 
 def find_cuda_card(number: int) -> CudaCard | None:
-    """The card that CUDA has under that number in this process; None where there is no driver or no such card."""
+    """Find the card with that number in this process; None where there is no driver or no such card."""
     try:
         library = ctypes.CDLL(_LIBRARY)
     except OSError:

@@ -1,4 +1,4 @@
-"""What a point can run on beside this machine's processor, as a home's config names it."""
+"""Devices for points besides this machine's processor, as a home's config names them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tvmdash.errors import DashboardError
 CPU = "cpu"
 """The processor of the machine that measures; every home has it, and no config needs to name it."""
 KINDS = ("opencl", "cuda", "rocm", "metal", "vulkan")
-"""The kinds of devices that TVM drives by a runtime of its own."""
+"""Kinds of devices for which TVM has a runtime."""
 REMOTE = "remote:"
-"""What the name of a device begins with that is reached through TVM's RPC tracker."""
+"""Prefix of names of devices that are reached through TVM's RPC tracker."""
 VARIABLE = "TVMDASH_DEVICES"
-"""The variable in which a stage finds the home's `devices` as JSON; where it is not set, a kind stands for itself."""
+"""Variable that holds the home's `devices` as JSON for a stage; unset, a kind stands for itself."""
 FIELD = "device"
-"""What names a point's device: the field of an experiment's config, its axis, the name in a record's runtime_config."""
+"""Name of a point's device: config field, axis, and entry of a record's runtime_config."""
 FACT = "device"
-"""What a record says of the device that it was measured on: its `additional_info` of this name, with the `model`."""
+"""Entry of a record's `additional_info` about the device, with its `model`."""
 _LOCAL = re.compile(rf"({'|'.join(KINDS)})(?::(\d{{1,3}}))?", re.ASCII)
 _REMOTE = re.compile(rf"{REMOTE}[A-Za-z0-9][A-Za-z0-9._-]{{0,39}}", re.ASCII)
 _OF_REMOTE = ("tracker_host", "tracker_port", "key", "kind", "cc")
@@ -48,14 +48,14 @@ class Device:
     cc: str = ""
 
     def make_target(self, of_cpu: Mapping[str, Any]) -> dict[str, Any]:
-        """TVM's target for it: its kind, with `of_cpu` for what runs beside it; what the config says comes first."""
+        """Return TVM's target: the device's kind with host `of_cpu`; the config's fields take precedence."""
         if self.kind == CPU:
             return dict(self.target or of_cpu)
         return {"kind": self.kind, "host": dict(of_cpu), **self.target}
 
 
 def read_devices(value: Mapping[str, Any], shown: str) -> dict[str, Device]:
-    """The devices that the config `shown` names in `value`, in its order; ConfigError lists every fault."""
+    """Parse the devices in `value` of the config `shown`, in its order; ConfigError lists every fault."""
     devices, faults = dict[str, Device](), list[str]()
     for name, fields in value.items():
         where = f"$.devices.{name}"
@@ -88,7 +88,7 @@ def _make_device(name: str, checked: Mapping[str, Any]) -> Device:
 
 
 def _find_faults(name: str, checked: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with the device beyond the types of its fields."""
+    """Yield faults of the device beyond the types of its fields."""
     if not name.startswith(REMOTE):
         yield from (
             f".{field}: only remote devices have this field. Remove it." for field in _OF_REMOTE if field in given
@@ -101,7 +101,7 @@ def _find_faults(name: str, checked: Mapping[str, Any], given: Mapping[str, Any]
 
 
 def format_devices(devices: Mapping[str, Device]) -> str:
-    """The devices as `find_device` reads them."""
+    """Return the devices as `find_device` reads them."""
     return json.dumps({name: _describe(device) for name, device in devices.items()}, sort_keys=True)
 
 
@@ -114,7 +114,7 @@ def _describe(device: Device) -> dict[str, Any]:
 
 
 def find_device(name: str) -> Device:
-    """The device of that name, as the home that this process measures for has it; DashboardError where it has none."""
+    """Return the device of that name in the home that this process measures for; DashboardError without one."""
     listed = os.environ.get(VARIABLE)
     if listed is None and _LOCAL.fullmatch(name):
         listed = json.dumps({name: {}})
@@ -127,6 +127,6 @@ def find_device(name: str) -> Device:
 
 
 def device_of(labels: Mapping[str, Any]) -> str:
-    """The device that a series with these labels is of; this machine's processor where they name none."""
+    """Return the device of a series with these labels; this machine's processor where they name none."""
     runtime = labels.get("runtime_config")
     return str(runtime.get(FIELD, CPU)) if isinstance(runtime, Mapping) else CPU

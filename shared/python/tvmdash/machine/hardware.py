@@ -1,4 +1,4 @@
-"""The machine and the process that measure, as facts that let somebody else repeat the measurement."""
+"""Facts about the measuring machine and process that let somebody else repeat the measurement."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from typing import Any
 
 _VARIABLES = ("TVM_", "OMP_", "MKL_", "OPENBLAS_", "KMP_", "LD_LIBRARY_PATH", "LD_PRELOAD", "MALLOC_", "PYTHONHASHSEED")
 STATE = ("governor", "boost", "smt", "transparent_hugepages", "aslr", "cpu_quota")
-"""Facts that an administrator changes while the machine stays the same."""
+"""Facts that an administrator may change on the same machine."""
 
 
 def hw_model() -> str:
-    """The processor and how many of it this process may use, as in `AMD EPYC 9654 x 2`."""
+    """Return the processor and the cores that this process may use, as in `AMD EPYC 9654 x 2`."""
     return f"{_read_cpuinfo().get('model name', platform.machine())} x {len(os.sched_getaffinity(0))}"
 
 
 def env_name() -> str:
-    """The name that the home gives this machine; outside of a night the host's name."""
+    """Return the home's name of this machine; outside of a night the host name."""
     return os.environ.get("TVMDASH_ENV_NAME") or socket.gethostname()
 
 
 def facts() -> dict[str, Any]:
-    """What is fixed while the process lives: host, processor, memory, system, environment variables that matter."""
+    """Return the facts that stay while the process lives: host, processor, memory, system, relevant variables."""
     cpu, container = _read_cpuinfo(), find_container(os.environ)
     return {
         "host": socket.gethostname(),
@@ -56,7 +56,7 @@ def facts() -> dict[str, Any]:
 
 
 def describe_system(machine: Mapping[str, Any]) -> dict[str, Any]:
-    """What the runtime_config of a record says of the system, from these facts."""
+    """Return the system's entries in a record's runtime_config, from these facts."""
     names = {
         "os": "distribution",
         "kernel": "system",
@@ -69,7 +69,7 @@ def describe_system(machine: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_nvidia_cards(proc: Path = Path("/proc")) -> dict[str, Any]:
-    """The models of NVIDIA's cards and the version of its driver, as that says in /proc; empty without it."""
+    """Return the models of NVIDIA's cards and the driver's version, from /proc; empty without the driver."""
     driver = proc / "driver" / "nvidia"
     version = re.search(r"Kernel Module.*?  (\d[\d.]+)  ", _read_first_line(driver / "version") or "")
     lines = [line for path in sorted(driver.glob("gpus/*/information")) for line in _read_lines(path)]
@@ -78,7 +78,7 @@ def read_nvidia_cards(proc: Path = Path("/proc")) -> dict[str, Any]:
 
 
 def load() -> dict[str, Any]:
-    """What changes from moment to moment: load averages, available memory, clock of the first core where readable."""
+    """Return momentary facts: load averages, available memory, clock of the first core where readable."""
     return {
         "load_1_min": os.getloadavg()[0],
         "load_5_min": os.getloadavg()[1],
@@ -88,7 +88,7 @@ def load() -> dict[str, Any]:
 
 
 def read_state(root: Path = Path("/")) -> dict[str, Any]:
-    """How the machine is set up for this process; None of what the system does not say, as in a virtual machine.
+    """Return the machine's settings; None where the system does not say, as in a virtual machine.
 
     boost, smt: whether it is on; cpu_quota: so many cores' time the control group may use, None without a limit.
     """
@@ -115,14 +115,14 @@ def _read_switch(path: Path) -> bool | None:
 
 
 def _read_caches(folder: Path) -> Iterator[tuple[str, str]]:
-    """The sizes of the first core's caches by level and kind, as in `L1 Data`."""
+    """Yield the sizes of the first core's caches by level and kind, as in `L1 Data`."""
     for index in sorted(folder.glob("index*")):
         level, kind, size = (_read_first_line(index / name) for name in ("level", "type", "size"))
         yield f"L{level} {kind}", size or ""
 
 
 def _read_quotas(root: Path) -> Iterator[float]:
-    """What each control group that this process is in allows, of either version."""
+    """Yield the CPU limit of each control group that this process is in, of version 1 or 2."""
     for line in _read_lines(root / "proc/self/cgroup"):
         _, controllers, path = line.rstrip("\n").split(":", 2)
         group = root / "sys/fs/cgroup" / controllers / path.lstrip("/")
@@ -134,7 +134,7 @@ def _read_quotas(root: Path) -> Iterator[float]:
 
 
 def _read_cpuinfo() -> Mapping[str, str]:
-    """The first processor of /proc/cpuinfo."""
+    """Return the first processor of /proc/cpuinfo."""
     pairs: dict[str, str] = {}
     for line in _read_lines(Path("/proc/cpuinfo")):
         if not line.strip():
@@ -167,7 +167,7 @@ def _read_first_line(path: Path) -> str | None:
 
 
 def _read_lines(path: Path) -> Iterator[str]:
-    """The lines of a file of the system, none where it is not to be read."""
+    """Yield the lines of a system file, none where it is unreadable."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             yield from file
@@ -186,9 +186,9 @@ _MARKS = {
     ".singularity.d": "apptainer",
     "var/run/secrets/kubernetes.io": "kubernetes",
 }
-"""What engines leave in a container."""
+"""Files by which engines mark their containers."""
 _SYSTEMD = "run/systemd/container"
-"""Where systemd notes the kind of the container that it runs in."""
+"""File in which systemd notes the kind of container that it runs in."""
 _CGROUP = re.compile(r"/(docker|libpod|lxc|kubepods|crio|containerd)\b")
 _MOST_BYTES = 1 << 16
 _log = logging.getLogger("machine")
@@ -204,7 +204,7 @@ class Container:
 
 
 def find_container(environment: Mapping[str, str], root: Path = Path("/")) -> Container | None:
-    """The container of the system whose files lie in `root`; None where nothing tells of one."""
+    """Find the container of the system whose files lie in `root`; None where nothing tells of one."""
     said, left = _read_label(root / LABEL_FILE), _read_left(root / "run/.containerenv")
     tag = environment.get(TAG) or said.get("tag") or left.get("image")
     image_hash = environment.get(HASH) or said.get("hash") or left.get("imageid")
@@ -230,7 +230,7 @@ def _read_label(path: Path) -> dict[str, str]:
 
 
 def _read_left(path: Path) -> dict[str, str]:
-    """What podman leaves: `image="debian:12"` and the like, a line each; in some containers nothing."""
+    """Read podman's file, lines such as `image="debian:12"`; in some containers it is empty."""
     return dict(re.findall(r'^(\w+)="([^"\n]*)"$', _read(path), re.MULTILINE))
 
 

@@ -1,4 +1,4 @@
-"""Which machine a home's numbers are of: decided at its first night and kept in results/machine.json.
+"""The machine of a home's numbers: fixed in its first night and kept in results/machine.json.
 
 The night writes the file (dashboard/plan/home_machine.py); everyone else reads it. docs/decisions/0060 says why.
 """
@@ -19,13 +19,13 @@ FILE = "machine.json"
 SCHEMA_VERSION = 1
 _REMEDY = "Restore it from an archive, or run a night, which recreates it."
 UNNAMED = "default"
-"""What records said of their machine before homes kept a name for it."""
+"""Name of the machine in records from before homes kept one."""
 ENV_NAME, PATH, WORKLOAD = "env_name", "path", "workload"
-"""The labels of a series that name its machine, a number of a foreign experiment, and what is measured."""
+"""Labels of a series that name its machine, the path of a foreign number, and its workload."""
 
 
 class RenameKind(enum.StrEnum):
-    """What has another name."""
+    """Kinds of renamed things."""
 
     EXPERIMENT = "experiment"
     WORKLOAD = "workload"
@@ -33,7 +33,7 @@ class RenameKind(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Rename:
-    """What was called `before` is called `now`: since `at` (ISO 8601 UTC), as `who` decided, and why."""
+    """A name that changed from `before` to `now`, at `at` (ISO 8601 UTC), decided by `who`, and why."""
 
     kind: RenameKind
     before: str
@@ -60,21 +60,21 @@ class MachineIdentity:
     renames: tuple[Rename, ...] = ()
 
     def name_now(self, env_name: str) -> str:
-        """The name today of what a record of this home calls `env_name`."""
+        """Return the current name of a record's `env_name`."""
         return self.name if env_name == self.formerly else env_name
 
     def for_imported(self) -> MachineIdentity:
-        """What of it holds for imported nights: the renames. Their machines have names of their own."""
+        """Return the part that holds for imported nights: the renames. Their machines have names of their own."""
         return replace(self, name="", formerly=None)
 
     def workload_now(self, workload: str) -> str:
-        """The name today of what a record of this home calls `workload`."""
+        """Return the current name of a record's workload."""
         for rename in self.renames:
             workload = rename.now if (rename.kind, rename.before) == (RenameKind.WORKLOAD, workload) else workload
         return workload
 
     def experiment_now(self, experiment: str, stamp: str) -> str:
-        """The name today of the experiment (with host and TVM) that a night of that stamp calls so."""
+        """Return the current name of an experiment (with host and TVM), by its name in a night of that stamp."""
         name, rest = _split_name(experiment)
         for rename in self.renames:
             is_of_it = (rename.kind, rename.before) == (RenameKind.EXPERIMENT, name)
@@ -82,7 +82,7 @@ class MachineIdentity:
         return name + rest
 
     def experiment_of_id(self, experiment: str) -> str:
-        """The experiment (with host and TVM, as in cnn~desk@release) that the IDs of its series are made of."""
+        """Return the experiment (with host and TVM, as in cnn~desk@release) that the IDs of its series are made of."""
         name, rest = _split_name(experiment)
         return self._find_first(RenameKind.EXPERIMENT, name) + rest
 
@@ -92,7 +92,7 @@ class MachineIdentity:
         return name
 
     def labels_of_id(self, labels: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The labels that the ID of the series with these `labels` is made of."""
+        """Return the labels that the ID of the series with these `labels` is made of."""
         labels = self._name_machine_of_id(labels)
         workload = labels.get(WORKLOAD)
         first = self._find_first(RenameKind.WORKLOAD, workload) if isinstance(workload, str) else workload
@@ -107,19 +107,18 @@ class MachineIdentity:
 
 
 def _split_name(experiment: str) -> tuple[str, str]:
-    """The experiment's own name, and what says its host and TVM."""
+    """Split a job's name into the experiment's own name and its host and TVM."""
     end = min((at for sign in "~@" if (at := experiment.find(sign)) > 0), default=len(experiment))
     return experiment[:end], experiment[end:]
 
 
 def write(path: Path, identity: MachineIdentity) -> None:
-    """Keep it."""
     common.write_json(path, {"schema_version": SCHEMA_VERSION, **structured.to_json(identity)})
 
 
 @dataclass(frozen=True)
 class MachineChange:
-    """`fact` (machine_id, hw_model or env_name) is another tonight than what the home keeps."""
+    """A fact (machine_id, hw_model or env_name) that differs tonight from the one that the home keeps."""
 
     fact: str
     before: str
@@ -127,7 +126,7 @@ class MachineChange:
 
 
 def read(path: Path) -> MachineIdentity | None:
-    """What a machine.json says; None where there is none. DashboardError says what is wrong with it."""
+    """Read a machine.json; None where there is none. DashboardError names the fault."""
     if not path.is_file():
         return None
     try:
@@ -139,7 +138,7 @@ def read(path: Path) -> MachineIdentity | None:
 
 
 def of_folder(folder: Path) -> MachineIdentity | None:
-    """The machine of the home in which `folder` is an experiment's data folder; None where it is in none."""
+    """Return the machine of the home whose experiment's data folder is `folder`; None for other folders."""
     whole = folder.resolve()
     if len(whole.parents) < 3 or (whole.parents[1].name, whole.parents[2].name) != ("experiments", "results"):
         return None
@@ -147,7 +146,7 @@ def of_folder(folder: Path) -> MachineIdentity | None:
 
 
 def format_change(change: MachineChange) -> str:
-    """One change, for people."""
+    """Describe a change for people."""
     if change.fact == "machine_id":
         return f"This is a different machine: the machine-id changed from {change.before} to {change.now}."
     if change.fact == "hw_model":

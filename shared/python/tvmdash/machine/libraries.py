@@ -1,4 +1,4 @@
-"""The versions of what this process uses beside its engine: Python packages, and CUDA, cuDNN and HIP."""
+"""Versions of libraries in this process besides its engine: Python packages, CUDA, cuDNN and HIP."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NOT_PACKAGES = sys.stdlib_module_names | {"__main__"}
 
 
 def describe_libraries() -> dict[str, str]:
-    """By name, such as `numpy` and `cudnn`, the version of each that is loaded."""
+    """Return the version of each loaded library by its name, such as `numpy` and `cudnn`."""
     packages = {name: module for name, module in sys.modules.items() if name not in _NOT_PACKAGES and "." not in name}
     # Not by getattr: what a module computes when asked may do anything.
     versions = {name: vars(module).get("__version__") for name, module in sorted(packages.items()) if module}
@@ -29,7 +29,7 @@ def _ask_libraries(loaded: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _list_loaded() -> dict[str, str]:
-    """The paths of this process's shared libraries, by their names without a version."""
+    """Return the paths of this process's shared libraries, by their names without a version."""
     lines = _MAPS.read_text(encoding="utf-8", errors="replace").splitlines()
     paths = {parts[5] for line in lines if len(parts := line.split(maxsplit=5)) > 5 and ".so" in parts[5]}
     libraries = [path for path in map(Path, sorted(paths)) if ".so" in path.name and path.is_file()]
@@ -43,13 +43,13 @@ def _read_number(function: Callable[..., int]) -> int:
 
 
 def _read_cuda(function: Callable[..., int]) -> str:
-    """1000 for each major version, 10 for each minor one."""
+    """Decode a version: 1000 for each major, 10 for each minor one."""
     number = _read_number(function)
     return f"{number // 1000}.{number % 1000 // 10}"
 
 
 def _read_cudnn(function: Callable[..., int]) -> str:
-    """10000 for each major version, 100 for each minor one, from version 9 on; before, 1000 and 100."""
+    """Decode a version: 10000 for each major, 100 for each minor one, from version 9 on; before, 1000 and 100."""
     number = int(function())
     major = 10_000 if number >= 90_000 else 1000
     return f"{number // major}.{number % major // 100}.{number % 100}"
@@ -73,4 +73,4 @@ _QUESTIONS: Mapping[str, tuple[str, str, Callable[[Callable[..., int]], str]]] =
     "cudnn": ("libcudnn", "cudnnGetVersion", _read_cudnn),
     "hip": ("libamdhip64", "hipRuntimeGetVersion", _read_hip),
 }
-"""By name, the library, its function for the version, and what reads the answer."""
+"""For each name, the library, its version function, and the decoder of the answer."""

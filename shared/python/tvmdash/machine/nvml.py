@@ -1,4 +1,4 @@
-"""NVIDIA's cards through NVML, by NVIDIA's package nvidia-ml-py: what they are and what they do meanwhile.
+"""NVIDIA's cards through NVML (package nvidia-ml-py): identity, readings, energy, throttling.
 
 What a card or its driver cannot say is None: not supported, lost in the middle, the driver gone.
 """
@@ -15,7 +15,7 @@ from typing import Any
 THROTTLES: Mapping[str, int] = MappingProxyType(
     {"its power limit": 0x004, "heat": 0x020 | 0x040, "its power supply": 0x080, "its hardware": 0x008}
 )
-"""By what slows a card's clocks down, NVML's bits for that. `its hardware` stands beside heat or supply, or alone."""
+"""NVML's bits for each cause of throttling. `its hardware` comes with heat or supply, or alone."""
 READINGS: Mapping[str, Callable[[Any, Any], float]] = MappingProxyType(
     {
         "gpu_temperature_c": lambda nvml, card: nvml.nvmlDeviceGetTemperature(card, nvml.NVML_TEMPERATURE_GPU),
@@ -26,9 +26,9 @@ READINGS: Mapping[str, Callable[[Any, Any], float]] = MappingProxyType(
         "gpu_power_w": lambda nvml, card: nvml.nvmlDeviceGetPowerUsage(card) / 1e3,
     }
 )
-"""What is read of a card at a moment, by column of the telemetry."""
+"""Momentary readings of a card, by column of the telemetry."""
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-"""The variable by which a process sees some of the cards only, numbered anew."""
+"""Variable that limits a process to some of the cards and renumbers them."""
 _log = logging.getLogger("machine")
 
 
@@ -40,34 +40,34 @@ class Card:
     handle: Any
 
     def ask(self, question: Callable[[Any, Any], Any]) -> Any:
-        """The answer to a question that takes the package and the handle, None where the card has none."""
+        """Return the answer to a question that takes the package and the handle, None where the card has none."""
         try:
             return question(self.nvml, self.handle)
         except self.nvml.NVMLError:
             return None
 
     def read_energy_mj(self) -> int | None:
-        """Millijoules since its driver was loaded, of the whole card; None where it has no such counter."""
+        """Return millijoules since the driver was loaded, of the whole card; None where it has no such counter."""
         energy: int | None = self.ask(lambda nvml, card: nvml.nvmlDeviceGetTotalEnergyConsumption(card))
         return energy
 
     def read_throttles(self) -> Mapping[str, bool] | None:
-        """Whether its clocks are slowed down now, by each of THROTTLES."""
+        """Return True for each of THROTTLES that slows its clocks down now; None where the card does not say."""
         bits: int | None = self.ask(lambda nvml, card: nvml.nvmlDeviceGetCurrentClocksEventReasons(card))
         return None if bits is None else {name: bool(bits & mask) for name, mask in THROTTLES.items()}
 
     def driver_version(self) -> str | None:
-        """Of NVIDIA's driver, as 580.126.09."""
+        """Return the version of NVIDIA's driver, as 580.126.09."""
         version: str | None = self.ask(lambda nvml, _: nvml.nvmlSystemGetDriverVersion())
         return version
 
     def is_divided(self) -> bool:
-        """Whether others may have parts of it (MIG)."""
+        """Return True where others may use parts of the card (MIG)."""
         mode = self.ask(lambda nvml, card: nvml.nvmlDeviceGetMigMode(card))
         return bool(mode and mode[0])
 
     def list_strangers(self) -> list[int]:
-        """The processes that use it and that this process's run did not start, going by the process group."""
+        """Return the processes that use the card and are not in this process's group."""
         using = self.ask(lambda nvml, card: nvml.nvmlDeviceGetComputeRunningProcesses(card)) or ()
         return [process.pid for process in using if not _is_ours(process.pid)]
 
@@ -87,7 +87,7 @@ class Cards:
         self._energy_before = {number: card.read_energy_mj() for number, card in cards.items()}
 
     def __call__(self) -> Mapping[str, float | None]:
-        """By column: READINGS, the energy in joules since they were opened, and 1 where a clock is slowed down."""
+        """Return READINGS by column, the joules since the cards were opened, and 1 where a clock is slowed down."""
         return {name: value for number in self.cards for name, value in self._read(number)}
 
     def _read(self, number: int) -> list[tuple[str, float | None]]:
@@ -102,7 +102,6 @@ class Cards:
         ]
 
     def close(self) -> None:
-        """Let go of the library."""
         try:
             self._nvml.nvmlShutdown()
         except self._nvml.NVMLError as error:
@@ -110,7 +109,7 @@ class Cards:
 
 
 def open_cards() -> Cards | None:
-    """The machine's NVIDIA cards; None where there is no driver that answers, or no card."""
+    """Open the machine's NVIDIA cards; None where no driver answers, or there is no card."""
     nvml = _start()
     if nvml is None:
         return None
@@ -125,13 +124,13 @@ def open_cards() -> Cards | None:
 
 
 def find_card(pci_bus_id: str) -> Card | None:
-    """The card at that place of the machine, as CUDA names it, for the rest of this process's life."""
+    """Find the card at that place, as CUDA names it; NVML stays open for the rest of the process's life."""
     nvml = _start()
     return None if nvml is None else _find(nvml, nvml.nvmlDeviceGetHandleByPciBusId, pci_bus_id)
 
 
 def name_cuda_card(index: int, env: Mapping[str, str]) -> str | None:
-    """The card that CUDA calls `index` in this environment, by the name that it has in every other one as well.
+    """Return a name, the same in every environment, of the card that CUDA calls `index` in this one.
 
     That is its UUID, or its number where NVML does not answer. None where it cannot be told: no such card, or one of
     several models, which CUDA numbers by their speed unless CUDA_DEVICE_ORDER says otherwise, or a part of one (MIG).
@@ -151,7 +150,7 @@ def name_cuda_card(index: int, env: Mapping[str, str]) -> str | None:
 
 
 def _name_card(opened: Cards, entry: str, *, is_by_place: bool) -> str | None:
-    """The UUID of the whole card that an entry of VISIBLE, a number or the begin of a UUID, means."""
+    """Return the UUID of the whole card that an entry of VISIBLE, a number or the begin of a UUID, means."""
     uuids: dict[int, str | None] = {
         number: card.ask(lambda nvml, it: nvml.nvmlDeviceGetUUID(it)) for number, card in opened.cards.items()
     }
@@ -174,7 +173,7 @@ def _find(nvml: Any, find: Callable[[Any], Any], which: int | str) -> Card | Non
 
 
 def _start() -> Any:
-    """The package with NVML begun; None where there is no driver that answers."""
+    """Initialize NVML and return the package; None where no driver answers."""
     import pynvml
 
     try:

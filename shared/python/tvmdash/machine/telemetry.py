@@ -1,4 +1,4 @@
-"""What the machine did while a stage ran: telemetry_<stamp>.json, written by the night, read by whoever explains.
+"""The machine while a stage ran: telemetry_<stamp>.json, written by the night.
 
 Columns are lists of equal length, one entry for each reading, null where it gave none. Their names end in a unit; a dot
 before the unit's name separates a part of the machine, as in `temperature_c.coretemp Package id 0` or `cpu_mhz.3`.
@@ -24,7 +24,7 @@ Column = tuple[float | None, ...]
 
 @dataclass(frozen=True)
 class Cost:
-    """What recording itself took: CPU time as a share of one core, and the longest reading in ms of CPU time."""
+    """Cost of recording itself: CPU time as a share of one core, and the longest reading in ms of CPU time."""
 
     cpu_share: float
     longest_ms: float
@@ -45,15 +45,15 @@ class Telemetry:
 
     @property
     def seconds(self) -> Sequence[float]:
-        """The moments of the readings, from the run's begin."""
+        """Return the times of the readings since the run's begin."""
         return [second or 0.0 for second in self.columns.get(SECONDS, ())]
 
     def column(self, name: str) -> list[float | None]:
-        """The column, of the length of `seconds`; all None where this machine has none."""
+        """Return the column, as long as `seconds`; all None where this machine has none."""
         return list(self.columns.get(name) or [None] * len(self.seconds))
 
     def named(self, prefix: str) -> dict[str, list[float | None]]:
-        """The columns `prefix.PART` by PART."""
+        """Return the columns `prefix.PART` by PART."""
         return {
             name[len(prefix) + 1 :]: list(column)
             for name, column in self.columns.items()
@@ -62,17 +62,17 @@ class Telemetry:
 
 
 def folder(root: Path, experiment: str) -> Path:
-    """Where the home at `root` keeps the telemetry of an experiment."""
+    """Return the folder of an experiment's telemetry in the home at `root`."""
     return root / "results" / "experiments" / "telemetry" / experiment
 
 
 def file(root: Path, experiment: str, stamp: str) -> Path:
-    """One night's telemetry of an experiment."""
+    """Return the file of one night's telemetry of an experiment."""
     return folder(root, experiment) / f"telemetry_{stamp}.json"
 
 
 def write(path: Path, telemetry: Telemetry) -> None:
-    """Write it whole or not at all, numbers with three decimals."""
+    """Write it atomically, numbers with three decimals."""
     columns = {name: tuple(map(_rounded, column)) for name, column in telemetry.columns.items()}
     value = {"schema_version": SCHEMA_VERSION, **structured.to_json(replace(telemetry, columns=columns))}
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -84,7 +84,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 def read(path: Path) -> Telemetry:
-    """The telemetry in `path`; DashboardError names what is wrong."""
+    """Read the telemetry in `path`; DashboardError names the fault."""
     value = common.read_json(path)
     structured.check_version(value, SCHEMA_VERSION, path, remedy="Update the dashboard.")
     read_back = structured.from_json(Telemetry, value, path, remedy="Move it away.")

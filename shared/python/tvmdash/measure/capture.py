@@ -38,11 +38,10 @@ from tvmdash.measure.capture_format import (
 )
 
 _PAGE_BYTES = 1024
-"""A commit after each trial writes the pages that it touched, each with few rows."""
+"""Small, as a commit after each trial rewrites every page that it touched, each with few rows."""
 _CHECKPOINT_PAGES = 40_000
-"""As many pages the log takes before SQLite waits for the disk: rarely between trials, mostly at the end."""
+"""Pages in the log before SQLite waits for the disk: so many that it rarely does between trials."""
 CAPTURED = "raw_*.db"
-"""The names of raw databases."""
 _SAMPLES = {
     version: f"SELECT elapsed_ns, number{', started_ns, cpu_ns, waited' if version > 2 else ''} FROM samples"  # noqa: S608
     " WHERE trial = ? ORDER BY position"
@@ -67,7 +66,7 @@ class Sample:
 
     @property
     def ms(self) -> float:
-        """Milliseconds of one call."""
+        """Return the milliseconds of one call."""
         return self.elapsed_ns / self.number / 1e6
 
 
@@ -94,7 +93,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a sensor said between two trials, as in ("cpu_frequency", "MHz", 2450.0)."""
+    """A sensor's reading between two trials, as in ("cpu_frequency", "MHz", 2450.0)."""
 
     name: str
     unit: str
@@ -156,7 +155,7 @@ class Capture:
         self._database.close()
 
     def begin(self, point: Mapping[str, Any]) -> int:
-        """The number of a new trial, known from now on even if this process dies in it."""
+        """Start a trial and return its number; it is on record even if this process dies in it."""
         row = (_json(point), time.time_ns())
         cursor = self._database.execute("INSERT INTO trials (point, started_ns) VALUES (?, ?)", row)
         phases.record()
@@ -175,7 +174,7 @@ class Capture:
         telemetry: Sequence[Reading] = (),
         error: str | None = None,
     ) -> None:
-        """Commit what the trial gave.
+        """Commit the trial's results.
 
         `passes` are names with nanoseconds; `run_starts_ns`: when each repetition of `operators` began, by
         time.time_ns(), where they do not say so themselves. The phases (see `phases`) since `begin` are regions too.
@@ -203,13 +202,13 @@ class Capture:
             )
 
     def telemetry(self, readings: Sequence[Reading]) -> None:
-        """Commit what sensors say now. Call it between trials."""
+        """Commit readings of sensors. Call it between trials."""
         with self._transaction() as (names, database):
             insert(database, "telemetry", _make_reading_rows(time.time_ns(), names, readings))
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[tuple[NameNumbers, sqlite3.Connection]]:
-        """Committed at its end; where it fails, the names that it stored are forgotten with it."""
+        """Commit at the end of the block; where it fails, forget the names that it stored."""
         self._database.execute("BEGIN IMMEDIATE")
         try:
             yield self._names, self._database
@@ -227,7 +226,6 @@ def _make_reading_rows(now_ns: int, names: NameNumbers, readings: Sequence[Readi
 def _make_run_rows(
     trial: int, names: NameNumbers, operators: Sequence[OperatorSpan], starts_ns: Sequence[int]
 ) -> Iterator[Row]:
-    """One row for each repetition."""
     by_repetition = defaultdict[int, list[OperatorSpan]](list)
     for span in operators:
         by_repetition[span.repetition].append(span)
@@ -239,7 +237,7 @@ def _make_run_rows(
 
 
 def read_trials(folder: Path) -> Iterator[Trial]:
-    """The ended trials of every raw database below `folder`, and the one that a killed process was in, as failed."""
+    """Yield the ended trials of every raw database below `folder`, and the one that a kill ended, as failed."""
     files = trees.walk(folder).files
     for path in sorted(folder / entry.path for entry in files if fnmatch(entry.name, CAPTURED)):
         try:

@@ -1,4 +1,4 @@
-"""The tables of a raw database: what `capture` writes and `traces` reads.
+"""The tables of a raw database, which `capture` writes and `traces` reads.
 
 Format 2 keeps a profiled run's operators as three packed columns in one row of `runs`: names as 4-byte numbers, starts
 (from the run's begin) and durations as 8-byte ones, all little-endian. That takes a fifth of the time to write and a
@@ -30,16 +30,16 @@ CREATE TABLE regions (trial INTEGER, name INTEGER, category INTEGER, start_ns IN
 CREATE TABLE telemetry (timestamp_ns INTEGER, name INTEGER, unit INTEGER, value REAL);
 """
 KNOWN_OPERATORS = "known_operators"
-"""Of a trial's facts: by the name of an operator its `hash`, `shapes`, `flop` and `bytes`."""
+"""A trial's fact: `hash`, `shapes`, `flop` and `bytes` of each operator by name."""
 NAME_TYPE, TIME_TYPE = "i", "q"
 """Type codes of `array.array` for numbers of names, and for times."""
 Row = tuple[int | float | bytes | None, ...]
 _MOST_ROWS = 100
-"""In one statement: SQLite takes 999 values at least."""
+"""Rows in one statement: SQLite takes 999 values at least."""
 
 
 def packed(kind: str, values: Sequence[int]) -> bytes:
-    """`values` as little-endian numbers of a type code."""
+    """Return `values` as little-endian numbers of a type code."""
     numbers = array(kind, values)
     if sys.byteorder == "big":
         numbers.byteswap()

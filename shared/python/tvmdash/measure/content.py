@@ -1,4 +1,4 @@
-"""All that a process ran while it timed a point, as one hash: two processes with the same one ran the same bytes."""
+"""One hash over all that a process ran while it timed a point: equal hashes mean equal bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.measure import prebuilt
 
 FACT = "content"
-"""The fact of a trial that holds it."""
+"""The fact of a trial that holds the hash."""
 _MAPPED = Path("/proc/self/maps")
 _REPLACED = " (deleted)"
 _IMPORTING = "<frozen importlib._bootstrap>"
@@ -44,7 +44,7 @@ class FileHashes:
         return value if isinstance(value, dict) else {}
 
     def find(self, name: str) -> str:
-        """The hash of the file with that name; OSError where it cannot be read."""
+        """Return the hash of the file with that name; OSError where it cannot be read."""
         file = Path(name)
         stat = file.stat()
         state = [stat.st_ino, stat.st_size, stat.st_mtime_ns]
@@ -58,7 +58,7 @@ class FileHashes:
         return digest
 
     def save(self) -> None:
-        """Leave what was found for the processes after this one."""
+        """Write the hashes for the processes after this one."""
         if self._is_changed:
             common.write_json(self._path, self._known, durable=False)
 
@@ -67,8 +67,8 @@ class FileHashes:
 def watch_python(ran: set[Code]) -> Iterator[None]:
     """Add to `ran` the Python code that this thread calls in the block.
 
-    Not what importing a module does, once; and not Python's own and installed packages, which the libraries that they
-    have mapped stand for.
+    Left out: what importing a module does, once; and Python's own and installed packages, whose mapped libraries
+    stand for them.
     """
     importing: FrameType | None = None
 
@@ -95,7 +95,7 @@ def watch_python(ran: set[Code]) -> Iterator[None]:
 
 
 def hash_content(program: str, ran: Iterable[Code], facts: Mapping[str, Any], hashes: FileHashes) -> str | None:
-    """The hash over a program, the Python code that ran, `facts`, and every file whose code this process has mapped.
+    """Return the hash over a program, the Python code that ran, `facts`, and every file whose code is mapped.
 
     TVM's libraries are among these; not those that the run compiled, its other points' too: a program's hash says what
     is in its own. None where one of the files is gone.
@@ -110,7 +110,7 @@ def hash_content(program: str, ran: Iterable[Code], facts: Mapping[str, Any], ha
 
 
 def _list_mapped() -> set[str]:
-    """The files of which this process may execute something."""
+    """Return the files of which this process may execute something."""
     names = set()
     for line in _MAPPED.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
         fields = line.split(maxsplit=5)

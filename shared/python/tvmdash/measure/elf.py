@@ -1,4 +1,4 @@
-"""What is read from object files: how much of one is loaded, and how large its functions are."""
+"""Object files: their size in memory, the sizes of their functions, and their compilers."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 from tvmdash.errors import DashboardError
 
 _ELF64 = b"\x7fELF\x02\x01"
-"""How an ELF64 little-endian file begins."""
+"""First bytes of an ELF64 little-endian file."""
 _ALLOCATED = 0x2
 _SYMBOLS, _FUNCTION, _SYMBOL_BYTES = 2, 2, 24
 
 
 def loaded_bytes(file: bytes) -> int:
-    """Bytes that an ELF64 little-endian object file occupies in memory: code, tables, data; no symbols, no relocations.
+    """Return the bytes that an ELF64 little-endian file takes in memory: code, tables, data; no symbols or relocations.
 
     `size` prints the same number as `dec`. Format: System V ABI, chapter 4.
     """
@@ -25,7 +25,7 @@ def loaded_bytes(file: bytes) -> int:
 
 
 def function_sizes(file: bytes) -> dict[str, int]:
-    """Bytes of machine code of each function that is defined in an ELF64 little-endian file, by its symbol."""
+    """Return the bytes of machine code of each function defined in an ELF64 little-endian file, by its symbol."""
     sections, sizes = list(_sections(file)), dict[str, int]()
     for table in sections:
         if table.kind != _SYMBOLS:
@@ -40,7 +40,7 @@ def function_sizes(file: bytes) -> dict[str, int]:
 
 
 def read_comment(path: Path) -> tuple[str, ...]:
-    """The compilers that an ELF64 little-endian file says it was made by, in its own order."""
+    """Return the compilers that an ELF64 little-endian file says it was made by, in its own order."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         named = dict(_named_sections(content)) if content[:6] == _ELF64 else {}
         section = named.get(b".comment")

@@ -1,4 +1,4 @@
-"""Named spans of this process, told where they happen and kept by whoever records: `capture` does during a trial."""
+"""Named spans of this process, kept by a recorder such as `capture` during a trial."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from contextvars import ContextVar
 from typing import NamedTuple
 
 TIMING, COMPILE = "time", "compile"
-"""The phase that samples are taken in, and the one that passes run in."""
+"""The phase of the samples, and that of the compiler passes."""
 
 
 class Phase(NamedTuple):
-    """What went on from `start_ns` of time.time_ns() for `duration_ns`."""
+    """A span from `start_ns` of time.time_ns() that lasted `duration_ns`."""
 
     name: str
     start_ns: int
@@ -22,7 +22,7 @@ _recorded: ContextVar[list[Phase] | None] = ContextVar("recorded", default=None)
 
 
 class PhaseSpan:
-    """Of use once, as a context; a phase from its begin to its end."""
+    """A context manager, usable once: a phase from its begin to its end."""
 
     __slots__ = ("_begun", "_name", "_start_ns")
 
@@ -40,7 +40,7 @@ class PhaseSpan:
 
 
 def phase(name: str) -> PhaseSpan:
-    """The time until the end of the block, or until what it raises, is a phase; phases may lie in one another.
+    """Record the block as a phase, also where it raises; phases may be nested.
 
     It costs two microseconds: put it around steps, never between two clock reads.
     """
@@ -48,17 +48,17 @@ def phase(name: str) -> PhaseSpan:
 
 
 def record() -> None:
-    """From now on keep the phases that end, and none of those before."""
+    """Start to keep the phases that end, and drop earlier ones."""
     _recorded.set([])
 
 
 def list_so_far() -> list[Phase]:
-    """The phases that ended since `record`, in the order of their ends; they stay kept."""
+    """Return the phases that ended since `record`, in the order of their ends, and keep them."""
     return list(_recorded.get() or [])
 
 
 def take() -> list[Phase]:
-    """The phases that ended since `record`, in the order of their ends; no more are kept."""
+    """Return the phases that ended since `record`, in the order of their ends, and stop keeping them."""
     phases = _recorded.get() or []
     _recorded.set(None)
     return phases

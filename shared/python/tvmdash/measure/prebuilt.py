@@ -1,4 +1,4 @@
-"""What a point's compiling process leaves for the processes that measure it: libraries, data, and facts of them.
+"""Results of a point's compiling process for the processes that measure it: libraries, data, facts.
 
 Whoever prepares a point asks here, in both kinds of process alike: the first kind makes a thing and keeps it, the
 second finds it. In a process that is neither, it is made and not kept.
@@ -18,17 +18,17 @@ from typing import Any, Self, TypeVar, cast
 from tvmdash import common
 
 FOLDER = "prebuilt"
-"""In a run's folder, all that is prebuilt, by side; it is gone when the run has ended."""
+"""Folder in the run's folder for all that is prebuilt, by side; removed at the run's end."""
 LAYOUT = "TVMDASH_LAYOUT"
-"""The variable that says in which layout libraries are linked, from 1 on; as they come where it is not set."""
+"""Variable with the layout in which libraries are linked, from 1 on; unset, the default one."""
 MOST_LAYOUTS = 255
-"""Of one page of 4,096 bytes, in steps of 16."""
+"""Layouts of one page of 4,096 bytes, in steps of 16."""
 Value = TypeVar("Value")
 
 
 @dataclass
 class Prebuilt:
-    """Of one point; as a context, what is asked for inside is this point's.
+    """The prebuilt parts of one point; as a context manager, it is `current`.
 
     builds: this process makes what others find; asked: so many libraries.
     """
@@ -39,7 +39,7 @@ class Prebuilt:
 
     @classmethod
     def of(cls, raw: Path, side: str, point: str, *, builds: bool) -> Prebuilt:
-        """Of the point with this key, in the run that leaves its measurements in `raw`."""
+        """Return that of the point with this key, in the run that leaves its measurements in `raw`."""
         return cls(raw / FOLDER / side / hashlib.sha256(point.encode()).hexdigest()[:16], builds)
 
     def __enter__(self) -> Self:
@@ -51,7 +51,7 @@ class Prebuilt:
         _current.reset(self._token)
 
     def next_stem(self, shared: str = "") -> Path:
-        """The path, without its ending, of the library that is asked for next: points ask in the same order always.
+        """Return the path, without its ending, of the next library; points always ask in the same order.
 
         One that several points share, by the name `shared`, lies beside their folders.
         """
@@ -61,25 +61,25 @@ class Prebuilt:
 
     @property
     def layout(self) -> int:
-        """The number of the layout in which its libraries are linked."""
+        """Return the number of the layout in which its libraries are linked."""
         return int(os.environ.get(LAYOUT) or 0)
 
     def write_facts(self, facts: Any) -> None:
-        """Say what the compiling process knows of the point."""
+        """Write the compiling process's facts about the point."""
         common.write_json(self.folder / "facts.json", facts, durable=False)
 
     def read_facts(self) -> dict[str, Any]:
-        """What it said."""
+        """Read these facts."""
         return cast("dict[str, Any]", common.read_json(self.folder / "facts.json"))
 
 
 _current: ContextVar[Prebuilt | None] = ContextVar("prebuilt", default=None)
 current = _current.get
-"""That of the point that is being prepared; None where nothing is kept of it."""
+"""Return that of the point being prepared; None where nothing is kept of it."""
 
 
 def keep(name: str, make: Callable[[], Value]) -> Value:
-    """What `make` gives, such as inputs and the answer to them, or what it gave in the point's compiling process."""
+    """Return what `make` returns, such as inputs and their answer, or what it returned in the compiling process."""
     prebuilt = current()
     if prebuilt is None:
         return make()

@@ -1,4 +1,4 @@
-"""What the samples of a point say: a median and its interval, the ratio of two builds, and what makes them doubtful.
+"""From the samples of a point to a median with its interval, the ratio of two builds, and doubts.
 
 Code and data lie elsewhere in every process, and the difference stays for its life, so a process is the unit that
 repeats: intervals rest on processes, or pairs of them, never on the samples of one (Kalibera & Jones 2013, "Rigorous
@@ -18,14 +18,14 @@ from tvmdash.judge.student import exp_interval, mean_interval
 from tvmdash.measure.under_load import THROTTLED, was_watched
 
 TRIM = 0.2
-"""The share of the turns of a pair of processes that is left out of their mean at each end."""
+"""Share of the turns of a pair that is trimmed from their mean at each end."""
 WIDEST = 0.5
-"""An interval that reaches further, as a share of the median, is given by nobody: the number is not known."""
+"""Largest reach of an interval, as a share of the median; a wider one is not given."""
 UNSTABLE_SHARE = 0.10
 BUSY_LOAD_PER_CORE = 0.7
 CLOCK_SHARE = 0.10
 THROTTLED_SHARE = 0.10
-"""From so much of the time on, in the middle process, a throttled device is doubtful."""
+"""Share of the time, in the middle process, from which on throttling makes a number doubtful."""
 LEAST_APART = 0.02
 """Levels and processes that differ by less than this share of the median are not told apart."""
 DISAGREE_TIMES = 3.0
@@ -60,7 +60,7 @@ class Reduced:
 
 
 def reduce_processes(processes: Sequence[Sequence[float]]) -> Reduced:
-    """Reduce the samples in ms of each process, at least one in all. Outliers are kept; the median is what is compared.
+    """Reduce the samples in ms of each process, at least one in all. Outliers are kept: medians are compared.
 
     The interval is `processes_interval` of several processes. One process can speak for itself alone: its interval is
     `median_interval`, and knows nothing of how another would differ.
@@ -91,7 +91,7 @@ def reduce_processes(processes: Sequence[Sequence[float]]) -> Reduced:
 
 
 def processes_interval(median: float, medians: Sequence[float]) -> tuple[float | None, float | None]:
-    """Student's t on the logarithms of the medians of two or more processes, widened where `median` lies outside.
+    """Return Student's t interval of two or more medians' logarithms, widened where `median` lies outside.
 
     On logarithms no time is below 0; two processes that differ ninefold give twelve powers of ten.
     """
@@ -102,7 +102,7 @@ def processes_interval(median: float, medians: Sequence[float]) -> tuple[float |
 
 
 def median_interval(ordered: Sequence[float]) -> tuple[float | None, float | None]:
-    """The narrowest symmetric pair of order statistics that holds the median with at least 95 % probability.
+    """Return the narrowest symmetric pair of order statistics that holds the median with at least 95 % probability.
 
     Distribution-free (Hettmansperger & Sheather 1986 without the interpolation). Fewer than six samples give none.
     """
@@ -127,25 +127,25 @@ class PairedRatio:
 
     @property
     def half_width(self) -> float:
-        """Half the interval's length as a share of the ratio; infinite where there is none."""
+        """Return half the interval's length as a share of the ratio; infinite where there is none."""
         return math.inf if self.low is None or self.high is None else (self.high - self.low) / 2 / self.ratio
 
 
 def log_ratio_of_turns(tonight: Sequence[float], reference: Sequence[float]) -> float:
-    """The natural logarithm of tonight / reference over the turns of one pair of processes, times above 0."""
+    """Return the natural logarithm of tonight / reference over the turns of one pair of processes, times above 0."""
     ratios = sorted(math.log(new / old) for new, old in zip(tonight, reference, strict=True))
     out = int(len(ratios) * TRIM)
     return statistics.fmean(ratios[out : len(ratios) - out])
 
 
 def combine_pairs(log_ratios: Sequence[float]) -> PairedRatio:
-    """The ratio over one or more pairs of processes."""
+    """Return the ratio over one or more pairs of processes."""
     low, high = exp_interval(mean_interval(log_ratios)) if len(log_ratios) > 1 else (None, None)
     return PairedRatio(tuple(log_ratios), math.exp(statistics.fmean(log_ratios)), low, high)
 
 
 class DoubtKind(enum.StrEnum):
-    """What speaks against a number."""
+    """Kinds of doubts."""
 
     UNSTABLE = "unstable"
     FEW_SAMPLES = "few_samples"
@@ -159,7 +159,7 @@ class DoubtKind(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Doubt:
-    """What speaks against a number, and the same in words with its size."""
+    """A reason to doubt a number, with its size in words."""
 
     kind: DoubtKind
     words: str
@@ -168,7 +168,7 @@ class Doubt:
 def find_doubts(
     reduced: Reduced, processes: Sequence[Sequence[float]], facts: Sequence[Mapping[str, Any]]
 ) -> list[Doubt]:
-    """What speaks against a point with these samples in ms, and these facts, of each of its processes."""
+    """Return the doubts about a point with these samples in ms and these facts, of each of its processes."""
     return [
         *_judge_spread(reduced),
         *_judge_processes(reduced, processes),
@@ -202,7 +202,7 @@ def _judge_processes(reduced: Reduced, processes: Sequence[Sequence[float]]) -> 
 
 
 def _judge_levels(reduced: Reduced, processes: Sequence[Sequence[float]]) -> Iterator[Doubt]:
-    """Two levels within the processes, whose samples are put together after each is divided by its process's median."""
+    """Find two levels within the processes, in all samples divided by their process's median."""
     filled = [(samples, statistics.median(samples) or 1.0) for samples in processes if samples]
     levels = find_two_levels([sample / middle for samples, middle in filled for sample in samples])
     if levels:
@@ -211,7 +211,7 @@ def _judge_levels(reduced: Reduced, processes: Sequence[Sequence[float]]) -> Ite
 
 
 def find_two_levels(samples: Sequence[float]) -> tuple[float, float] | None:
-    """The medians of two heaps of samples with a wide gap between them, each a fifth of all or more.
+    """Return the medians of two clusters of samples with a wide gap between them, each a fifth of all or more.
 
     With fewer than 20 samples chance makes such gaps.
     """

@@ -1,4 +1,4 @@
-"""A card while it repeats a call for some seconds: the energy that a call takes, and what throttled it meanwhile."""
+"""A card that repeats a call for some seconds: energy of a call, and throttling meanwhile."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import Any, Protocol
 from tvmdash.errors import DashboardError
 
 ENERGY, UNKNOWN, THROTTLED = "energy", "energy_unknown", "throttled"
-"""Facts of a trial: millijoules a call; why they are not known; by reason, the share of time it was throttled."""
+"""Facts of a trial: millijoules a call; why they are unknown; share of time throttled, by reason."""
 LEAST_S, BATCH_S = 2.0, 0.02
 FEWEST_STEPS = 8
-"""A counter that moves less often in that time is too coarse; its steps are seen to a batch of calls."""
+"""A counter with fewer steps in that time is too coarse; its steps are seen to a batch of calls."""
 _is_wanted = ContextVar("is_wanted", default=True)
 
 
 class WatchedCard(Protocol):
-    """What is asked of a card; `machine.nvml.Card` is one."""
+    """The questions to a card; `machine.nvml.Card` answers them."""
 
     def read_energy_mj(self) -> int | None: ...
     def read_throttles(self) -> Mapping[str, bool] | None: ...
@@ -31,7 +31,7 @@ class WatchedCard(Protocol):
 
 @dataclass(frozen=True)
 class LoadReading:
-    """After so many calls: the counter, and what throttles the card."""
+    """The counter and the throttling after `calls` calls."""
 
     calls: int
     energy_mj: int | None
@@ -39,7 +39,7 @@ class LoadReading:
 
 
 def watch_card(card: WatchedCard, call: Callable[[], object], wait: Callable[[], object]) -> dict[str, Any]:
-    """The facts; `wait` returns when the card has done all calls. None where that is not wanted."""
+    """Repeat the call and return the facts; `wait` returns when the card has done all calls."""
     if not _is_wanted.get():
         return {}
     readings = _read_under_load(card, call, wait)
@@ -56,7 +56,7 @@ def watch_card(card: WatchedCard, call: Callable[[], object], wait: Callable[[],
 
 @contextlib.contextmanager
 def watching(*, is_wanted: bool) -> Iterator[None]:
-    """Whether cards are watched inside: that takes longer than all samples, so only one process of a point does it."""
+    """Turn watching on or off in the block: it takes longer than all samples, so one process of a point does it."""
     token = _is_wanted.set(is_wanted)
     try:
         yield
@@ -65,7 +65,7 @@ def watching(*, is_wanted: bool) -> Iterator[None]:
 
 
 def was_watched(facts: Mapping[str, Any]) -> bool:
-    """Whether the trial with these facts watched its card."""
+    """Return True where the trial with these facts watched its card."""
     return ENERGY in facts or UNKNOWN in facts
 
 
@@ -85,7 +85,7 @@ def _read_under_load(card: WatchedCard, call: Callable[[], object], wait: Callab
 
 
 def check_undisturbed(card: WatchedCard) -> None:
-    """DashboardError where the card's energy is not that of this run alone."""
+    """Raise DashboardError where the card's energy is not that of this run alone."""
     if card.is_divided():
         raise DashboardError("the card is divided (MIG), and its counter is of all parts")
     strangers = card.list_strangers()
@@ -94,7 +94,7 @@ def check_undisturbed(card: WatchedCard) -> None:
 
 
 def find_energy(readings: Sequence[LoadReading]) -> float:
-    """Millijoules a call between the counter's first step and its last; DashboardError where it does not say."""
+    """Return millijoules a call between the counter's first step and its last; DashboardError where it is unusable."""
     counted = [(reading.calls, reading.energy_mj) for reading in readings if reading.energy_mj is not None]
     if not counted or len(counted) < len(readings):
         raise DashboardError("the card has no counter of its energy, or did not tell it")

@@ -18,19 +18,19 @@ from tvmdash.dashboard_info.stages import pipeline
 from tvmdash.errors import DashboardError
 
 SHARE = 0.75
-"""Of the stage's time limit, for measuring: the rest is for judging, for the last analysis, for tidying up."""
+"""Share of the stage's time limit for measuring: the rest is for judging, the last analysis, and cleanup."""
 _GRACE_S = 15.0
 _log = logging.getLogger("within_night")
 
 
 def repository() -> Path | None:
-    """The dashboard that this stage belongs to; None where no dashboard started it."""
+    """Return the dashboard that this stage belongs to; None where no dashboard started it."""
     deps = os.environ.get("BENCHMARK_DEPS")
     return Path(deps).parent if deps and (Path(deps).parent / "dashboard").is_dir() else None
 
 
 def allowed_s(wanted_s: float, config: JobConfig | Mapping[str, Any], home: Home, tonight: Night) -> tuple[float, str]:
-    """How many of these seconds a subsystem with this config may measure tonight, and why none (else empty)."""
+    """Return how many of these seconds a subsystem with this config may measure tonight, and why none (else empty)."""
     if os.environ.get("TVMDASH_NIGHT") != tonight.stamp or repository() is None:
         return 0.0, "not within a night"
     own = config.timeouts if isinstance(config, JobConfig) else config.get("timeouts", {})
@@ -38,7 +38,7 @@ def allowed_s(wanted_s: float, config: JobConfig | Mapping[str, Any], home: Home
 
 
 def _timeout_s(own: Mapping[str, int], home: Home) -> float:
-    """The stage's own time limit, as the night takes it: the job's, else the home's, else the protocol's."""
+    """Return the stage's own time limit, as the night takes it: the job's, else the home's, else the protocol's."""
     try:
         value = common.read_json(home.config_file)
     except DashboardError:  # the night has read it; what became of it meanwhile is not this stage's affair
@@ -51,7 +51,7 @@ def _timeout_s(own: Mapping[str, int], home: Home) -> float:
 
 
 def call(*arguments: str, timeout_s: float) -> int:
-    """The exit code of `python -m dashboard WORDS`, a program of its own; what it says goes to this stage's log.
+    """Run `python -m dashboard ARGUMENTS` and return its exit code; its output goes to this stage's log.
 
     It is told to end where it takes too long. DashboardError where no dashboard started this stage.
     """

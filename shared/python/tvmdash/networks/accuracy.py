@@ -1,4 +1,4 @@
-"""How far an answer is from the reference, and how far it may be."""
+"""The error of an answer against the reference, and its tolerance."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ TOLERANCES: Mapping[str, float] = {
     "bfloat16": 5e-2,
     "int8": 0.0,
 }
-"""The largest `max_error` that counts as the same answer, by the dtype that was computed in.
+"""Largest `max_error` of a correct answer, by the dtype of the computation.
 
 Untuned TVM is at 1e-6 and below in float32 on every network here, with fast-math as well.
 """
 
 
 def max_error(actual: Array, expected: Array) -> float:
-    """The largest difference of two elements, relative to the largest element: max|a - e| / max|e|.
+    """Return the largest difference of two elements, relative to the largest element: max|a - e| / max|e|.
 
     So it is absolute from element to element (one near zero does not blow it up) and relative for the whole (scale does
     not matter). Infinity where `actual` is not finite; plain max|a - e| where every expected element is zero.
@@ -40,7 +40,7 @@ def max_error(actual: Array, expected: Array) -> float:
 
 
 def check_answer(actual: Array, expected: Array, dtype: str = "float32") -> dict[str, float]:
-    """`{"max_error": ..., "tolerance": ...}` for the record; DashboardError where the error is beyond the tolerance."""
+    """Return `{"max_error": ..., "tolerance": ...}` for the record; DashboardError where the error is too large."""
     error, tolerance = max_error(actual, expected), TOLERANCES[dtype]
     if error > tolerance:
         problem = f"largest error {error:.2g} exceeds {tolerance:g}, the tolerance for {dtype}"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 STATISTICS = ("mean", "variance")
-"""What a batch norm has observed. No parameter, so no part of a published parameter count."""
+"""A batch norm's observations; they are no parameters, so no part of a published parameter count."""
 
 
 class Op(Protocol):
@@ -68,7 +68,7 @@ class Conv2d:
 
 @dataclass(frozen=True)
 class ConvTranspose2d:
-    """A square transposed convolution; `padding` is what is cut off on all four sides of what it would give."""
+    """A square transposed convolution; `padding` is cut off on all four sides of its result."""
 
     channels: int
     kernel: int
@@ -226,7 +226,7 @@ def _slid(shape: Shape, kernel: int, stride: int, padding: int) -> tuple[int, in
 
 
 def _windows(x: Array, kernel: int, stride: int, padding: int, *, fill: float) -> list[Array]:
-    """For each place in the kernel, row by row: what it sees as it slides, (batch, channels, height, width)."""
+    """Return, for each place in the kernel, row by row, the elements under it, (batch, channels, height, width)."""
     height, width = _slid(x.shape, kernel, stride, padding)
     sides = (padding, padding)
     padded = np.pad(x, ((0, 0), (0, 0), sides, sides), constant_values=fill)

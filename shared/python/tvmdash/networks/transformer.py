@@ -18,7 +18,7 @@ from tvmdash.networks.ops import Array
 
 EPSILON = 1e-5
 INNER = 4
-"""How many times wider a block is inside."""
+"""Ratio of a block's inner width to its outer one."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ class Model:
 
     @property
     def scale(self) -> float:
-        """Of the attention scores."""
+        """Return the factor of the attention scores."""
         return 1.0 / math.sqrt(self.head_width)
 
 
 @dataclass(frozen=True)
 class Step:
-    """One call: what comes in, what lies in the cache, and what should come out (in float64).
+    """One call: inputs, cache, and expected outputs (in float64).
 
     `inputs` are token numbers and positions of the decoder, vectors of the attention block. `cache` and `expected` have
     a layer's keys, its values, the next layer's keys and so on; in `expected` the result is before them. An empty
@@ -64,7 +64,7 @@ class Step:
 
 
 def make_weights(model: Model, seed: int) -> dict[str, Array]:
-    """Float32 weights by name, such that vectors keep their size from layer to layer."""
+    """Return float32 weights by name, scaled so that vectors keep their size from layer to layer."""
     rng = np.random.default_rng([seed, 0])
     width, inner = model.width, INNER * model.width
     shapes: dict[str, tuple[int, ...]] = {}
@@ -89,7 +89,7 @@ def _weight(name: str, shape: tuple[int, ...], rng: np.random.Generator) -> Arra
 
 
 def make_step(model: Model, weights: Mapping[str, Array], phase: str, length: int, seed: int) -> Step:
-    """The prefill of `length` tokens, or the decoding of one token after them; the same tokens for the same seed."""
+    """Make the prefill of `length` tokens, or the decoding of one token after them; the seed determines the tokens."""
     rng = np.random.default_rng([seed, 1])
     ids = rng.integers(0, max(1, model.vocabulary), length + 1)
     vectors = rng.standard_normal((length + 1, model.width)).astype(np.float32)
@@ -107,7 +107,7 @@ def make_step(model: Model, weights: Mapping[str, Array], phase: str, length: in
 def forward(
     model: Model, weights: Mapping[str, Array], inputs: Sequence[Array], cache: Sequence[Array]
 ) -> tuple[Array, ...]:
-    """The result and the longer cache, in float64. The decoder's result is the logits after the last token."""
+    """Return the result and the longer cache, in float64. The decoder's result is the logits after the last token."""
     wide = {name: array.astype(np.float64) for name, array in weights.items()}
     x = wide["token"][inputs[0]] + wide["position"][inputs[1]] if model.is_decoder else inputs[0].astype(np.float64)
     filled: list[Array] = []

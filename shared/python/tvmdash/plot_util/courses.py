@@ -49,7 +49,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Course:
-    """What went on during one run; `seconds` ascending, from its begin."""
+    """Quantities during one run; `seconds` ascending, from its begin."""
 
     title: str
     seconds: tuple[float, ...]

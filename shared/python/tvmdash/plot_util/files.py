@@ -60,7 +60,7 @@ def _digest(plot: Plot | Course) -> str:
 
 @functools.cache
 def _renderer() -> str:
-    """Changes with the code that draws."""
+    """Return a digest that changes with the code that draws."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
@@ -68,7 +68,7 @@ def _renderer() -> str:
 
 
 def _read_digests(path: Path) -> dict[str, str]:
-    """What the last call drew; empty where that is not known, and all is drawn."""
+    """Read the last call's digests; empty where they are not known, and all is drawn."""
     try:
         value = common.read_json(path)
     except DashboardError:

@@ -1,4 +1,4 @@
-"""Where things lie in a plot: scales, ticks, thinning. Pure functions of numbers."""
+"""Geometry of plots: scales, ticks, thinning. Pure functions of numbers."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def draw_lines(canvas: Canvas, plot: Longitudinal) -> None:
 
 
 def _traces_of(plot: Longitudinal) -> tuple[list[_LineTrace], list[str]]:
-    """What there is to draw, and what must be said about the rest."""
+    """Return the lines to draw, and notes on the rest."""
     lines = lines_in_window(plot)
     days_of = {stamp: parse_stamp(stamp).timestamp() / 86400 for stamp in {s for line in lines for s in line.stamps}}
     limit = max(100, min(MAX_POINTS, _TOTAL_POINTS // max(1, min(len(lines), MAX_LINES))))

@@ -55,7 +55,6 @@ def draw_rows(canvas: Canvas, plot: Bar | GroupedBar) -> None:
 
 
 def format_value(row: Row) -> str:
-    """What is written at the right of a row."""
     if row.value is None:
         return "" if row.header else NO_VALUE
     if row.low is None or row.high is None:

@@ -1,4 +1,4 @@
-"""Pictures as data: what a plot shows, and what follows from it without drawing. `plot_util.draw` draws it."""
+"""Plots as data, and what follows from them without drawing. `plot_util.draw` draws them."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Longitudinal:
 
 @dataclass(frozen=True)
 class Distribution:
-    """How the values of each group lie: `values[group]`, in any number and order; None where there is none."""
+    """The values of each group: `values[group]`, in any number and order; None where there is none."""
 
     title: str
     unit: str
@@ -206,7 +206,7 @@ def alt_text(plot: Bar | GroupedBar | Longitudinal) -> str:
 
 
 def format_axis(unit: str, *, lower_is_better: bool | None) -> str:
-    """What stands on the value axis: "ms, lower is better"."""
+    """Return the label of the value axis, as in "ms, lower is better"."""
     direction = {None: "", True: "lower is better", False: "higher is better"}[lower_is_better]
     return ", ".join(part for part in (elide(unit, 40), direction) if part)
 

@@ -1,4 +1,4 @@
-"""What an experiment on generated code leaves beside its graphs: code_changes.json, both sides of what changed."""
+"""code_changes.json, which an experiment on generated code leaves beside its graphs: both sides of each change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tvmdash.common.structured import Stamp
 FILE = "code_changes.json"
 SCHEMA_VERSION = 1
 MOST_TEXTS, MOST_CHARACTERS = 200, 16 << 20
-"""As many functions of a night have texts, so long together: where TVM changes everywhere, nobody reads them all."""
+"""Limits of the texts of a night's functions: where TVM changes everywhere, nobody reads them all."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class ChangedFunction:
 
     @property
     def size(self) -> int:
-        """The characters of all its texts."""
+        """Return the characters of all its texts."""
         return sum(len(side.code) + len(side.tir) for side in (self.before, self.after) if side)
 
     def without_texts(self) -> ChangedFunction:
@@ -47,7 +47,7 @@ class ChangedFunction:
 
 @dataclass(frozen=True)
 class OtherBuild:
-    """The TVM that tonight's is held against: its artifact's key and its version."""
+    """The TVM that tonight's is compared with: its artifact's key and its version."""
 
     build: str
     version: str
@@ -65,14 +65,14 @@ class ChangedPoint:
 
 @dataclass(frozen=True)
 class CodeChanges:
-    """What changed in the night `stamp`."""
+    """The changed functions of the night `stamp`."""
 
     stamp: Stamp
     points: tuple[ChangedPoint, ...]
 
 
 def bound_texts(points: Sequence[ChangedPoint]) -> tuple[ChangedPoint, ...]:
-    """The points, of which so many functions keep their texts: the first of each point before any second."""
+    """Drop texts of functions beyond the limits: the first of each point before any second."""
     ranks = sorted((rank, at) for at, point in enumerate(points) for rank in range(len(point.functions)))
     sizes = itertools.accumulate(points[at].functions[rank].size for rank, at in ranks)
     within = itertools.takewhile(lambda item: item[1] <= MOST_CHARACTERS, zip(ranks[:MOST_TEXTS], sizes, strict=False))

@@ -1,4 +1,4 @@
-"""What a record's columns tell beside its identity: the engine's build, the system, the inputs, what an operator is.
+"""Descriptive entries of a record's columns beside its identity: the engine's build, system, inputs, operators.
 
 `additional_info.described` names these entries by column; a record without it, as all were until November 2026, has
 none. An entry that an axis varies is never among them. So what a record tells may grow while its series stay the same.
@@ -11,17 +11,17 @@ from typing import Any
 
 FACT = "described"
 SAMPLES = "execution_elapsed_ms_samples"
-"""The name in additional_info of every sample, a list for each process, where they are known."""
+"""Entry of additional_info with every sample, a list for each process, where they are known."""
 COLUMNS = ("workload_args", "engine_config", "build_config", "runtime_config")
-"""The columns that may hold both."""
+"""Columns that may hold identity and description."""
 DEFINITION = "definition"
-"""The name in additional_info of the hash of what an operator computes; its beginning ends the workload's name."""
+"""Entry of additional_info with the hash of an operator's computation; its first digits end the workload's name."""
 _DIGITS = 12
 Columns = Mapping[str, Mapping[str, Any]]
 
 
 def describe(identity: Columns, told: Columns) -> tuple[dict[str, dict[str, Any]], dict[str, list[str]]]:
-    """The columns with what is told beside their identity, and the names of that; empty and unknown entries go."""
+    """Return the columns with descriptive entries added, and the names of these; drop empty and unknown entries."""
     added = {
         column: {name: value for name, value in told.get(column, {}).items() if value and name not in identity[column]}
         for column in COLUMNS
@@ -31,7 +31,7 @@ def describe(identity: Columns, told: Columns) -> tuple[dict[str, dict[str, Any]
 
 
 def select_identity(columns: Mapping[str, Any], info: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of a record with this additional_info, without what only describes."""
+    """Return the columns of a record with this additional_info, without descriptive entries."""
     described = info.get(FACT) or {}
     kept = {
         column: {name: item for name, item in columns[column].items() if name not in names}
@@ -43,7 +43,7 @@ def select_identity(columns: Mapping[str, Any], info: Mapping[str, Any]) -> dict
 
 
 def name_workload(workload: str, definition: str | None) -> str:
-    """The workload's name with the beginning of its definition's hash, as apache/tvm#4304 writes it."""
+    """Return the workload's name with the first digits of its definition's hash, as apache/tvm#4304 writes it."""
     return f"{workload}{_end_of_name(definition)}"
 
 
@@ -52,5 +52,5 @@ def _end_of_name(definition: object) -> str:
 
 
 def name_version(version: str, commit: str) -> str:
-    """The engine's version with its commit where one is known, in the form of apache/tvm#4304."""
+    """Return the engine's version with its commit where one is known, in the form of apache/tvm#4304."""
     return f"{version}:{commit}" if commit and commit != version else version

@@ -1,4 +1,4 @@
-"""The functions that a number of generated code is the sum of, as a record holds them."""
+"""Per-function numbers of generated code in a record, which its totals are sums of."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 HASHED = frozenset({"source_size", "host_size"})
-"""The metrics in which the text of a function counts: other code of the same size is a change of these."""
+"""Metrics for which a function's text counts: other code of the same size is a change of these."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class FunctionNumber:
 
 
 def read_functions(info: Mapping[str, Any], name: str) -> dict[str, FunctionNumber]:
-    """The number `name` of each function that a record's additional_info knows it of."""
+    """Return the number `name` of each function, as far as a record's additional_info has it."""
     functions = info.get("functions")
     if not isinstance(functions, dict):
         return {}
@@ -33,7 +33,7 @@ def read_functions(info: Mapping[str, Any], name: str) -> dict[str, FunctionNumb
 
 
 def hash_functions(functions: Mapping[str, FunctionNumber]) -> str | None:
-    """Equal where every function has the same number and code; None without functions."""
+    """Return a hash that is equal where every function has the same number and code; None without functions."""
     if not functions:
         return None
     told = {name: [number.value, number.code] for name, number in functions.items()}

@@ -1,4 +1,4 @@
-"""What a number is: its name, its unit, which way is the better one, its kind."""
+"""Metrics: name, unit, better direction, and kind."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from types import MappingProxyType
 from typing import Any, Literal, Protocol, get_args
 
 Direction = Literal["lower", "higher", "none"]
-"""Which way is the better one; of a number without a direction, no change is better or worse."""
+"""The better direction; without one, no change is better or worse."""
 Kind = Literal["time", "rate", "exact", "accuracy", "ratio", "number"]
 """exact: sizes and counts, which have no noise. number: nothing is known of it, so it is judged like a time."""
 FleetKind = Literal["times", "sizes", "numbers"]
-"""Of what series are that one machine moves together; numbers: of a foreign experiment, of unknown kind."""
+"""Kinds of series that one machine moves together; numbers: of a foreign experiment, of unknown kind."""
 Way = Literal["worse", "better", "changed"]
 WORSE, BETTER, CHANGED = WAYS = ("worse", "better", "changed")
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A number that a record carries. `place` is its column, or `additional_info` and its name there.
+    """A number in a record. `place` is its column, or `additional_info` and its name there.
 
     tolerance: in its unit, how much worse it may get before that is a regression; until then it changed. title: what
     its author calls it.
@@ -39,14 +39,14 @@ class Metric:
 _WITHIN_TOLERANCE = math.inf
 """A point whose error is beyond the tolerance of its data type has failed, and has no value."""
 ENOUGH_RATIOS, FEWEST_ALONE = 20, 18
-"""A series that was judged by its times is judged by its ratios once it has so many; one with fewer times, at once."""
+"""Ratios from which on a series with times is judged by its ratios; with fewer times than the second, at once."""
 LARGEST_ERROR = Metric("largest_error", "", "lower", ("additional_info", "max_error"), "accuracy", _WITHIN_TOLERANCE)
 RUN_TIME, RUN_TIME_RATIO = "run_time", "run_time_ratio"
 """The time of a point, and its ratio to that of the reference, measured in turn."""
 COMPILE_TIME, COMPILE_CPU_TIME = "compile_time", "compile_cpu_time"
-"""By the wall clock, and the fact by which it is compared: beside load the ratio of two scatters by 30 and by 7 %."""
+"""By the wall clock, and the fact that is compared: beside load the ratio of two scatters by 30 and by 7 %."""
 IN_TURN = (RUN_TIME, "device_time", "transfer_time", "energy", COMPILE_TIME)
-"""What both processes of a pair measure: first what its turns are about."""
+"""Metrics that both processes of a pair measure; the first is that of the turns."""
 METRICS = (
     Metric(RUN_TIME, "ms", "lower", ("additional_info", "execution_elapsed_ms_median")),
     *(
@@ -80,30 +80,30 @@ _OF_EVERY_RECORD = frozenset(metric.name for metric in METRICS)
 MAY_BE_EXACT = frozenset({"exact", "accuracy"})
 """Kinds of numbers that have no noise where all processes of a night agree."""
 FOREIGN = Metric("value", "", "none", (), "number")
-"""What is known of a foreign experiment's number that nobody declared."""
+"""Metric of a foreign experiment's number without a declaration."""
 VALUE_RATIO = "value_ratio"
 """The ratio of a foreign experiment's number to that of the reference."""
 RATIOS: Mapping[str, str] = MappingProxyType({**{f"{name}_ratio": name for name in IN_TURN}, VALUE_RATIO: FOREIGN.name})
-"""The metrics that are ratios to the reference, and of which metric."""
+"""The base metric of each ratio to the reference."""
 COMPARABLE: frozenset[Kind] = frozenset({"time", "rate"})
 """Kinds of a foreign experiment's numbers that have a ratio to the reference."""
 
 
 def is_worse(effect: float, direction: Direction) -> bool | None:
-    """Whether a change by `effect` (above 0 is up) is for the worse; None where it is neither worse nor better."""
+    """Return True where a change by `effect` (above 0 is up) is for the worse; None where it is neither."""
     if direction == "none" or effect == 0:
         return None
     return (effect > 0) == (direction == "lower")
 
 
 def is_regression(effect: float, change: float, direction: Direction, tolerance: float) -> bool | None:
-    """Whether a change by `effect` is for the worse, None where it is neither or is `change` within the tolerance."""
+    """Return True where a change by `effect` is for the worse, None where it is neither or within the tolerance."""
     worse = is_worse(effect, direction)
     return None if worse and abs(change) <= tolerance * (1 + _ROUNDING) else worse
 
 
 class ExactSeries(Protocol):
-    """What decides whether another value of an exact number is a worse one."""
+    """The facts that decide whether another value of an exact number is a worse one."""
 
     @property
     def metric(self) -> str: ...
@@ -116,7 +116,7 @@ class ExactSeries(Protocol):
 
 
 def judge_exact_change(series: ExactSeries, before: float, after: float) -> bool | None:
-    """Whether an exact number got worse, better (False), or only changed (None).
+    """Return True where an exact number got worse, False where better, None where it only changed.
 
     A count that got better only changed; so does any size that every record has: nearly every change of a compiler
     makes some code larger and some smaller.
@@ -130,18 +130,18 @@ _ROUNDING = 1e-9
 
 
 def way(worse: bool | None) -> Way:  # noqa: FBT001 - the one thing that it turns into a word
-    """The word for what `is_worse` says."""
+    """Return the word for a result of `is_worse`."""
     return "changed" if worse is None else "worse" if worse else "better"
 
 
 def lower_is_better(direction: Direction) -> bool | None:
-    """As plots and summaries want it: None where nothing is said of it."""
+    """Return the direction for plots and summaries: None where it is not declared."""
     return None if direction == "none" else direction == "lower"
 
 
 @dataclass(frozen=True)
 class Declared:
-    """What an experiment says of one of its own numbers; the defaults are what nobody declared."""
+    """An experiment's declaration of one of its own numbers; the defaults hold without one."""
 
     name: str = ""
     unit: str = FOREIGN.unit
@@ -150,17 +150,17 @@ class Declared:
     tolerance: float = FOREIGN.tolerance
 
     def to_json(self) -> dict[str, Any]:
-        """As `metrics` in a file hold it: without what is left open."""
+        """Return the entry of `metrics` in a file, without defaults."""
         return {name: value for name, value in asdict(self).items() if value != getattr(Declared, name)}
 
     def __str__(self) -> str:
-        """In words, as in `tokens/s, higher is better, rate`."""
+        """Describe it, as in `tokens/s, higher is better, rate`."""
         ways = {"lower": "lower is better", "higher": "higher is better", "none": "neither way is better"}
         return ", ".join(filter(None, (self.unit, ways[self.direction], self.kind)))
 
 
 def read_own(info: Mapping[str, Any]) -> Iterator[Metric]:
-    """The metrics that an experiment declares of its own numbers in a record, by their names in `additional_info`."""
+    """Yield the metrics that an experiment declares of its own numbers in a record's `additional_info`."""
     entries = info.get(OWN)
     for name, entry in entries.items() if isinstance(entries, dict) else ():
         if name not in RESERVED:
@@ -170,9 +170,9 @@ def read_own(info: Mapping[str, Any]) -> Iterator[Metric]:
 
 
 OWN = "metrics"
-"""Where a record's `additional_info` says what the experiment's own numbers in it are."""
+"""Entry of `additional_info` that declares the experiment's own numbers."""
 RESERVED = frozenset({OWN, FOREIGN.name, *RATIOS, *_OF_EVERY_RECORD, *(metric.place[-1] for metric in METRICS)})
-"""Names that mean something in every record already."""
+"""Names that every record defines already."""
 
 
 class Declarations:
@@ -187,16 +187,16 @@ class Declarations:
         self._known = {name: (_pattern(name), _declared(entry)) for name, entry in known}
 
     def __iter__(self) -> Iterator[tuple[str, Declared]]:
-        """Each name with what is declared under it, the longest first."""
+        """Yield each name with its declaration, the longest first."""
         return ((name, declared) for name, (_, declared) in self._known.items())
 
     def of(self, path: str) -> Declared:
-        """What is declared of the number at `path`, as in `$.gpu.mean`."""
+        """Return the declaration of the number at `path`, as in `$.gpu.mean`."""
         name = self.find(path)
         return Declared() if name is None else self._known[name][1]
 
     def find(self, path: str) -> str | None:
-        """Under which name the number at `path` is declared."""
+        """Return the name under which the number at `path` is declared."""
         return next((name for name, (pattern, _) in self._known.items() if pattern.fullmatch(path)), None)
 
 
@@ -213,7 +213,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 def _declared(entry: Any) -> Declared:
-    """The entry, as far as it is one: a file that was kept is read whatever stands in it."""
+    """Parse the valid parts of an entry: a file that was kept is read whatever stands in it."""
     given = entry if isinstance(entry, dict) else {}
     choices = {"direction": get_args(Direction), "kind": get_args(Kind)}
     kept: dict[str, Any] = {
@@ -232,7 +232,7 @@ _TEXTS = frozenset(Declared.__dataclass_fields__) - {_TOLERANCE}
 
 
 def declared_in(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The `metrics` of a foreign data.json where they declare; empty where they are numbers that it measured."""
+    """Return the `metrics` of a foreign data.json where they declare; empty where they are measured numbers."""
     metrics = data.get("metrics")
     if not isinstance(metrics, dict) or any(_is_measured(entry) for entry in metrics.values()):
         return {}

@@ -20,11 +20,11 @@ NEWEST = 1
 Step = Callable[[dict[str, Any]], dict[str, Any]]
 
 STEPS: Mapping[int, Step] = {}
-"""For each version but the newest what makes it the next one."""
+"""For each version but the newest, the step to the next one."""
 
 
 def migrate(value: common.Json, *, steps: Mapping[int, Step] = STEPS, newest: int = NEWEST) -> dict[str, Any]:
-    """`value`, a data.json of any version, as the newest version has it; what was given stays as it is.
+    """Migrate a data.json of any version to the newest, without changing the argument.
 
     DashboardError where its version is unknown. One that holds no records has no version and comes back unchanged.
     """

@@ -1,4 +1,4 @@
-"""What a night measured, in the record format of apache/tvm#4304, and which series each number belongs to.
+"""A night's measurements in the record format of apache/tvm#4304, and the series of each number.
 
 https://github.com/apache/tvm/issues/4304 names the columns. `schemas/data_v1.json` is the contract of data.json.
 """
@@ -55,7 +55,7 @@ IDENTITY = (
     "env_name",
     "hw_model",
 )
-"""The columns that say what was measured; never when, and never by which version. See `Record.labels`."""
+"""Columns that identify the measured thing; never when, and never by which version. See `Record.labels`."""
 
 
 _encode = json.JSONEncoder(sort_keys=True, ensure_ascii=False).encode
@@ -87,26 +87,24 @@ class Record:
     execution_elapsed_ms_std: float | None
 
     def to_json(self) -> dict[str, Any]:
-        """The record as a JSON object."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Record:
-        """The record in a checked JSON object."""
         return cls(**value)
 
     @property
     def labels(self) -> dict[str, Any]:
-        """What was measured: the columns of IDENTITY, without the entries that only describe."""
+        """Return the identity: the columns of IDENTITY, without descriptive entries."""
         return select_identity({name: getattr(self, name) for name in IDENTITY}, self.additional_info)
 
     def only_identity(self) -> Record:
-        """The record without these entries."""
+        """Return the record without descriptive entries."""
         info = {name: item for name, item in self.additional_info.items() if name != FACT}
         return replace(self, additional_info=info, **self.labels)
 
     def metrics(self) -> Iterator[tuple[Metric, float]]:
-        """The metrics that this record carries, with their values."""
+        """Yield the metrics that this record carries, with their values."""
         for metric in (*METRICS, *read_own(self.additional_info)):
             if metric is LARGEST_ERROR and self.additional_info.get("tolerance") == 0:
                 continue  # an answer that must be exact has no error, or the point has failed
@@ -141,14 +139,14 @@ class SeriesKey:
 
     @classmethod
     def of(cls, experiment: str, metric: str, labels: Mapping[str, Any], home: MachineIdentity | None) -> SeriesKey:
-        """The series in a home with that machine; None: the data is of no home, or of another."""
+        """Return the series in a home with that machine; None: the data is of no home, or of another."""
         if home is None:
             return cls(experiment, metric, labels)
         return cls(experiment, metric, labels, home.labels_of_id(labels), home.experiment_of_id(experiment))
 
     @functools.cached_property
     def id(self) -> str:
-        """Sixteen hex digits that name the series for ever."""
+        """Return sixteen hex digits that name the series for ever."""
         labels = self.labels if self.id_labels is None else self.id_labels
         text = _encode([self.id_experiment or self.experiment, self.metric, labels])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -187,7 +185,7 @@ class PointValue:
 
 @dataclass(frozen=True)
 class Build:
-    """What an experiment measured on a night: the artifact's key and the fingerprint of its own code and config.
+    """The artifact's key and the fingerprint of code and config that an experiment measured on a night.
 
     reference: the key of the artifact that was measured beside it; reference_version: its version. None where the data
     file does not say: imported, or added by hand.
@@ -215,18 +213,18 @@ class NightData:
     leaves: Mapping[str, float]
     declarations: Mapping[str, Any] = field(default_factory=dict)
     machine: str = ""
-    """What measured, in words: two nights of the same machine in the same state say the same."""
+    """The measuring machine in words, equal for nights of the same machine in the same state."""
     env_name: str = ""
     ratios: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By path, how a foreign number stands to the reference's."""
+    """By path, the ratio of a foreign number to the reference's."""
     home: MachineIdentity | None = None
     is_imported: bool = False
     build: Build = Build()
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What the night said of the machine."""
+    """The night's facts about the machine."""
 
     def values(self) -> Iterator[PointValue]:
-        """Every series' value of this night."""
+        """Yield every series' value of this night."""
         for record in self.records:
             labels = record.labels
             info = record.additional_info
@@ -274,14 +272,14 @@ class NightData:
 
     @property
     def declared(self) -> dict[str, Declared]:
-        """What the experiment says of its own numbers, by the names under which it does."""
+        """Return the declarations of the experiment's own numbers, by name."""
         of_records = (metric for record in self.records for metric in read_own(record.additional_info))
         own = {m.name: Declared(m.title, m.unit, m.direction, m.kind, m.tolerance) for m in of_records}
         return {**own, **dict(Declarations(self.declarations))}
 
     @property
     def unmeasured(self) -> list[str]:
-        """Names under which something is declared, but no number has come."""
+        """Return the names that are declared without a measured number."""
         declarations = Declarations(self.declarations)
         found = {metric.name for record in self.records for metric, _ in record.metrics()}
         found |= {name for path in self.leaves if (name := declarations.find(path))}
@@ -289,7 +287,7 @@ class NightData:
 
     @property
     def undeclared(self) -> list[str]:
-        """Numbers of the experiment's own of which nothing is declared.
+        """Return the experiment's own numbers without a declaration.
 
         In a record they are no series, and among a foreign experiment's, series of which neither way is better.
         """
@@ -303,7 +301,7 @@ class NightData:
         return [*numbers, *(path for path in self.leaves if declarations.find(path) is None)]
 
     def _ratio_of_leaf(self, path: str, declaration: Declared) -> PointValue:
-        """How the number at `path` stands to the reference's, measured in turn."""
+        """Return the ratio of the number at `path` to the reference's, measured in turn."""
         compared = self.ratios[path]
         point = PointValue(
             replace(self.key_of_leaf(path), metric=VALUE_RATIO), "", declaration.direction, compared["ratio"]
@@ -311,13 +309,13 @@ class NightData:
         return replace(point, **_compared(compared), kind="ratio", title=declaration.name)
 
     def _alike(self, path: str) -> int:
-        """How often the foreign number was measured, the numbers of a list being repetitions; 0 where they differ."""
+        """Return how often the foreign number was measured, list items being repetitions; 0 where they differ."""
         name = path.rpartition("[")[0] if path.endswith("]") else ""
         values = [value for other, value in self.leaves.items() if name and other.rpartition("[")[0] == name]
         return 0 if len(set(values)) > 1 else max(1, len(values))
 
     def key_of_leaf(self, path: str) -> SeriesKey:
-        """The series of the number at that JSON path."""
+        """Return the series of the number at that JSON path."""
         labels = {identity.PATH: path}
         if self.env_name:
             labels[identity.ENV_NAME] = self.env_name
@@ -325,7 +323,7 @@ class NightData:
 
 
 def read_data(path: Path, experiment: str, *, home: MachineIdentity | None = None) -> NightData:
-    """The night in a data_<stamp>.json of any version; DashboardError names file, place and value of what is wrong.
+    """Read a data_<stamp>.json of any version; DashboardError names file, place and value of a fault.
 
     home: the machine of the home that it is of; where it is not given, of the home in which it lies.
     """
@@ -340,7 +338,7 @@ def read_data(path: Path, experiment: str, *, home: MachineIdentity | None = Non
 
 
 def values_of(value: common.Json, experiment: str, stamp: str) -> Iterator[PointValue]:
-    """Every series' value in what a data file of any version holds; DashboardError where it is none."""
+    """Yield every series' value in the content of a data file of any version; DashboardError where it is none."""
     value = migrate(value)
     check_data(value)
     yield from night_of(value, experiment, stamp, None).values()
@@ -369,7 +367,7 @@ def _schema() -> Schema:
 
 @functools.cache
 def _names_of_every_record() -> frozenset[str]:
-    """What the library itself leaves in a record's additional_info."""
+    """Return the library's own names in a record's additional_info."""
     info = common.read_json(SCHEMAS / "data_v1.json")["$defs"]["record"]["properties"]["additional_info"]
     return frozenset(info["properties"]) | RESERVED
 
@@ -379,7 +377,7 @@ def _is_number(value: common.Json) -> bool:
 
 
 def night_of(value: Mapping[str, Any], experiment: str, stamp: str, home: MachineIdentity | None) -> NightData:
-    """The night in what a checked data file of the newest version holds; `home` is the machine of the home it is of.
+    """Parse a checked data file of the newest version; `home` is the machine of the home it is of.
 
     A home's own records say its machine's name of today, imported ones what they said; renames are of both. Imported
     numbers without records can name no machine: where the import does not either, they are of the home's.
@@ -416,7 +414,7 @@ def _record(value: Mapping[str, Any], home: MachineIdentity | None) -> Record:
 
 
 def _ratios(paired: Mapping[str, common.Json]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """What the dashboard measured of a foreign experiment in turn with the reference, as far as it is that."""
+    """Yield the ratios of a foreign experiment, measured in turn with the reference, as far as they are valid."""
     for path, compared in common.object_in(paired, "ratios").items():
         if isinstance(compared, dict) and _is_positive(compared.get("ratio")):
             logs = compared.get("log_ratios")
@@ -425,12 +423,12 @@ def _ratios(paired: Mapping[str, common.Json]) -> Iterator[tuple[str, Mapping[st
 
 
 def _number(value: common.Json) -> float | None:
-    """A number of any size as a float; None for what is none."""
+    """Return a number of any size as a float; None for anything else."""
     return float(value) if isinstance(value, (int, float)) else None
 
 
 def _count(value: common.Json) -> int | None:
-    """A count, which JSON may write as 10.0; None for what is none."""
+    """Return a count, which JSON may write as 10.0; None for anything else."""
     return int(value) if isinstance(value, (int, float)) else None
 
 
@@ -462,13 +460,13 @@ def _timed(record: Record, info: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _on_reference(info: Mapping[str, Any], metric: Metric) -> float | None:
-    """The number of the reference TVM, measured the same night."""
+    """Return the number of the reference TVM, measured the same night."""
     value = info.get("paired", {}).get("reference", {}).get(metric.name)
     return float(value) if isinstance(value, (int, float)) else None
 
 
 def _compared(ratio: Mapping[str, Any]) -> dict[str, Any]:
-    """std: of the logarithms, from one pair of processes to the next; samples: how many pairs there were."""
+    """Return a ratio's fields. std: of the logarithms, from one pair of processes to the next; samples: of pairs."""
     logs = [float(value) for value in ratio["log_ratios"]]
     std = statistics.stdev(logs) if len(logs) > 1 else None
     bounds = {name: _number(ratio.get(name)) for name in ("low", "high")}
@@ -477,7 +475,7 @@ def _compared(ratio: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _machine(facts: Mapping[str, Any], name: str) -> str:
-    """The machine in words, by its home's name for it: a container has another host name each night."""
+    """Describe the machine, by its home's name for it: a container has another host name each night."""
     if not facts:
         return ""
     machine = {**facts, "name": name or facts.get("host")}
@@ -485,11 +483,11 @@ def _machine(facts: Mapping[str, Any], name: str) -> str:
 
 
 NOT_MEASURED = frozenset({"timestamp", "tvm_hash", "night", "schema_version"})
-"""What the dashboard itself adds to a foreign data.json."""
+"""Entries that the dashboard itself adds to a foreign data.json."""
 
 
 def numeric_leaves(value: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Each number in nested objects and lists with its JSON path, as in `$.gpu.O3.mean`."""
+    """Yield each number in nested objects and lists with its JSON path, as in `$.gpu.O3.mean`."""
     declares = {"metrics"} if declared_in(value) else set()
     for key, item in value.items():
         if key not in NOT_MEASURED | declares:

@@ -19,11 +19,11 @@ _SCHEMA = Path(__file__).parents[1] / "schemas" / "data_v2.json"
 _LIST_VERSION = 1
 _Path = tuple[str, ...]
 _FEW = 3
-"""A column is told by its runs where these are so many times fewer than its values."""
+"""Ratio of values to runs from which on a column is stored as runs."""
 
 
 def pack(value: Mapping[str, Any]) -> dict[str, Any]:
-    """A data.json of version 1 as version 2 has it. Records with the same columns and entries come together."""
+    """Convert a data.json of version 1 to version 2. Records with the same columns and entries come together."""
     blocks: dict[tuple[_Path, ...], list[list[Any]]] = {}
     for record in value["records"]:
         paths: list[_Path] = []
@@ -65,7 +65,7 @@ def _find_runs(values: Sequence[Any]) -> list[list[Any]]:
 
 
 def unpack(value: Mapping[str, Any]) -> dict[str, Any]:
-    """A data.json of version 2 as version 1 has it; DashboardError names the place of what is wrong in it."""
+    """Convert a data.json of version 2 to version 1; DashboardError names the place of a fault."""
     error = next(iter(_schema().errors(value)), None)
     if error is not None:
         raise DashboardError(f"{error.json_path}: {error.message[:300]}.")

@@ -1,4 +1,4 @@
-"""Compile with Relax, and what the running TVM says of itself. Importing this module imports no TVM."""
+"""Compile with Relax, and identify the running TVM. Importing this module imports no TVM."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from tvmdash.relax_util.passes import CODE_GENERATION, PassWatch, describe_opera
 from tvmdash.relax_util.targets import make_target
 
 BUILD_VARIABLE = "TVMDASH_BUILD"
-"""The variable that says with what an artifact was built from source: `toolchain` and `options` as JSON."""
+"""Variable with the build of an artifact from source: `toolchain` and `options` as JSON."""
 EXEC_MODES = ("bytecode", "compiled")
 
 
 @dataclass(frozen=True)
 class CompileOptions:
-    """How a module is compiled.
+    """Options of a compilation.
 
     `target` is TVM's: a kind, or a mapping such as
     `{"kind": "llvm", "mcpu": "x86-64-v3", "num-cores": 2, "opt-level": 3, "fast-math": True}`.
@@ -49,14 +49,14 @@ class CompileOptions:
     exec_mode: str = "bytecode"
 
     def describe(self) -> dict[str, Any]:
-        """As a record tells it; its target is told beside."""
+        """Return the options as a record holds them; the target has its own column."""
         passes = {"added_passes": list(self.added_passes), "disabled_passes": list(self.disabled_passes)}
         return {"pipeline": self.pipeline, "exec_mode": self.exec_mode, **passes}
 
 
 @dataclass(frozen=True)
 class CompileFacts:
-    """What compiling a module cost, and what came of it, in numbers.
+    """Cost and results of a compilation, in numbers.
 
     `compile_ms` reaches from the Relax module to machine code in memory, without what TVM imports meanwhile, once in a
     process; `compile_cpu_ms`: the same by the CPU clock. `pass_times_ms`: each pass with its own time, longest first.
@@ -90,13 +90,12 @@ class Compiled(CompileFacts):
 
     @property
     def exec_mode(self) -> str:
-        """How the virtual machine runs it."""
         return self.options.exec_mode
 
 
 @dataclass(frozen=True)
 class TvmFacts:
-    """The TVM that this process has imported; `commit` is None where the build does not carry one."""
+    """The TVM that this process has imported; `commit` is None where the build carries none."""
 
     version: str
     commit: str | None
@@ -106,7 +105,7 @@ class TvmFacts:
 
 
 def tvm_facts() -> TvmFacts:
-    """What the running TVM says of itself."""
+    """Return the facts of the running TVM."""
     import tvm
     import tvm_ffi
 
@@ -121,7 +120,7 @@ def tvm_facts() -> TvmFacts:
 
 
 def describe_build(facts: TvmFacts) -> dict[str, Any]:
-    """What this TVM is built with, for the engine_config of a record.
+    """Return how this TVM is built, for the engine_config of a record.
 
     From source: CMake's options and the compiler's name, which the night knows; else what the library says of itself.
     """
@@ -137,7 +136,7 @@ def describe_build(facts: TvmFacts) -> dict[str, Any]:
 
 
 def _library_path() -> str:
-    """Where the process has mapped TVM's runtime library from."""
+    """Return the path of TVM's runtime library in this process."""
     lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
     mapped = {line.split(maxsplit=5)[5] for line in lines if "/libtvm" in line}
     runtime = sorted(mapped, key=lambda path: (Path(path).name != "libtvm_runtime.so", path))
@@ -145,7 +144,7 @@ def _library_path() -> str:
 
 
 def compile_module(module: Any, options: CompileOptions, *, shared: str = "") -> Compiled:
-    """Compile a Relax IRModule (see relax_lower.lower), or what a function without arguments makes one of.
+    """Compile a Relax IRModule (see relax_lower.lower), or the one that a function without arguments returns.
 
     With a function it is compiled once for all processes that measure the point: these load the library. It is called
     only where something has to be compiled. `shared` names a module of several points, which each process compiles or
@@ -162,7 +161,7 @@ def compile_module(module: Any, options: CompileOptions, *, shared: str = "") ->
 
 
 _shared: dict[str, Compiled] = {}
-"""What this process compiled or loaded for several points, by its name."""
+"""Modules that this process compiled or loaded for several points, by name."""
 
 
 def _make_or_find(module: Any, options: CompileOptions, kept: Prebuilt | None, stem: Path | None) -> Compiled:
@@ -183,7 +182,7 @@ def _make_or_find(module: Any, options: CompileOptions, kept: Prebuilt | None, s
 
 
 def hash_program(compiled: Compiled, inputs: Sequence[Array]) -> str:
-    """A hash of machine code, bytecode, weights and inputs; equal where two processes call the same with the same."""
+    """Hash machine code, bytecode, weights and inputs; equal where two processes call the same with the same."""
     digest = hashlib.sha256(compiled.module_hash.encode())
     digest.update(bytes.fromhex(compiled.content_hash or _hash_content(compiled.executable)))
     for array in inputs:
@@ -203,7 +202,7 @@ def _hash_content(executable: Any) -> str:
 
 @contextlib.contextmanager
 def _stderr_closed() -> Iterator[None]:
-    """TVM warns of each constant that it writes; who reads the log of a night cannot do anything about it."""
+    # TVM warns of each constant that it writes, which the reader of a night's log can do nothing about
     sys.stderr.flush()
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
@@ -248,7 +247,7 @@ def _compile(module: Any, options: CompileOptions) -> Compiled:
 
 @contextlib.contextmanager
 def _code_generation_timed(kind: str, watch: PassWatch) -> Iterator[None]:
-    """Let the watch know what making code of lowered functions takes, which TVM asks a function of the target for."""
+    """Time code generation from lowered functions, which TVM calls as a function of the target, as a pass."""
     import tvm
 
     name = f"target.build.{kind}"
@@ -270,9 +269,9 @@ def _code_generation_timed(kind: str, watch: PassWatch) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _imports_timed(watch: PassWatch) -> Iterator[list[int]]:
-    """The nanoseconds that imports take in the block, by both clocks: the first tensor intrinsic's take 46 s.
+    """Yield the nanoseconds that imports take in the block, by both clocks; they count for no pass.
 
-    They are the time of no pass.
+    The first tensor intrinsic's imports take 46 s.
     """
     plain, depth, taken_ns = builtins.__import__, [0], [0, 0]
 
@@ -307,7 +306,7 @@ def _build(module: Any, target: Any, steps: Sequence[Any], exec_mode: str, watch
 
 
 def _machine_code(module: Any) -> list[bytes]:
-    """The object files of the LLVM modules in a runtime module's imports: what its JIT makes, too."""
+    """Return the object files of the LLVM modules in a runtime module's imports: its JIT makes the same."""
     parts = []
     with tempfile.TemporaryDirectory(prefix="tvmdash-") as folder:
         for index, imported in enumerate(part for part in module.imports if part.kind == "llvm"):

@@ -1,4 +1,4 @@
-"""Link a compiled module into what another machine can load."""
+"""Link compiled modules for loading elsewhere."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tvmdash.errors import DashboardError
 from tvmdash.measure.prebuilt import MOST_LAYOUTS
 
 LINKERS = ("g++", "gcc", "clang++", "clang", "c++", "cc")
-"""Where TVM looks for a linker, too."""
+"""Linkers that TVM tries as well."""
 _STEP, _STEPS, _STRIDE = 16, MOST_LAYOUTS + 1, 167
-"""Code begins at multiples of 16 bytes; so many are a page, which layouts come upon in an order without pattern."""
+"""Code begins at multiples of 16 bytes; a page has so many steps, which layouts visit without a pattern."""
 
 
 def link(executable: Any, stem: Path, *, device: str, cc: str, is_here: bool = False, layout: int = 0) -> Path:
-    """The linked module beside `stem`: a shared library, or an archive where the device has to link.
+    """Link the module beside `stem`: a shared library, or an archive where the device has to link.
 
     cc: the compiler that links for the device of that name. is_here: it is this machine, whose own linker will do.
     layout: on this machine, another number moves the same code elsewhere; 0 leaves it where it comes to lie.
@@ -44,7 +44,7 @@ def _find_linker() -> list[str]:
 
 
 def _make_front(linker: Sequence[str], stem: Path, layout: int) -> str:
-    """An object file that, linked before the module's, moves all code of it by up to a page."""
+    """Make an object file that, linked before the module's, moves all code of it by up to a page."""
     made = stem.with_suffix(".front.o")
     text = f'.text\n.skip {layout * _STRIDE % _STEPS * _STEP}\n.section .note.GNU-stack,"",%progbits\n'
     argv = [*linker, "-c", "-x", "assembler", "-o", str(made), "-"]
@@ -61,7 +61,7 @@ def _links_with(device: str, cc: str) -> Callable[..., None]:
 
 
 def _run(argv: Sequence[str], problem: str, text: str | None = None) -> None:
-    """Run it with that text as its input; DashboardError with what it said where it fails."""
+    """Run a command with this input; DashboardError quotes its errors where it fails."""
     try:
         subprocess.run(argv, input=text, check=True, capture_output=True, text=True, timeout=300)
     except (OSError, subprocess.SubprocessError) as error:

@@ -1,4 +1,4 @@
-"""Load what was compiled, run it on a device, time it there, profile it. Importing this module imports no TVM."""
+"""Load a compiled module, run it on a device, time it there, profile it. Importing this module imports no TVM."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tvmdash.relax_util.runtime import VirtualMachine, find, make_tensor, open_r
 from tvmdash.trial_util import Timer, python_timer
 
 DEVICE_CALLS = 5
-"""Over so many calls goes what a device's own clock says."""
+"""Calls over which a device's own clock is averaged."""
 
 
 class Loaded:
@@ -44,12 +44,12 @@ class Loaded:
             return tvm.relax.VirtualMachine(self._opened.load(executable) if self._opened else executable, self._device)
 
     def run(self, *inputs: Array) -> Array:
-        """The output of `main` for `inputs`."""
+        """Return the output of `main` for `inputs`."""
         (output,) = self.outputs(*inputs)
         return output
 
     def outputs(self, *inputs: Array) -> tuple[Array, ...]:
-        """The outputs of a `main` that gives a tuple of tensors, or its one output."""
+        """Return the outputs of a `main` that returns a tuple of tensors, or its one output."""
         with told_of(self.device):
             return tuple(map(self.read, self._call(*inputs)))
 
@@ -58,12 +58,12 @@ class Loaded:
         return (given,) if hasattr(given, "shape") else tuple(given)
 
     def caller(self, *inputs: Array) -> Callable[[], object]:
-        """A call of `main` from Python on `inputs`, which lie on the device already: for a clock that engines share."""
+        """Return a call of `main` from Python on `inputs`, already on the device: for a clock that engines share."""
         with told_of(self.device):
             return functools.partial(self.machine["main"], *map(self.tensor, inputs))
 
     def python_timer(self, *inputs: Array) -> Timer:
-        """A timer of calls from Python, by the wall clock; a sample ends when the device has done its last call.
+        """Return a timer of calls from Python, by the wall clock; a sample ends when the device has done its last call.
 
         A device elsewhere times by itself, so that the network between is not in it.
         """
@@ -73,7 +73,7 @@ class Loaded:
         return self._told(timer)
 
     def timer(self, *inputs: Array) -> Timer:
-        """A timer of `main` on `inputs`, which lie on the device before the clock starts.
+        """Return a timer of `main` on `inputs`, which lie on the device before the clock starts.
 
         On the processor it is TVM's time_evaluator: wall clock, and one more call, not timed, before each use. On
         other devices that one tells what the device did, not how long one waits for it; there it is `python_timer`.
@@ -82,11 +82,11 @@ class Loaded:
 
     @property
     def called_from(self) -> str:
-        """What `timer` calls from."""
+        """Return the language that `timer` calls from."""
         return "Python" if self._opened and self._opened.waits_here else "C++"
 
     def _told(self, timer: Timer) -> Timer:
-        """The timer, whose errors name the device."""
+        """Return the timer with errors that name the device."""
 
         def told(number: int, repeat: int) -> list[int]:
             with told_of(self.device):
@@ -106,7 +106,7 @@ class Loaded:
         return timer
 
     def device_facts(self, *inputs: Array) -> dict[str, Any]:
-        """What a record says of the device, and of a call with `inputs` there; nothing of this machine's processor.
+        """Return a record's facts about the device and a call with `inputs` there; none for this machine's processor.
 
         The transfers, what the device's own clock says of a call (the kernels alone where TVM can ask for them), and
         what its maker's library says of energy and throttling.
@@ -120,18 +120,18 @@ class Loaded:
             return {**self.describe_device(self.caller(*inputs)), **found}
 
     def describe_device(self, call: Callable[[], object]) -> dict[str, Any]:
-        """What a record says of the device, and its maker's library while it repeats the call."""
+        """Return a record's facts about the device, watched while it repeats the call."""
         if not self._opened:
             return {}
         return {**self._opened.facts(), **(self._opened.watch(call) if self._opened.waits_here else {})}
 
     def wait(self) -> None:
-        """Until the device has done what it was given."""
+        """Wait until the device is done."""
         if self._opened:
             self._opened.handle.sync()
 
     def profile(self, x: Array, repeats: int) -> list[OperatorSpan]:
-        """Every call the virtual machine makes, kernels and builtins alike, in `repeats` runs after two unwatched.
+        """Profile every call of the virtual machine, kernels and builtins alike, in `repeats` runs after two warm ones.
 
         Fewer runs where they take longer than `_MOST_PROFILING_S`, but no fewer than `_FEWEST_PROFILED`. A watched run
         is slower by some microseconds a call; use `timer` for the whole. A device has done each call before the next
@@ -153,23 +153,23 @@ class Loaded:
         return spans
 
     def read(self, tensor: Any) -> Array:
-        """The tensor's values as an array."""
+        """Return the tensor's values as an array."""
         values: Array = read_tensor(tensor) if self._is_bare else tensor.numpy()
         return values
 
     def tensor(self, x: Array) -> Any:
-        """A tensor with the array's values where the module runs."""
+        """Return a tensor with the array's values where the module runs."""
         return make_tensor(x) if self._is_bare else _import_tvm().runtime.tensor(x, device=self._device)
 
 
 _WARM_RUNS = 2
 _FEWEST_PROFILED = 3
 _MOST_PROFILING_S = 10.0
-"""A network of seconds would otherwise take minutes of a night in each of its processes."""
+"""Limit for profiling: a network of seconds would otherwise take minutes of a night in each of its processes."""
 
 
 def _runs_bare(compiled: Compiled) -> bool:
-    """Whether it can be called without TVM's Python."""
+    """Return True where it can be called without TVM's Python."""
     return compiled.library is not None and open_runtime(compiled.runtime)
 
 
@@ -201,7 +201,7 @@ def _profiled_run(machine: Any, tensor: Any, repetition: int, sync: Callable[[],
 
 
 def load(compiled: Compiled, threads: int, device: str = CPU) -> Loaded:
-    """The compiled module, ready to run on a device, this process's TVM with `threads` threads (see `use_threads`)."""
+    """Load the module on a device, with this process's TVM at `threads` threads (see `use_threads`)."""
     if device == CPU and _runs_bare(compiled):
         _check_threads(threads, find("NumThreads"))
     else:
@@ -210,7 +210,7 @@ def load(compiled: Compiled, threads: int, device: str = CPU) -> Loaded:
 
 
 def use_threads(threads: int) -> None:
-    """Make TVM's thread pool have `threads` threads, or raise.
+    """Give TVM's thread pool `threads` threads, or raise.
 
     TVM reads TVM_NUM_THREADS once in a process's life, when the pool is first used. The surest is to start the process
     with it; a process whose pool sleeps still is given it here; for one whose pool is up it is too late.

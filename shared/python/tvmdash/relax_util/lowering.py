@@ -1,4 +1,4 @@
-"""From a network to Relax: one row per operator."""
+"""Lower a network to Relax: one row per operator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Expr = Any
 
 
 def lower(network: Network, weights: Mapping[str, Array], batch: int | None = 1, dtype: str = FLOAT32) -> Any:
-    """An IRModule whose `main` takes (batch, *input_shape) of `dtype` and gives the network's output.
+    """Return an IRModule whose `main` takes (batch, *input_shape) of `dtype` and returns the network's output.
 
     The weights, given in float32, are constants of that dtype, so that passes can fold them. Batch norms are still
     batch norms in float32. In other types, which TVM's passes on batch norms refuse, they are a product and a sum with
@@ -39,7 +39,7 @@ def lower(network: Network, weights: Mapping[str, Array], batch: int | None = 1,
 
 
 def lower_function(body: Callable[..., Any], inputs: Sequence[Array]) -> Any:
-    """A module whose `main` takes tensors like `inputs` and gives what `body` makes of their variables."""
+    """Return a module whose `main` takes tensors like `inputs` and returns `body` of their variables."""
     from tvm import relax
 
     builder = relax.BlockBuilder()
@@ -63,7 +63,7 @@ def _expression(node: Node, weights: Mapping[str, Array], values: Mapping[str, E
 
 
 def in_type(array: Array, dtype: str) -> Array:
-    """The array in another floating-point type; numpy itself has no bfloat16."""
+    """Return the array in another floating-point type; numpy itself has no bfloat16."""
     if dtype != "bfloat16":
         return array.astype(dtype)
     import ml_dtypes  # TVM itself needs it; half of the processes that import this module do not
@@ -134,7 +134,7 @@ def _concat(_op: ops.Concat, _weights: Mapping[str, Expr], *parts: Expr) -> Expr
 
 
 def _simple(call: Callable[..., Expr]) -> Callable[..., Expr]:
-    """The lowering of an operator that Relax has in the same form; `call` takes relax.op and the values."""
+    """Return the lowering of an operator that Relax has in the same form; `call` takes relax.op and the values."""
 
     def lowering(_op: ops.Op, _weights: Mapping[str, Expr], *values: Expr) -> Expr:
         from tvm import relax

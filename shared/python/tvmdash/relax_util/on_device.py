@@ -1,4 +1,4 @@
-"""A device as TVM drives it, here or behind an RPC tracker: found, told what it is, timed."""
+"""Devices driven by TVM, here or behind an RPC tracker: found, described, timed."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from tvmdash.trial_util import Timer, waiting_timer
 _ATTRIBUTES = {"compute_units": 7, "driver": 12, "memory_bytes": 14}
 """Numbers of TVM's device attributes. Not every runtime has each."""
 _OF_DEVICES = frozenset((*KINDS, "hip"))
-"""What TVM calls a runtime module with a device's code; that of rocm is hip."""
+"""Kinds of TVM runtime modules with a device's code; that of rocm is hip."""
 _ROUNDS = 5
 WAIT_VARIABLE, _WAIT_S = "TVMDASH_REMOTE_WAIT_S", 60.0
-"""The variable that says how many seconds a remote device has to give a session, and how many where it says nothing."""
+"""Variable with the seconds that a remote device has to grant a session, and their default."""
 
 
 class OpenDevice:
-    """A device of this machine that this process uses; `handle` is TVM's."""
+    """A local device in use by this process; `handle` is TVM's."""
 
     waits_here = True
-    """Whether calls are timed by this machine's clock."""
+    """True where calls are timed by this machine's clock."""
 
     def __init__(self, device: Device) -> None:
         import tvm
@@ -54,25 +54,25 @@ class OpenDevice:
 
     @property
     def model(self) -> str:
-        """What its driver calls it."""
+        """Return the driver's name of the device."""
         return str(self.handle.device_name)
 
     @functools.cached_property
     def card(self) -> nvml.Card | None:
-        """It as its maker's library shows it; None where it is not NVIDIA's or that library does not."""
+        """Return it as its maker's library shows it; None where it is not NVIDIA's or that library does not."""
         place = cuda.find_cuda_card(self.device.index) if self.device.kind == "cuda" else None
         return nvml.find_card(place.pci_bus_id) if place else None
 
     def watch(self, call: Callable[[], object]) -> dict[str, Any]:
-        """What its maker's library says while it repeats the call, where there is one."""
+        """Return energy and throttling while it repeats the call; empty without its maker's library."""
         return watch_card(self.card, call, self.handle.sync) if self.card else {}
 
     def load(self, executable: Any) -> Any:
-        """The compiled module where a virtual machine of the device can have it."""
+        """Return the module in a form that a virtual machine of the device can load."""
         return executable
 
     def facts(self) -> dict[str, Any]:
-        """What a record says of it: its model, its driver, how large it is."""
+        """Return a record's facts about the device: model, driver, size."""
         import tvm
 
         attribute = tvm.get_global_func("runtime.GetDeviceAttr")
@@ -83,11 +83,11 @@ class OpenDevice:
         return {FACT: {"name": self.device.name, "model": self.model, **said}}
 
     def timer(self, call: Callable[[], object]) -> Timer:
-        """A timer by the wall clock: from the first call of a sample until the device has done the last one."""
+        """Return a timer by the wall clock: from a sample's first call until the device has done the last one."""
         return waiting_timer(call, self.handle.sync)
 
     def time_transfers(self, inputs: Sequence[Array], outputs: Sequence[Any]) -> float:
-        """Milliseconds for copying all inputs to the device and all outputs, tensors on it, back; the median."""
+        """Return the median milliseconds for copying all inputs to the device and all outputs back."""
         import tvm
 
         times = []
@@ -117,11 +117,11 @@ class FarDevice(OpenDevice):
 
     @property
     def model(self) -> str:
-        """What its driver calls it; a processor by its key at the tracker, as TVM knows no name of it."""
+        """Return the driver's name; of a processor its key at the tracker, as TVM knows no name of it."""
         return str(self.handle.device_name or "") if self.device.kind != CPU else self.device.key
 
     def load(self, executable: Any) -> Any:
-        """The module, linked, sent and loaded there."""
+        """Link, upload and load the module there."""
         with tempfile.TemporaryDirectory(prefix="tvmdash-") as folder:
             with phase("link"):
                 path = link(executable, Path(folder) / "module", device=self.device.name, cc=self.device.cc)
@@ -130,13 +130,12 @@ class FarDevice(OpenDevice):
                 return self._session.load_module(path.name)
 
     def facts(self) -> dict[str, Any]:
-        """What a record says of it."""
         return {FACT: {"name": self.device.name, "model": self.model, "kind": self.device.kind}}
 
 
 @functools.cache
 def open_device(name: str) -> OpenDevice | None:
-    """The device of that name, None for this machine's processor; DashboardError where it cannot be used."""
+    """Open the device of that name, None for this machine's processor; DashboardError where it is unusable."""
     if name == CPU:
         return None
     device = find_device(name)
@@ -148,7 +147,7 @@ def open_device(name: str) -> OpenDevice | None:
 
 @contextlib.contextmanager
 def told_of(name: str) -> Iterator[None]:
-    """What goes wrong inside is told of the device of that name."""
+    """Make errors in the block name the device."""
     if name == CPU:
         yield
         return
@@ -161,7 +160,7 @@ def told_of(name: str) -> Iterator[None]:
 
 
 def code_of_device(module: Any) -> list[bytes]:
-    """The source or code of every device module that a runtime module imports, at any depth."""
+    """Return the source or code of every device module that a runtime module imports, at any depth."""
     parts = []
     for imported in module.imports:
         if imported.kind in _OF_DEVICES:

@@ -1,4 +1,4 @@
-"""Pipelines by name, and a watch on every pass of one compilation: its time, its absence, the memory it plans."""
+"""Pipelines by name, and a watch on every pass of one compilation: its time, whether it ran, the memory it plans."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tvmdash.errors import DashboardError
 
 _log = logging.getLogger(__name__)
 CODE_GENERATION = "LLVM"
-"""The name under which the times of passes tell what makes machine code, which is no pass."""
+"""Entry among the times of passes for machine code generation, which is no pass."""
 PIPELINES: Mapping[str, tuple[str, ...]] = {
     "default": (),
     "zero": ("zero",),
     "zero_fold_bn": ("FoldBatchnormToConv2D", "zero"),
     "zero_decompose": ("DecomposeOpsForInference", "zero"),
 }
-"""What is applied to a module before `relax.build`, which lowers it and plans its memory but neither fuses nor folds.
+"""Passes before `relax.build`, which lowers a module and plans its memory but neither fuses nor folds.
 
 A step in lower case is a pipeline of relax.get_pipeline, any other a pass of relax.transform.
 """
@@ -36,14 +36,14 @@ _LAST_ON_MEMORY = "LowerAllocTensor"
 
 
 def unknown_name(kind: str, name: str, known: Collection[str]) -> DashboardError:
-    """The error for a name that is not among `known`, with the nearest one."""
+    """Return the error for a name that is not among `known`, with the nearest one."""
     near = difflib.get_close_matches(name, known, n=1)
     remedy = f"Did you mean {near[0]!r}?" if near else f"Use one of: {', '.join(sorted(known))}."
     return DashboardError(f"{kind} {name!r} is unknown. {remedy}")
 
 
 def pipeline_steps(pipeline: str, added: Sequence[str] = ()) -> list[Any]:
-    """The tvm.transform.Pass objects of a pipeline of `PIPELINES` or of TVM, after those of the `added` ones."""
+    """Return the tvm.transform.Pass objects of a pipeline of `PIPELINES` or of TVM, after the `added` ones."""
     from tvm.relax.pipeline import PIPELINE_MAP
 
     if pipeline not in PIPELINES and pipeline not in PIPELINE_MAP:
@@ -66,7 +66,7 @@ def _step(name: str) -> Any:
 
 
 class PassWatch:
-    """What happened in one compilation. `instrument` goes into its PassContext.
+    """Watches one compilation. `instrument` goes into its PassContext.
 
     A disabled pass is skipped wherever it is called; PassContext's own `disabled_pass` only skips it in a Sequential,
     and says nothing about a name that no pass has.
@@ -79,22 +79,22 @@ class PassWatch:
         self._skipped: set[str] = set()
         self.planned_memory_bytes: int | None = None
         self.operators_of: Any = None
-        """The module after `_MAKE_OPERATORS`; what it says is read when the compilation has been timed."""
+        """The module after `_MAKE_OPERATORS`; it is analyzed once the compilation has been timed."""
 
     @property
     def times_ms(self) -> tuple[tuple[str, float], ...]:
-        """Each pass with its own time in ms, longest first: all its runs together, without the passes in it."""
+        """Return each pass with its own time in ms, longest first: all its runs together, without nested passes."""
         return tuple((name, own_ns / 1e6) for name, own_ns in self._own_ns.most_common())
 
     @contextlib.contextmanager
     def timing(self, name: str) -> Iterator[None]:
-        """Time what is no pass as one, so that it is not the time of the pass that it happens in."""
+        """Time a step that is no pass like one, apart from the pass around it."""
         self._begun()
         yield
         self._ended(name)
 
     def leave_out(self, elapsed_ns: int) -> None:
-        """Let what just happened be the time of no pass."""
+        """Count the time that just elapsed for no pass."""
         if self._running:
             begun, so_far = self._running[-1]
             self._running[-1] = (begun, so_far + elapsed_ns)
@@ -146,7 +146,7 @@ class PassWatch:
 
 
 def _storage_bytes(module: Any) -> int | None:
-    """The bytes of every alloc_storage in the Relax functions of `module`; None where one's size is not known."""
+    """Return the bytes of every alloc_storage in the Relax functions of `module`; None where a size is unknown."""
     from tvm import ir, relax
 
     sizes: list[int | None] = []
@@ -164,7 +164,7 @@ def _storage_bytes(module: Any) -> int | None:
 
 
 def describe_operators(module: Any) -> dict[str, dict[str, Any]]:
-    """For each operator of a module its structural hash, its buffers, and its arithmetic and bytes once through.
+    """Return each operator's structural hash, its buffers, and its arithmetic and bytes once through.
 
     The hash leaves the name aside, which the compiler numbers. Nothing where the running TVM's words for it are others:
     that is no fault of what is compiled.

@@ -1,4 +1,4 @@
-"""A session on a device of TVM's RPC tracker, or within a stated time the words why there is none."""
+"""Sessions on devices of TVM's RPC tracker, within a stated time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _tried: dict[str, Any] = {}
 
 
 def session(device: str, key: str, address: Address, wait_s: float, limit: str = "$.wait_seconds") -> Any:
-    """The process's one session on `device`, an RPCSession; where it was not to be had, its error again, at once.
+    """Return the process's one session on `device`, an RPCSession; a failure is raised again, at once.
 
     `key` is what servers of this kind of device call themselves at the tracker at `address`. limit: what `wait_s` is
     called where it can be changed.
@@ -71,7 +71,7 @@ def _registered(tracker: Any, key: str, progress: list[str], deadline: float) ->
 
 
 def within(seconds: float, work: Callable[[], T]) -> T:
-    """What `work` gives or raises; TimeoutError after `seconds`.
+    """Return what `work` returns or raise what it raises; TimeoutError after `seconds`.
 
     It then goes on in a thread that ends with the process: TVM's own waiting, in C++, knows no time limit.
     """

@@ -23,7 +23,7 @@ _NAMES = ("TVMTensorAllocWithScope", "TVMTensorCopyFromBytes", "TVMTensorCopyToB
 
 @functools.cache
 def open_runtime(library: str) -> bool:
-    """Load TVM's runtime library; whether it has all that is asked for here. Another TVM may not have it."""
+    """Load TVM's runtime library; return True where it has all functions used here, as another TVM may not."""
     import tvm_ffi
 
     ctypes.CDLL(library, ctypes.RTLD_GLOBAL)
@@ -32,14 +32,14 @@ def open_runtime(library: str) -> bool:
 
 @functools.cache
 def find(name: str) -> Any:
-    """A function of the runtime."""
+    """Return a function of the runtime."""
     import tvm_ffi
 
     return tvm_ffi.get_global_func(f"runtime.{name}")
 
 
 def make_tensor(array: Array) -> Any:
-    """A tensor of the runtime's own memory with the array's values."""
+    """Return a tensor in the runtime's own memory with the array's values."""
     import numpy as np
     import tvm_ffi
 
@@ -51,7 +51,7 @@ def make_tensor(array: Array) -> Any:
 
 
 def read_tensor(tensor: Any) -> Array:
-    """Its values as an array of numpy's."""
+    """Return the tensor's values as a numpy array."""
     import numpy as np
 
     dtype: Any = str(tensor.dtype)
@@ -63,7 +63,7 @@ def read_tensor(tensor: Any) -> Array:
 
 
 class VirtualMachine:
-    """As much of `relax.VirtualMachine` as a measuring process calls, over an exported library."""
+    """The part of `relax.VirtualMachine` that a measuring process calls, over an exported library."""
 
     def __init__(self, library: Path) -> None:
         import tvm_ffi
@@ -81,6 +81,6 @@ class VirtualMachine:
         self._module["save_function"](name, saved, int(include_return), *tensors)
 
     def time_evaluator(self, name: str, _device: Any, *, number: int, repeat: int) -> Callable[[], SimpleNamespace]:
-        """As TVM's: one call first, then `repeat` times `number` calls, each of `results` in seconds a call."""
+        """Time like TVM's: one call first, then `repeat` times `number` calls, each of `results` in seconds a call."""
         evaluate = self._evaluate(self._module, name, _CPU, 0, number, repeat, 0, 100, 0, 1, 0, "")
         return lambda: SimpleNamespace(results=struct.unpack(f"@{repeat}d", bytes(evaluate())))

@@ -1,4 +1,4 @@
-"""What TVM compiles for."""
+"""Targets of TVM."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _X86_64_V3 = {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsa
 
 
 def default_target(threads: int, flags: Sequence[str]) -> dict[str, Any]:
-    """The LLVM target for this machine; `flags` are its CPU's, from /proc/cpuinfo.
+    """Return the LLVM target for this machine; `flags` are its CPU's, from /proc/cpuinfo.
 
     A level of the x86-64 psABI rather than the very processor: it is the same on most machines, and untuned code was
     slower for the own name of a new processor (znver5).
@@ -25,7 +25,7 @@ def default_target(threads: int, flags: Sequence[str]) -> dict[str, Any]:
 
 
 def make_target(target: Mapping[str, Any] | str) -> Any:
-    """The tvm.target.Target; what TVM would silently take for something else is an error."""
+    """Make the tvm.target.Target; raise for what TVM would silently take for something else."""
     import tvm
 
     try:

@@ -17,7 +17,7 @@ FAR_BELOW = -1e9
 
 
 def lower(model: Model, weights: Mapping[str, Array], phase: str, length: int | None) -> Any:
-    """An IRModule whose `main` takes a Step's inputs and cache and gives its result and the longer cache.
+    """Return an IRModule whose `main` takes a Step's inputs and cache and returns its result and the longer cache.
 
     The weights are constants. `length` None makes the number of tokens (prefill) or of those in the cache (decode)
     a symbol.
@@ -52,7 +52,7 @@ def _arguments(model: Model, phase: str, count: Any) -> tuple[list[Expr], list[E
 
 
 class _Building:
-    """Emits the operators of one function; `tokens` is how many come in, a number or an expression."""
+    """Emits the operators of one function; `tokens` is the number of its inputs, or an expression."""
 
     def __init__(self, model: Model, weights: Mapping[str, Array], emit: Callable[[Expr], Expr], tokens: Any) -> None:
         from tvm import relax
@@ -61,7 +61,7 @@ class _Building:
         self._constants = {name: _constants(name, array) for name, array in weights.items()}
 
     def body(self, inputs: Sequence[Expr], cache: Sequence[Expr]) -> tuple[Expr, list[Expr]]:
-        """The result and the longer cache."""
+        """Return the result and the longer cache."""
         emit, op = self._emit, self._op
         x = self._embedded(*inputs) if self._model.is_decoder else inputs[0]
         ahead = None if cache else self._ahead()
@@ -112,7 +112,7 @@ class _Building:
 
 
 def _constants(name: str, array: Array) -> list[Expr]:
-    """The weight, or scale and shift of a norm."""
+    """Return the weight, or scale and shift of a norm."""
     from tvm import relax
 
     parts = array if name.endswith("norm") else (array,)

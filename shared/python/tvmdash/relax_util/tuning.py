@@ -1,4 +1,4 @@
-"""Databases of tuned schedules: kept per TVM build by who tunes, found and applied by who measures.
+"""Databases of tuned schedules: kept per TVM build by tuning, found and applied by measuring.
 
     $TVMDASH_TUNING/ARTIFACT_KEY/NETWORK-HASH/{database_workload.json, database_tuning_record.json, tuning.json}
 
@@ -29,12 +29,12 @@ FILES = WORKLOADS, RECORDS = "database_workload.json", "database_tuning_record.j
 FACTS = "tuning.json"
 BUILDS_KEPT = 30
 FAILED_S = 1e9
-"""What meta_schedule notes as the run time of a trial that failed is above this."""
+"""Bound above which meta_schedule's run time marks a failed trial."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What schedules are for."""
+    """The key of schedules."""
 
     network: str
     batch: int
@@ -43,13 +43,13 @@ class Subject:
 
     @property
     def folder(self) -> str:
-        """The name of its folder."""
+        """Return the name of its folder."""
         identity = json.dumps([self.batch, self.target, self.pipeline], sort_keys=True)
         return f"{self.network}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
 
 
 def build_folder() -> Path:
-    """Where the databases of this process's TVM build lie. They load only in the version that wrote them."""
+    """Return the folder of this process's TVM build. Its databases load only in the version that wrote them."""
     root = os.environ.get(VARIABLE)
     if not root:
         raise DashboardError(f"not tuned: {VARIABLE}, the folder of tuning databases, is not set. Nights set it.")
@@ -62,7 +62,7 @@ def _running() -> str:
 
 
 def find(subject: Subject) -> tuple[Path, Mapping[str, Any]]:
-    """The subject's database and what is known of it; DashboardError where this build has none."""
+    """Find the subject's database and its facts; DashboardError where this build has none."""
     folder = build_folder() / subject.folder
     if not (folder / FACTS).exists():
         what = f"{subject.network} with batch {subject.batch}, pipeline {subject.pipeline}, {dict(subject.target)}"
@@ -73,7 +73,7 @@ def find(subject: Subject) -> tuple[Path, Mapping[str, Any]]:
 
 
 def keep(subject: Subject, search: Path, trials: int, facts: Mapping[str, Any]) -> bool:
-    """Keep the good ones of a search's first `trials` records as the subject's database, complete or not at all.
+    """Keep the good ones of a search's first `trials` records as the subject's database; return True where kept.
 
     The first database of a build stays, so that later nights of the same build measure the same code, until one from
     more trials comes. Whether this one was kept.
@@ -101,7 +101,7 @@ def _prune(current: Path) -> None:
 
 
 def copy_good(search: Path, destination: Path, trials: int) -> None:
-    """A database of those of the first `trials` records whose trial did not fail."""
+    """Copy those of the first `trials` records whose trial did not fail to a database."""
     trees.remove(destination)
     destination.mkdir(parents=True)
     lines = (search / RECORDS).read_text(encoding="utf-8").splitlines()[:trials]
@@ -111,13 +111,13 @@ def copy_good(search: Path, destination: Path, trials: int) -> None:
 
 
 def failed(line: str) -> bool:
-    """Whether a line of a database's records is of a trial that could not be built or run."""
+    """Return True where a line of a database's records is of a trial that could not be built or run."""
     _workload, (_trace, run_s, *_) = json.loads(line)
     return not run_s or min(run_s) >= FAILED_S
 
 
 def lowered(module: Any, pipeline: str, target: Mapping[str, Any]) -> Any:
-    """The module as it is tuned: through the pipeline, its kernels not scheduled yet."""
+    """Return the module as it is tuned: through the pipeline, its kernels not scheduled yet."""
     import tvm
 
     with make_target(target):
@@ -125,7 +125,7 @@ def lowered(module: Any, pipeline: str, target: Mapping[str, Any]) -> Any:
 
 
 def schedule(module: Any, database: Path, target: Mapping[str, Any]) -> Any:
-    """A `lowered` module with the database's best schedule for each kernel that it knows; the others are as before."""
+    """Apply the database's best schedule to each kernel of a `lowered` module that it knows."""
     from tvm import relax
     from tvm.s_tir import meta_schedule
 
@@ -136,7 +136,7 @@ def schedule(module: Any, database: Path, target: Mapping[str, Any]) -> Any:
 
 
 def scheduled(module: Any) -> Sequence[str]:
-    """The names of the kernels that carry a schedule."""
+    """Return the names of the kernels that carry a schedule."""
     return [
         name.name_hint
         for name, function in module.functions.items()

@@ -23,36 +23,36 @@ from tvmdash.relax_util.loading import Loaded
 from tvmdash.trial_util import Timer
 
 PASSES_TOLD = 10
-"""How many of the longest passes stand in a record; the raw data has all."""
+"""Number of the longest passes in a record; the raw data has all."""
 
 
 class TargetConfig(Protocol):
-    """What a config says of the target; an empty `mcpu` is a level that this machine has."""
+    """The target's fields in a config; an empty `mcpu` is a level that this machine has."""
 
     @property
     def threads(self) -> int:
-        """As many as the runtime has."""
+        """Return the runtime's threads."""
 
     @property
     def mcpu(self) -> str:
-        """LLVM's name of the processor."""
+        """Return LLVM's name of the processor."""
 
 
 def make_target(threads: int, mcpu: str) -> dict[str, Any]:
-    """The LLVM target for so many threads; an empty `mcpu` is a level that this machine has."""
+    """Return the LLVM target for so many threads; an empty `mcpu` is a level that this machine has."""
     made = targets.default_target(threads, hardware.facts()["cpu_flags"])
     return {**made, "mcpu": mcpu} if mcpu else made
 
 
 def target(config: TargetConfig | Mapping[str, Any]) -> dict[str, Any]:
-    """The LLVM target that the config asks for."""
+    """Return the LLVM target that the config asks for."""
     if isinstance(config, Mapping):
         return make_target(config["threads"], config["mcpu"])
     return make_target(config.threads, config.mcpu)
 
 
 def target_text(config: TargetConfig | Mapping[str, Any]) -> str:
-    """That target as a point and its record hold it."""
+    """Return that target as a point and its record hold it."""
     return json.dumps(target(config), sort_keys=True)
 
 
@@ -66,7 +66,7 @@ def make_prepared(
     inputs: Sequence[Array] | None = None,
     on: Loaded | None = None,
 ) -> Prepared:
-    """A compiled module ready to be timed, with all that its compilation cost; `details` join the record.
+    """Return a compiled module ready to be timed, with its compilation's cost; `details` join the record.
 
     inputs: all that it is called with, where nothing but this process and these decide how long that takes. on: where
     it is loaded, where that can be another device than this machine's processor.
@@ -93,13 +93,13 @@ def make_prepared(
 
 
 def list_longest_passes(compiled: Compiled) -> dict[str, float]:
-    """The milliseconds of the longest passes by their names, as a record tells them."""
+    """Return the milliseconds of the longest passes by name."""
     return {name: round(ms, 3) for name, ms in compiled.pass_times_ms[:PASSES_TOLD]}
 
 
 @dataclass(frozen=True)
 class Program:
-    """A Relax module, what its `main` is called with, and the answer that is right, where one is known.
+    """A Relax module, the arguments of its `main`, and the right answer, where it is known.
 
     `inputs` are arrays in the order of main's parameters, weights included; `expected` has the shape of its output. An
     answer that is further off than the tolerance of its dtype raises DashboardError, as does a module that TVM cannot
@@ -113,7 +113,7 @@ class Program:
 
 
 def prepare(network: str, options: CompileOptions, config: Mapping[str, Any], seed: int) -> Prepared:
-    """A network of `networks.NETWORKS`, compiled, loaded and ready to be timed on one seeded input.
+    """Compile and load a network of `networks.NETWORKS`, ready to be timed on one seeded input.
 
     `config` gives `batch`, `threads` and `profile_repeats`; `check` compares with the numpy reference.
     """
@@ -126,7 +126,7 @@ def prepare(network: str, options: CompileOptions, config: Mapping[str, Any], se
 
 
 def network_program(network: str, batch: int, seed: int) -> Program:
-    """A network of `networks.NETWORKS` with seeded weights and input, and numpy's answer."""
+    """Return a network of `networks.NETWORKS` with seeded weights and input, and numpy's answer."""
     graph, weights, x, expected = _problem(network, batch, seed)
     return Program(lowering.lower(graph, weights, batch), (x,), expected, layout="NCHW")
 
@@ -139,7 +139,7 @@ def prepare_program(
     profile_repeats: int = 0,
     device: str = CPU,
 ) -> Prepared:
-    """The program compiled, loaded and ready to be timed on a device, so many threads; profiled by so many calls.
+    """Compile and load a program, ready to be timed on a device with `threads` threads, and profiled.
 
     Where a function makes it, that is called by the processes that compile, not by those that load what they made.
     """
@@ -164,7 +164,7 @@ def prepare_program(
 
 
 def engine_facts() -> EngineFacts:
-    """The imported TVM; where a build carries no commit, its version stands for it."""
+    """Return the imported TVM's facts; where a build carries no commit, its version stands for it."""
     facts = build.tvm_facts()
     return EngineFacts(
         version=facts.version,
@@ -180,7 +180,7 @@ TVM = Engine("tvm", facts=engine_facts, pairable=True)
 
 @functools.lru_cache(maxsize=2)
 def _problem(name: str, batch: int, seed: int) -> tuple[Network, dict[str, Array], Array, Array]:
-    """Network, weights, input and reference output: the same for all points of a network, and seconds to make."""
+    """Return network, weights, input and reference output, cached: all points of a network share them."""
     graph = networks.NETWORKS[name]()
     weights, x = networks.make_weights(graph, seed), networks.make_input(graph, seed, batch)
     return graph, weights, x, networks.reference(graph, weights, x)

@@ -1,4 +1,4 @@
-"""What an author's subsystem sends in Slack; the work is done by `tvmdash.notify`."""
+"""Slack delivery for subsystems of authors; `tvmdash.notify` implements it."""
 
 from __future__ import annotations
 

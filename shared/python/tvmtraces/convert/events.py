@@ -1,4 +1,4 @@
-"""What a trace is made of: slices, counters, flows; one by one, or in columns where there are many.
+"""Parts of a trace: slices, counters, flows; one by one, or in columns where there are many.
 
 Times are integer nanoseconds since 1970. Events come in order of their start within each lane of a process.
 """
@@ -41,7 +41,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class Counter:
-    """What a counter of a process said at one moment."""
+    """A counter's value in a process at one moment."""
 
     process: str
     name: str
@@ -66,15 +66,15 @@ class Names:
     pool: Sequence[str]
 
     def texts(self) -> list[str]:
-        """The column, written out."""
+        """Return the column as a list of texts."""
         return [self.pool[code] for code in self.codes.tolist()]
 
     def taken(self, rows: Ints) -> Names:
-        """The column of some rows."""
+        """Return the column of some rows."""
         return Names(self.codes[rows], self.pool)
 
     def cleaned(self) -> Names:
-        """The column with a question mark for what is not a character."""
+        """Return the column with a question mark for what is not a character."""
         return Names(self.codes, [clean(text) for text in self.pool])
 
 
@@ -82,11 +82,11 @@ class _Columns:
     """Columns of one length, as fields of a dataclass."""
 
     def taken(self, rows: Ints) -> Self:
-        """Some of the rows."""
+        """Return some of the rows."""
         return self._with(lambda column: _take(column, rows))
 
     def cleaned(self) -> Self:
-        """The same with names that are texts of characters alone."""
+        """Return the columns with names of valid characters alone."""
         return self._with(lambda column: column.cleaned() if isinstance(column, Names) else column)
 
     def _with(self, change: Callable[[Any], Any]) -> Self:
@@ -139,7 +139,7 @@ Batch = Slices | Counters
 
 
 def names(values: Iterable[str]) -> Names:
-    """The column of `values`."""
+    """Return the column of `values`."""
     import numpy
 
     known: dict[str, int] = {}
@@ -148,7 +148,7 @@ def names(values: Iterable[str]) -> Names:
 
 
 def combine(*columns: Names) -> tuple[Ints, list[tuple[str, ...]]]:
-    """The distinct rows of text columns side by side, and for each row which of them it is."""
+    """Return the distinct rows of text columns side by side, and for each row the number of its distinct one."""
     import numpy
 
     keys = columns[0].codes
@@ -160,12 +160,12 @@ def combine(*columns: Names) -> tuple[Ints, list[tuple[str, ...]]]:
 
 
 def clean(text: str) -> str:
-    """The text with a question mark for what is not a character: bytes of a file's name may come so."""
+    """Return the text with a question mark for what is not a character, as a file's name may contain."""
     return text.encode("utf-8", errors="replace").decode()
 
 
 def format_json(value: object) -> str:
-    """`value` as JSON; what JSON has no word for becomes a text, or null where it is no number."""
+    """Return `value` as JSON; what JSON lacks becomes a text, or null where it is no number."""
     try:
         return clean(json.dumps(value, ensure_ascii=False, default=str, allow_nan=False))
     except ValueError:
@@ -181,7 +181,7 @@ def _drop_nan(value: object) -> object:
 
 
 def batches(events: Iterable[Event]) -> Iterator[Batch]:
-    """The events in columns, at most BATCH a batch, in the order given; DashboardError for an impossible time."""
+    """Yield the events in columns, at most BATCH a batch, in the order given; DashboardError for an impossible time."""
     for kind, group in groupby(events, key=type):
         if kind in {Slices, Counters}:
             for batch in group:
@@ -214,7 +214,7 @@ def _check(batch: Batch) -> Batch:
 
 
 def _pack(some: Sequence[Slice | Counter]) -> Batch:
-    """What came one by one, in columns."""
+    """Return single events in columns."""
     import numpy
 
     columns: dict[str, Any] = {}

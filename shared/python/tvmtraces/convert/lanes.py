@@ -1,4 +1,4 @@
-"""Which slices may share a track: viewers draw a track as a stack, so two that overlap without nesting may not."""
+"""Placement of slices on tracks: a viewer draws a track as a stack, so slices that overlap must nest in it."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class LaneTrack:
 
     @property
     def title(self) -> str:
-        """What a person sees."""
+        """Return the title for people."""
         return f"{self.lane} {self.level + 1}" if self.level else self.lane
 
 
 @dataclass
 class _Lane:
-    """What is open in one lane: for each of its tracks the ends of the slices that are open there, innermost last."""
+    """The open slices of one lane: for each of its tracks their ends, innermost last."""
 
     process: str
     name: str
@@ -39,7 +39,7 @@ class _Lane:
     tracks: list[int] = field(default_factory=list)
 
     def levels(self, starts: Ints, ends: Ints) -> Ints:
-        """The level of each slice; only those that meet another are looked at one by one."""
+        """Return the level of each slice; only those that meet another are looked at one by one."""
         import numpy
 
         until = numpy.maximum(numpy.maximum.accumulate(ends), self.open_until)
@@ -75,7 +75,7 @@ class Lanes:
         self._lanes: dict[tuple[str, str], _Lane] = {}
 
     def place(self, slices: Slices) -> tuple[Slices, Ints]:
-        """The slices in the order in which they are to be written, and the number in `tracks` of each one's track.
+        """Return the slices in the order to write them in, and the number in `tracks` of each one's track.
 
         A slice goes where it lies wholly within an open one, or where nothing is open; else a level lower.
         DashboardError where the slices of a lane do not come in order of their starts.
@@ -101,7 +101,7 @@ class Lanes:
 
 
 def _sort(slices: Slices) -> Slices:
-    """By start, and of those that start together the longest first, so that it holds the others."""
+    """Sort by start, and of those that start together the longest first, so that it holds the others."""
     import numpy
 
     steps = numpy.diff(slices.start_ns)
@@ -114,7 +114,7 @@ def _sort(slices: Slices) -> Slices:
 
 
 def _group_by_lane(slices: Slices) -> Iterator[tuple[tuple[str, str], Ints]]:
-    """The rows of each lane, in order."""
+    """Yield the rows of each lane, in order."""
     import numpy
 
     keys = slices.process.codes * len(slices.lane.pool) + slices.lane.codes

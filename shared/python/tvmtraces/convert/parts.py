@@ -1,4 +1,4 @@
-"""The files that a writer makes: whole or not at all, and several where one would be too large for a viewer."""
+"""Output files of a writer: whole or not at all, and several where one would be too large for a viewer."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tvmdash.errors import DashboardError
 
 @dataclass(frozen=True)
 class Written:
-    """What a writer wrote."""
+    """The result of a writer."""
 
     paths: tuple[Path, ...]
     slices: int
     counters: int
 
     def describe(self) -> str:
-        """A sentence's part for people."""
+        """Describe it as part of a sentence."""
         files = "1 file" if len(self.paths) == 1 else f"{len(self.paths)} files, the first {self.paths[0].name}"
         return f"{self.slices} slices and {self.counters} counter values in {files}"
 
@@ -49,13 +49,13 @@ class Files:
                 temporary.unlink()
 
     def new(self) -> IO[bytes]:
-        """Another file: the place itself first, then numbered ones beside it."""
+        """Open another file: the place itself first, then numbered ones beside it."""
         file = self.temporary().open("wb", buffering=1 << 20)
         self._open.append(file)
         return file
 
     def temporary(self) -> Path:
-        """The path of another file, which its writer makes itself."""
+        """Return the path of another file, which its writer makes itself."""
         number = f".{len(self._made) + 1}" if self._made else ""
         final = self._place.with_name(self._place.stem + number + self._place.suffix)
         if final.exists():
@@ -67,7 +67,7 @@ class Files:
         return Path(name)
 
     def finish(self) -> tuple[Path, ...]:
-        """Give all files their names; these."""
+        """Give all files their names and return these."""
         for file in self._open:
             file.close()
         paths = []

@@ -31,7 +31,7 @@ KERNELS = frozenset({"operator", "kernel", "KERNEL_DISPATCH"})
 
 @dataclass(frozen=True)
 class RocpdProcess:
-    """What else is known of a process; 0 and empty where it is not."""
+    """Facts of a process beyond its name; 0 and empty where unknown."""
 
     pid: int = 0
     ppid: int = 0

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tvmtraces.convert.events import Ints
 
 Key = tuple[str | None, int | None]
-"""What names a process: its guid, and its number among those of that guid; of what is the host's, None."""
+"""Key of a process: its guid, and its number among those of that guid; None for what is the host's."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ _STACK = {
     -1: """, CASE WHEN (R.guid, R.process, R.stack_id) IN (SELECT guid, process, stack_id FROM regions)
         THEN R.stack_id ELSE 0 END AS stack""",
 }
-"""What says which call launched a row, by the `arrow` of its kind; 0 where no such call is shown."""
+"""SQL for the call that launched a row, by the `arrow` of its kind; 0 where no such call is shown."""
 _STACK_BITS = 40
 _MOST_STACKS = (1 << _STACK_BITS) - 1
 
@@ -48,21 +48,21 @@ class Titles:
         self._places = {key: number for number, key in enumerate(named)}
 
     def place(self, guid: str | None, process: int | None) -> int:
-        """The process's number in the trace."""
+        """Return the process's number in the trace."""
         return self._places.setdefault((guid, process), len(self._places))
 
     def find(self, guid: str | None, process: int | None) -> str:
-        """The process's name; what is of no process is of the host."""
+        """Return the process's name; "host" for what is of no process."""
         return "host" if guid is None else self._named.get((guid, process)) or f"{guid}/{process}"
 
     def column(self, guids: Iterable[str | None], processes: Iterable[int | None]) -> Names:
-        """The names of processes, as a column."""
+        """Return the names of processes, as a column."""
         return names(self.find(guid, process) for guid, process in zip(guids, processes, strict=True))
 
 
 @dataclass(frozen=True)
 class _Texts:
-    """What the rows of a kind are called: row `kind` of each column is for all rows with that number."""
+    """Texts of the rows of a kind: row `kind` of each column is for all rows with that number."""
 
     keys: Sequence[Key]
     process: Names
@@ -74,7 +74,7 @@ class _Texts:
 def read_slices(
     traces: Traces, kind: Kind, titles: Titles, runs: Sequence[ExportedRun] = (), only: str = ""
 ) -> Iterator[Slices]:
-    """The slices of a kind, by their starts; of the rows of which the condition `only` holds."""
+    """Yield the slices of a kind, by their starts, where the condition `only` holds."""
     source = f"(SELECT * FROM {kind.source} AS rows WHERE {only or 'true'}) AS rows"  # noqa: S608 - our own words
     texts = _read_texts(traces, kind, source, titles)
     if not texts.keys:
@@ -95,7 +95,7 @@ def read_slices(
 
 
 def _number_arrows(texts: _Texts, columns: Mapping[str, Any], titles: Titles) -> Ints:
-    """A number for each row that what was launched has in common with the call; 0 where there is no such call."""
+    """Return a number for each row that is common to a call and what it launched; 0 where there is no such call."""
     import numpy
 
     places = numpy.array([titles.place(*key) for key in texts.keys], dtype=numpy.int64)
@@ -122,7 +122,7 @@ def _read_texts(traces: Traces, kind: Kind, source: str, titles: Titles) -> _Tex
 
 
 def _find_ids(texts: _Texts, columns: Mapping[str, Any], runs: Sequence[ExportedRun]) -> Ints | None:
-    """The id of a run for its first operator, 0 for all others."""
+    """Return the id of a run for its first operator, 0 for all others."""
     import numpy
 
     if not runs:
@@ -140,7 +140,7 @@ def _find_ids(texts: _Texts, columns: Mapping[str, Any], runs: Sequence[Exported
 
 
 def read_sensors(traces: Traces, titles: Titles) -> Iterator[Counters]:
-    """What sensors said."""
+    """Yield the readings of sensors."""
     rows = """(SELECT guid, process, name, unit, "timestamp" AS "start", value FROM telemetry
         WHERE value IS NOT NULL AND "timestamp" IS NOT NULL)"""
     for window in cut_into_windows(traces, f"{rows} AS rows"):
@@ -150,7 +150,7 @@ def read_sensors(traces: Traces, titles: Titles) -> Iterator[Counters]:
 
 
 def read_counted(traces: Traces, titles: Titles, only: str, counted: Counted) -> Iterator[Counters]:
-    """The values of performance counters; `counted` adds up the rows that they were made of."""
+    """Yield the values of performance counters; `counted` adds up the rows that they were made of."""
     for chosen, events in _cut_counters(traces, only):
         query = f'SELECT * FROM {format_counted(chosen, events)} AS counted ORDER BY "start", name, value'  # noqa: S608 - our own words
         columns = traces.execute(query).fetchnumpy()
@@ -159,7 +159,7 @@ def read_counted(traces: Traces, titles: Titles, only: str, counted: Counted) ->
 
 
 def _cut_counters(traces: Traces, only: str) -> Iterator[tuple[str, str]]:
-    """Conditions on some rows of counters each, and on their events: those of an event are together."""
+    """Yield conditions on some rows of counters each, and on their events: those of an event are together."""
     for of_event, column in (("event_id IS NOT NULL", "event_id"), ("event_id IS NULL", "id")):
         chosen = f"{of_event} AND {only}"
         for window in cut_into_windows(traces, f"(SELECT {column} FROM base_counter WHERE {chosen}) AS rows", column):  # noqa: S608
@@ -169,7 +169,7 @@ def _cut_counters(traces: Traces, only: str) -> Iterator[tuple[str, str]]:
 
 @dataclass
 class Counted:
-    """How many rows of performance counters a trace has."""
+    """The rows of performance counters read so far."""
 
     rows: int = 0
 

@@ -1,4 +1,4 @@
-"""What traces are converted into: one visible row for each format. Writers plug in here."""
+"""Output formats of traces: one visible row for each. Writers plug in here."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LARGE_BYTES = 8 << 20
 
 @dataclass(frozen=True)
 class Converter:
-    """A format: what it is, in words, and who writes it."""
+    """A format: its description and its writer."""
 
     about: str
     write: Write
@@ -42,7 +42,7 @@ def _perfetto(destination: Path, traces: Traces) -> str:
 
 
 def _rocpd(destination: Path, traces: Traces) -> str:
-    """Rows of RocPD stay what they were; the rest is written as events."""
+    """Copy the rows of RocPD unchanged, and write the rest as events."""
     writers = find_writers(traces)
     trace = trace_events(traces, format_others(writers))
     others = copy_rows(traces, writers)
@@ -54,7 +54,7 @@ def _rocpd(destination: Path, traces: Traces) -> str:
 
 
 def _convert(write_events: Callable[[Path, Traces], str]) -> Write:
-    """A converter of what is written event by event."""
+    """Return a converter of a format that is written event by event."""
 
     def write(paths: list[str], destination: Path, filters: Filters, progress: Progress | None) -> str:
         with _open(paths, destination, filters, progress) as traces:
@@ -65,7 +65,7 @@ def _convert(write_events: Callable[[Path, Traces], str]) -> Write:
 
 @contextmanager
 def _open(paths: list[str], destination: Path, filters: Filters, progress: Progress | None) -> Iterator[Traces]:
-    """The traces; large ones by way of a sealed run beside the destination."""
+    """Open the traces; large ones by way of a sealed run beside the destination."""
     sources = [source for source in find(paths) if source.kind != "sealed"]
     parent = destination.absolute().parent
     if sum(count_bytes(source.path) for source in sources) < _LARGE_BYTES or not parent.is_dir():

@@ -1,4 +1,4 @@
-"""What a connection shows, as events for the writers of `tvmtraces.convert`: slices, counters, and flows between them.
+"""The rows of a connection as events for the writers of `tvmtraces.convert`: slices, counters, and flows between them.
 
 A night's flow goes to its stages, from the stage that ran to its trials, from a trial to the first operator of each of
 its runs. Passes are known by their durations alone: they are laid end to end from where compilation began.
@@ -49,14 +49,14 @@ class _Frame:
     _last: int = 0
 
     def add(self, names: tuple[str, str, str, str], span: tuple[int, int], parent: int, details: dict[str, Any]) -> int:
-        """The id of a new slice below `parent`, which is 0 where it has none."""
+        """Add a slice below `parent`, 0 for none, and return its id."""
         known = {name: value for name, value in details.items() if value is not None and self.annotated}
         number = self.number(parent)
         self.slices.append(Slice(*names, *span, number, known))
         return number
 
     def number(self, parent: int) -> int:
-        """A new id, with a flow from `parent`."""
+        """Return a new id, with a flow from `parent`."""
         self._last += 1
         if parent:
             self.flows.append(Flow(parent, self._last))
@@ -64,7 +64,7 @@ class _Frame:
 
 
 def trace_events(traces: Traces, only: str = "") -> TraceEvents:
-    """The events of a connection, which stays open while they are read.
+    """Return the events of a connection, which stays open while they are read.
 
     `only` is a condition on `guid`, of what has one, as SQL; nothing is all.
     """
@@ -76,7 +76,7 @@ def trace_events(traces: Traces, only: str = "") -> TraceEvents:
 
 
 def _read_processes(traces: Traces) -> dict[Key, tuple[str, RocpdProcess]]:
-    """For each process a name that no other has, and what is known."""
+    """Return for each process a unique name, and its facts."""
     processes: dict[Key, tuple[str, RocpdProcess]] = {}
     taken = {_NIGHTS, "host"}
     query = """SELECT guid, process, pid, ppid, hostname, command, experiment, "start", "end" FROM processes
@@ -93,7 +93,7 @@ def _read_processes(traces: Traces) -> dict[Key, tuple[str, RocpdProcess]]:
 
 
 def _make_frame(traces: Traces, titles: Titles) -> _Frame:
-    """Nights, stages, trials, and ids for the runs of trials."""
+    """Make nights, stages, trials, and ids for the runs of trials."""
     frame = _Frame(annotated=traces.filters.annotations)
     nights: dict[str, int] = {}
     query = 'SELECT night, state, "start", coalesce(duration, 0) FROM nights WHERE "start" IS NOT NULL ORDER BY "start"'

@@ -1,4 +1,4 @@
-"""What of the traces becomes slices and counters of other tools, as data: one row for each kind of thing.
+"""Kinds of rows that become slices and counters of other tools, as data: one row for each kind.
 
 A source is a relation with `guid`, `process`, `start` and `duration`, and the columns in `told`, which say what a row
 is: few values of those stand for many rows, so that their texts are made once.
@@ -19,7 +19,7 @@ class Kind:
     category: str
     lane: str
     runs: bool = False
-    """Whether a row may be the first of a trial's profiled run, to which a flow leads."""
+    """True where a row may be the first of a trial's profiled run, to which a flow leads."""
     arrow: int = 0
     """1 where arrows begin at rows (the call that launched something), -1 where they end; `stack_id` joins the two."""
 
@@ -85,7 +85,7 @@ SLICES = (
 
 
 def format_counted(chosen: str, events: str) -> str:
-    """The values of some performance counters: of a kernel at its begin, its instances summed up.
+    """Return SQL for the values of some performance counters: of a kernel at its begin, its instances summed up.
 
     `chosen` is the condition on the counters' rows, `events` a condition on `event_id` that holds of all their events.
     """

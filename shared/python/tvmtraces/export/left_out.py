@@ -1,4 +1,4 @@
-"""What a format has no place for, counted, so that nothing is dropped in silence."""
+"""Counts of rows that a format has no place for, so that nothing is dropped in silence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN = {"dispatch": "kernels", "copy": "memory_copies", "allocation": "memory_
 
 
 def count_left_out(traces: Traces, counted: Counted) -> dict[str, int]:
-    """How many things of each kind are neither slices nor counter values nor flows."""
+    """Count the rows of each kind that are neither slices nor counter values nor flows."""
     left_out = {words: _count(traces, f"SELECT count(*) FROM {table}") for words, table in _OF_ROCPD.items()}  # noqa: S608
     left_out["counter values without a moment"] = _count(traces, "SELECT count(*) FROM base_counter") - counted.rows
     left_out["rows that refer to what is not there"] = sum(

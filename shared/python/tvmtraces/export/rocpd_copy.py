@@ -19,11 +19,11 @@ _ROWS = 1 << 15
 _EVENT = "event_id."
 _STRING = ".string"
 _UNIQUE = {"hash": "id", "machine_id": "CAST(id AS VARCHAR)"}
-"""What stands for a value that must be unique, where there is none."""
+"""Substitutes for missing values that must be unique."""
 
 
 def find_writers(traces: Traces) -> list[str]:
-    """The guids of those who wrote RocPD databases: processes of ours have facts, which those have not.
+    """Return the guids of those who wrote RocPD databases: processes of ours have facts, which those have not.
 
     Sealed runs before version 4 lack the numbers of threads, so that their rows cannot be referred to.
     """
@@ -33,7 +33,7 @@ def find_writers(traces: Traces) -> list[str]:
 
 
 def copy_rows(traces: Traces, guids: list[str]) -> Iterator[RocpdRows]:
-    """The rows of these writers, table by table, some at a time."""
+    """Yield the rows of these writers, table by table, some at a time."""
     for guid in guids:
         yield from _copy_strings(traces, guid)
         for table, query in QUERIES.items():
@@ -41,7 +41,7 @@ def copy_rows(traces: Traces, guids: list[str]) -> Iterator[RocpdRows]:
 
 
 def _copy_strings(traces: Traces, guid: str) -> Iterator[RocpdRows]:
-    """All texts that others refer to, which the table `rocpd_strings` now numbers."""
+    """Yield all texts that others refer to, which the table `rocpd_strings` now numbers."""
     columns = {
         (table, name)
         for table, query in QUERIES.items()
@@ -86,7 +86,7 @@ def _copy_table(traces: Traces, guid: str, table: str, query: Query) -> Iterator
 
 
 def _format_own(query: Query) -> dict[str, str]:
-    """The columns of RocPD's table, each as SQL over a row of ours."""
+    """Return the columns of RocPD's table, each as SQL over a row of ours."""
     columns = {"id": "R.number"}
     for name, path in query.paths.items():
         if path == DURATION:
@@ -100,7 +100,7 @@ def _format_own(query: Query) -> dict[str, str]:
 
 
 def _format_event(query: Query) -> dict[str, str]:
-    """The columns of the event of a row of ours."""
+    """Return the columns of the event of a row of ours."""
     columns = {"id": "R.event_id"}
     for name, path in query.paths.items():
         if path.startswith(_EVENT):
@@ -110,7 +110,7 @@ def _format_event(query: Query) -> dict[str, str]:
 
 
 def _fill(name: str, sql: str, kind: ColumnKind | None) -> str:
-    """The column with something for NULL where RocPD wants a value: a reference then leads nowhere."""
+    """Return the column with a value for NULL where RocPD wants one: a reference then leads nowhere."""
     if kind is None or not kind.needed:
         return f'{sql} AS "{name}"'
     empty = {"J": "'{}'", "T": "''"}.get(kind.letter, "0")
@@ -118,13 +118,13 @@ def _fill(name: str, sql: str, kind: ColumnKind | None) -> str:
 
 
 def format_others(guids: list[str]) -> str:
-    """The condition that a row is of none of these writers."""
+    """Return the condition that a row is of none of these writers."""
     listed = ", ".join(map(format_literal, guids))
     return f"(guid IS NULL OR guid NOT IN ({listed}))" if guids else ""
 
 
 def count_copied(traces: Traces, guids: list[str]) -> Mapping[str, int]:
-    """How many rows of RocPD's tables for events are copied."""
+    """Count the copied rows of RocPD's tables for events."""
     listed = ", ".join(map(format_literal, guids)) or "NULL"
     tables = ("dispatch", "copy", "allocation", "graph_launch", "region", "instant", "counter", "argument")
     return {

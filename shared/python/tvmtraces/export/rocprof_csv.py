@@ -85,7 +85,7 @@ FILES: Mapping[str, CsvFile] = {
 
 
 def write_csv(paths: list[str], destination: Path, filters: Filters, progress: Progress | None) -> str:
-    """Write a file for each kind of which there are rows, by their starts; says in words what was written."""
+    """Write a file for each kind of which there are rows, by their starts; return the description."""
     if destination.exists():
         raise DashboardError(f"{destination}: already exists. Give a new folder name.")
     written: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Cutting many rows into windows of few, so that no more than those of one are held at a time."""
+"""Windows over many rows, so that no more than those of one are held at a time."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     from tvmtraces.connection import Traces
 
 ROWS = 1 << 18
-"""How many rows a window has at most, where they do not all begin at one moment."""
+"""Most rows of a window, unless they all begin at one moment."""
 _BINS = 1 << 12
 
 
 def cut_into_windows(traces: Traces, rows: str, column: str = '"start"', most: int = ROWS) -> Iterator[range]:
-    """Ranges of a column of whole numbers, rising, which together hold every row of the relation `rows` once."""
+    """Yield rising ranges of a column of whole numbers, which together hold every row of the relation `rows` once."""
     query = f"SELECT min({column}), max({column}), count(*) FROM {rows}"  # noqa: S608 - our own words
     first, last, count = traces.execute(query).fetchall()[0]
     if count:
@@ -22,7 +22,7 @@ def cut_into_windows(traces: Traces, rows: str, column: str = '"start"', most: i
 
 
 def _cut(traces: Traces, rows: str, column: str, span: range, count: int, most: int) -> Iterator[range]:
-    """Bins of one width, those side by side joined as far as they may be, those with too many rows cut again."""
+    """Cut into bins of one width; join neighbours as far as they may be, cut those with too many rows again."""
     if count <= most or len(span) == 1:
         yield span
         return

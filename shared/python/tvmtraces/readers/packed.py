@@ -25,19 +25,19 @@ _BROKEN = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EO
 
 
 def is_night_archive(path: Path) -> bool:
-    """Whether a file is named as nights name the zip of raw measurements."""
+    """Return True where a file is named like the zip of a night's raw measurements."""
     return path.name.startswith("raw_") and path.suffix == ".zip"
 
 
 def find_archive(path: Path) -> Path | None:
-    """The zip that a path leads into; None for the path of a file."""
+    """Return the zip that a path leads into; None for the path of a file."""
     if ".zip" not in str(path) or path.exists():
         return None
     return next((parent for parent in path.parents if parent.suffix == ".zip" and parent.is_file()), None)
 
 
 def list_databases(archive: Path) -> list[Path]:
-    """The paths of the databases in a zip; DashboardError where it is broken."""
+    """Return the paths of the databases in a zip; DashboardError where it is broken."""
     with _opened(archive) as opened:
         names = [name for name in opened.namelist() if name.endswith(".db")]
     if len(names) != len(set(names)):
@@ -46,7 +46,7 @@ def list_databases(archive: Path) -> list[Path]:
 
 
 def unpack(path: Path, archive: Path, folder: Path) -> Path:
-    """The database at `path` in a zip, with its log, as a file of `folder`; its name in the zip is not used."""
+    """Unpack the database at `path` in a zip, with its log, to a file of `folder`; its name in the zip is not used."""
     name, place = path.relative_to(archive).as_posix(), folder / "unpacked.db"
     with _opened(archive) as opened:
         present = set(opened.namelist())
@@ -79,7 +79,7 @@ def _opened(archive: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def count_bytes(path: Path) -> int:
-    """The size of a file with what lies beside it under its name (a log), or of a database in a zip, unpacked."""
+    """Return the size of a file with those that extend its name (a log), or of a database in a zip, unpacked."""
     archive = find_archive(path)
     if archive is None:
         return sum(file.stat().st_size for file in path.parent.glob(path.name + "*") if file.is_file())
@@ -88,12 +88,12 @@ def count_bytes(path: Path) -> int:
 
 
 def is_package(folder: Path) -> bool:
-    """Whether a folder is one of AMD's packages with an index; without one it is a folder as any."""
+    """Return True for one of AMD's packages with an index; without one it is a folder like any other."""
     return folder.suffix == ".rpdb" and (folder / INDEX).is_file()
 
 
 def list_packaged(folder: Path) -> list[Path]:
-    """The databases that the index of a package names; DashboardError for a newer one, or one that leads elsewhere."""
+    """Return the databases that a package's index names; DashboardError where it is newer or leads elsewhere."""
     index = folder / INDEX
     described = _read_index(index)
     version = str(described.get("rocpd_package_version", ""))

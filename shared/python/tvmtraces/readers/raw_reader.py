@@ -33,7 +33,7 @@ class RawSource:
     kind: str = "raw"
 
     def read(self, wanted: WantedRows) -> Iterator[Batch]:
-        """The batches of what is wanted."""
+        """Yield the wanted batches."""
         with open_database(self.path) as database:
             try:
                 reading = RawReading(database, self.path, wanted)
@@ -45,7 +45,7 @@ class RawSource:
                 raise DashboardError(f"{self.path}: not a raw database: {error}. Leave it out.") from error
 
     def counts(self) -> dict[str, int]:
-        """How many rows the tables must get from here, counted by SQLite alone."""
+        """Count the rows that the tables must get from here, by SQLite alone."""
         with open_database(self.path) as database:
             present = list_tables(database)
             return {
@@ -67,16 +67,16 @@ _COUNTED = (
 
 
 _IN_TURN = ("started_ns", "cpu_ns", "waited")
-"""What is known of samples that two processes took in turn; databases before format 3 have no such columns."""
+"""Columns of samples that two processes took in turn; databases before format 3 lack them."""
 
 
 def is_raw(tables: Mapping[str, Sequence[str]]) -> bool:
-    """Whether a database with these tables is one of ours."""
+    """Return True where a database with these tables is one of ours."""
     return {"process", "names", "trials", "samples"} <= tables.keys()
 
 
 def raw_source(path: Path, database: sqlite3.Connection) -> RawSource:
-    """The opened raw database at `path`; DashboardError where its format is newer or it has no process."""
+    """Return the opened raw database at `path`; DashboardError where its format is newer or it has no process."""
     version = database.execute("PRAGMA user_version").fetchone()[0]
     if version not in READABLE_VERSIONS:
         newest = READABLE_VERSIONS[-1]
@@ -177,7 +177,7 @@ def _timing(reading: RawReading) -> Iterator[Batch]:
 
 
 def _begins(reading: RawReading, trial: Ints, elapsed_ns: Ints) -> Ints:
-    """When each sample began that does not say so: one follows another up to the end of the trial's phase of timing."""
+    """Return the begins of samples, for those without one from the end of the trial's phase of timing backwards."""
     import numpy
 
     ends = reading.phases(TIMING, trial, at_end=True)

@@ -25,7 +25,7 @@ _TEXTS = ("guid", "night", "experiment", "command")
 
 
 def processes_of(database: sqlite3.Connection) -> list[dict[str, Any]]:
-    """The rows of the table of processes, of which there should be one; WrongValue where one is broken."""
+    """Return the rows of the table of processes, of which there should be one; WrongValue where one is broken."""
     known = {**dict.fromkeys(_TEXTS, str), **dict.fromkeys(("ppid", "ended_ns"), int)}
     return read_typed_rows(database, "process", {"pid": int, "started_ns": int, "facts": str}, known)
 
@@ -37,7 +37,7 @@ def _trials_of(database: sqlite3.Connection) -> list[dict[str, Any]]:
 
 
 def check_ns(location: str, *columns: Ints) -> None:
-    """WrongValue where a number is no time since 1970, and no length of time, in ns."""
+    """Raise WrongValue where a number is no time since 1970, and no length of time, in ns."""
     for column in columns:
         wrong = column[((column > _MOST_NS) | (column < 0)) & (column != NULL_INT)]
         if len(wrong):
@@ -45,7 +45,7 @@ def check_ns(location: str, *columns: Ints) -> None:
 
 
 def guid_of(process: Mapping[str, Any]) -> str:
-    """The process's name; a format 1 process is named by what is known of it."""
+    """Return the process's guid; for a format 1 process a hash of its facts."""
     if process.get("guid"):
         return str(process["guid"])
     known = json.dumps([process["pid"], process["started_ns"], process["facts"]])
@@ -53,7 +53,7 @@ def guid_of(process: Mapping[str, Any]) -> str:
 
 
 def distinct(codes: Ints) -> list[int]:
-    """The distinct numbers in `codes`, in order; ValueError where they are no numbers of names."""
+    """Return the distinct numbers in `codes`, in order; ValueError where they are no numbers of names."""
     import numpy
 
     if not len(codes):
@@ -78,7 +78,7 @@ class RawReading:
         self.trials = _trials_of(database) if "trials" in self.tables else []
 
     def names(self, codes: Ints) -> Texts:
-        """The names that `codes` number."""
+        """Return the names that `codes` number."""
         import numpy
 
         rows = read_typed_rows(self.database, "names", {"id": int, "name": str}, {})
@@ -92,7 +92,7 @@ class RawReading:
         return Texts(position[codes], [pool[code] for code in known])
 
     def in_window(self, arrays: dict[str, Ints]) -> dict[str, Ints]:
-        """The rows of `arrays`, with start and duration, that may touch the window asked for."""
+        """Return the rows of `arrays`, with start and duration, that may touch the requested window."""
         begin, end = self.wanted.begin_ns, self.wanted.end_ns
         if begin is None or end is None:
             return arrays
@@ -101,11 +101,11 @@ class RawReading:
         return {name: column[chosen] for name, column in arrays.items()}
 
     def at_trial(self, trials: Ints, column: str) -> Ints:
-        """A column of `trials` for each number in `trials`, NULL_INT where there is none."""
+        """Return a column of `trials` for each number in `trials`, NULL_INT where there is none."""
         return self._known({row["id"]: row[column] for row in self.trials}, trials)
 
     def phases(self, name: str, trials: Ints, *, at_end: bool = False) -> Ints:
-        """When the last phase of that name began, or ended, in each trial in `trials`; NULL_INT where none did."""
+        """Return begin or end of the last phase of that name in each trial in `trials`; NULL_INT where none was."""
         if "regions" not in self.tables:
             return self._known({}, trials)
         number, kind = (f"(SELECT id FROM names WHERE name = '{word}')" for word in (name, "phase"))  # noqa: S608 - ours
@@ -125,7 +125,7 @@ class RawReading:
 
 
 def mapping(value: object, location: str) -> Mapping[str, Any]:
-    """The object that a value is, or that its text is as JSON, at `place`; an empty one for anything else."""
+    """Return the object that a value is, or that its text is as JSON, at `place`; an empty one for anything else."""
     try:
         loaded = json.loads(value) if isinstance(value, str) else value
     except (ValueError, RecursionError):

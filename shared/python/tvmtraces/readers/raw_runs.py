@@ -39,7 +39,7 @@ class _Runs:
 def operators(
     database: sqlite3.Connection, tables: Mapping[str, Sequence[str]], trials: Sequence[Mapping[str, Any]]
 ) -> Iterator[dict[str, Ints]]:
-    """The columns id, trial, repetition, name (its number), start and duration of every operator, in order.
+    """Yield the columns id, trial, repetition, name (its number), start and duration of every operator, in order.
 
     Whole trials at a time, about _OPERATORS_AT_ONCE operators. ValueError where a packed column is not one.
     """
@@ -75,7 +75,6 @@ def _place(runs: _Runs, ended_ns: Mapping[int, int | None], first_id: int) -> di
 
 
 def _begins(runs: _Runs, ended_ns: Mapping[int, int | None]) -> list[int]:
-    """When each run began."""
     if None not in runs.begun_ns:
         return [int(begun or 0) for begun in runs.begun_ns]
     spans = _spans_ns(runs)
@@ -90,7 +89,7 @@ def _begins(runs: _Runs, ended_ns: Mapping[int, int | None]) -> list[int]:
 
 
 def _spans_ns(runs: _Runs) -> list[int]:
-    """How long each run took, as far as its operators tell."""
+    """Return the length of each run, as far as its operators tell."""
     ends, spans, first = runs.starts_ns + runs.durations_ns, [], 0
     for length in runs.lengths:
         spans.append(int(ends[first : first + length].max(initial=0)))
@@ -140,7 +139,7 @@ def _unpack(column: Sequence[bytes], kind: str) -> Ints:
 
 
 def _read_row_runs(database: sqlite3.Connection) -> _Runs:
-    """Format 1: a row for each operator."""
+    """Read format 1: a row for each operator."""
     import numpy
 
     columns = dict.fromkeys(("trial", "repetition", "name", "start_ns", "duration_ns"), INT)

@@ -1,4 +1,4 @@
-"""Which sealed runs can hold rows that the filters leave, going by their catalogues: files of the others stay shut."""
+"""Sealed runs that may hold rows within the filters, by their catalogues: files of the others stay shut."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from tvmtraces.sealed import Catalogue
 from tvmtraces.tables import TABLES
 
 BOUNDED = ("trial", "operator", "timing", "telemetry", "region", "instant", "dispatch", "copy")
-"""The tables that the bounds of a catalogue are of."""
+"""Tables that the bounds of a catalogue cover."""
 _OF_MACHINE = "telemetry"
-"""Has rows of no process: what sensors said of the machine while processes ran."""
+"""The table with rows of no process: readings of the machine's sensors while processes ran."""
 Ask = Callable[[str], Iterable[tuple[str, ...]]]
-"""Gives the rows of a query."""
+"""Returns the rows of a query."""
 
 
 @dataclass(frozen=True)
 class ReachNames:
-    """Those that the filters leave of all names in the catalogues; None where they leave all.
+    """Names in the catalogues that the filters leave; None where they leave all.
 
     jobs: the experiments on hosts whose name in the config the filters ask for.
     """
@@ -31,7 +31,7 @@ class ReachNames:
 
     @classmethod
     def of(cls, filters: Filters, catalogues: Sequence[Catalogue], ask: Ask) -> ReachNames:
-        """By the patterns of the filters, as DuckDB understands them."""
+        """Match the catalogues' names with the patterns of the filters, as DuckDB understands them."""
 
         def match(name: str, patterns: Sequence[str], value: str = "name") -> frozenset[str] | None:
             if not patterns:
@@ -45,7 +45,7 @@ class ReachNames:
 
 
 def _match(names: Iterable[str], condition: str, ask: Ask) -> frozenset[str]:
-    """Those of which the condition holds; what no query can name might."""
+    """Return the names that meet the condition; those that no query can contain might."""
     odd = frozenset(name for name in names if "\0" in name)
     listed = ", ".join(f"({format_literal(name)})" for name in sorted(set(names) - odd))
     if not listed:
@@ -56,7 +56,7 @@ def _match(names: Iterable[str], condition: str, ask: Ask) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Reach:
-    """What the filters come to. guids: of the chosen processes, which ran in `ran_ns`; None where all are chosen."""
+    """The reach of the filters. guids: of the chosen processes, which ran in `ran_ns`; None where all are chosen."""
 
     names: ReachNames = ReachNames()
     guids: frozenset[str] | None = None
@@ -64,7 +64,7 @@ class Reach:
     span: TimeSpan | None = None
 
     def may_hold(self, table: str, run: Catalogue) -> bool:
-        """Whether the run may have rows of the table that the filters leave."""
+        """Return True where the run may have rows of the table that the filters leave."""
         if self.span is not None and table in BOUNDED and not _overlaps(run, self.span.begin_ns, self.span.end_ns):
             return False
         columns = TABLES[table].columns
@@ -74,7 +74,7 @@ class Reach:
         return of_night and ("experiment" not in columns or _any_of(run.experiments, self.names.experiments))
 
     def _may_hold_chosen(self, run: Catalogue) -> bool:
-        """Whether a process that is or may be chosen has rows in the run."""
+        """Return True where a process that is or may be chosen has rows in the run."""
         if not run.guids:
             return True
         if self.guids is not None:
@@ -88,7 +88,7 @@ class Reach:
 
 
 EVERYTHING = Reach()
-"""Of no filters."""
+"""The reach without filters."""
 
 
 def _any_of(names: Iterable[str], chosen: frozenset[str] | None) -> bool:
@@ -96,7 +96,7 @@ def _any_of(names: Iterable[str], chosen: frozenset[str] | None) -> bool:
 
 
 def _overlaps(run: Catalogue, begin_ns: int, end_ns: int) -> bool:
-    """Whether anything timed in the run may lie between these moments."""
+    """Return True where anything timed in the run may lie between these moments."""
     if run.start_ns is None or run.end_ns is None:
         return False
     return run.start_ns < end_ns and run.end_ns >= begin_ns

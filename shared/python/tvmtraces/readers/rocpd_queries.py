@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 
 class Missing(enum.IntFlag):
-    """What a row refers to that is not there. RocPD's views leave such a row out where they join it."""
+    """Dangling references of a row. RocPD's views leave such a row out where they join it."""
 
     EVENT = enum.auto()
     PROCESS = enum.auto()
@@ -60,9 +60,9 @@ REFERENCES: Mapping[str, str] = {
 }
 """The table that a column's numbers are of."""
 ON_TRACK = frozenset({"nid", "pid", "tid", "agent_id", "queue_id", "stream_id"})
-"""What schema 4 says of a row by its track."""
+"""Columns that schema 4 has in a row's track."""
 DURATION = "end - start"
-"""Stands for a path: how long the row took."""
+"""Stands for a path: the row's duration."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,6 @@ class Query:
 
 
 def _same(names: str, prefix: str = "") -> dict[str, str]:
-    """Columns that have the same name there."""
     return {name: f"{prefix}{name}" for name in names.split()}
 
 
@@ -270,11 +269,11 @@ QUERIES: Mapping[str, Query] = {
         {Missing.EVENT: "event_id", Missing.COUNTER: "pmc_id", Missing.SAMPLE: "sample_id"},
     ),
 }
-"""What each of our tables is read from."""
+"""The source of each of our tables."""
 
 
 def list_read_columns(adapt: Callable[[Query], Query], find_referred: Callable[[str], str]) -> dict[str, set[str]]:
-    """The columns of each of RocPD's tables that are read, in the words of a database."""
+    """Return the columns of each of RocPD's tables that are read, in the words of a database."""
     found: dict[str, set[str]] = {"metadata": {"id", "tag", "value"}}
     for query in map(adapt, QUERIES.values()):
         for path in query.paths.values():

@@ -43,16 +43,16 @@ class RocpdSource:
 
     @property
     def is_version_3(self) -> bool:
-        """Whether its tables are those that AMD's views of schema 3 are over."""
+        """Return True where AMD's views of schema 3 fit its tables."""
         return all(table_set.version == 3 for table_set in self.sets)
 
     @property
     def guids(self) -> tuple[str, ...]:
-        """The processes in it."""
+        """Return the processes in it."""
         return tuple(table_set.guid for table_set in self.sets)
 
     def read(self, wanted: WantedRows) -> Iterator[Batch]:
-        """The batches of what is wanted."""
+        """Yield the wanted batches."""
         with open_database(self.path) as database:
             try:
                 present = list_tables(database)
@@ -66,7 +66,7 @@ class RocpdSource:
                 raise DashboardError(f"{self.path}: not a RocPD database: {error}. Leave it out.") from error
 
     def counts(self) -> dict[str, int]:
-        """How many rows the tables must get from here, counted by SQLite alone."""
+        """Count the rows that the tables must get from here, by SQLite alone."""
         counts: dict[str, int] = {}
         with open_database(self.path) as database:
             present = list_tables(database)
@@ -78,7 +78,7 @@ class RocpdSource:
         return counts
 
     def left_out(self) -> dict[str, int]:
-        """How many rows there are in tables that are not read, and how many values in columns that are not."""
+        """Count the rows in tables that are not read, and the values in columns that are not."""
         counts: dict[str, int] = {}
         with open_database(self.path) as database:
             present = list_tables(database)
@@ -106,12 +106,12 @@ def _add(database: sqlite3.Connection, counts: dict[str, int], words: str, query
 
 
 def is_rocpd(tables: Mapping[str, Sequence[str]]) -> bool:
-    """Whether a database with these tables is of rocprofv3."""
+    """Return True where a database with these tables is of rocprofv3."""
     return any(_METADATA.fullmatch(name) for name in tables)
 
 
 def rocpd_source(path: Path, database: sqlite3.Connection, tables: Mapping[str, Sequence[str]]) -> RocpdSource:
-    """The opened RocPD database at `path`; DashboardError where its schema is another or its processes are mixed."""
+    """Return the opened RocPD database at `path`; DashboardError for another schema, or mixed processes."""
     sets = []
     for name in sorted(tables):
         match = _METADATA.fullmatch(name)
@@ -149,7 +149,7 @@ def _guid(path: Path, database: sqlite3.Connection, suffix: str, facts: Mapping[
 
 
 def _read(tables: Tables, table: str, guid: str, wanted: WantedRows) -> Iterator[Batch]:
-    """The rows of one of our tables, some at a time; nothing where the database lacks theirs."""
+    """Yield the rows of one of our tables, some at a time; nothing where the database lacks theirs."""
     query, spec = tables.adapt(QUERIES[table]), TABLES[table]
     if not tables.has(query.table):
         return
@@ -169,7 +169,7 @@ def _read(tables: Tables, table: str, guid: str, wanted: WantedRows) -> Iterator
 
 
 def _subtract(columns: Mapping[str, Column]) -> Column:
-    """How long each row took; not known of a call that had not ended, whose end a profiler writes as 0."""
+    """Return the duration of each row, NULL for a call that had not ended, whose end a profiler writes as 0."""
     import numpy
 
     start, end = columns["start"], columns["end"]

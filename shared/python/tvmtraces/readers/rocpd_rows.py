@@ -26,16 +26,16 @@ class Tables:
         self._held: dict[tuple[str, str], Column] = {}
 
     def name(self, table: str) -> str:
-        """The table's name in this database."""
+        """Return the table's name in this database."""
         return f"rocpd_{table}{self._suffix}"
 
     def has(self, table: str, column: str | None = None) -> bool:
-        """Whether the database has the table, and the column in it."""
+        """Return True where the database has the table, and the column in it."""
         columns = self._present.get(self.name(table))
         return columns is not None and (column is None or column in columns)
 
     def adapt(self, query: Query) -> Query:
-        """The query in the words of this database: schema 4 has places in tracks, and categories in a table."""
+        """Return the query in the words of this database: schema 4 has places in tracks, and categories in a table."""
 
         def find(path: str) -> str:
             first, _, rest = path.partition(".")
@@ -50,19 +50,19 @@ class Tables:
         return Query(query.table, paths, {bit: find(path) for bit, path in query.joined.items()})
 
     def find_referred(self, column: str) -> str:
-        """The table that a column's numbers are of."""
+        """Return the table that a column's numbers are of."""
         by_itself = column == "category_id" and self.has("info_category")
         return "info_category" if by_itself else REFERENCES[column]
 
     def count(self, table: str) -> int:
-        """How many rows a table has, counted by SQLite."""
+        """Count the rows of a table, by SQLite."""
         if not self.has(table):
             return 0
         query = f"SELECT count(*) FROM {quote_name(self.name(table))}"  # noqa: S608 - quoted
         return int(self.database.execute(query).fetchone()[0])
 
     def hold(self, table: str, path: str, kind: str) -> Column:
-        """The column at the end of a path of a small table, by the numbers of its rows; before it stands NULL."""
+        """Return the column at the end of a path of a small table, by row number; row 0 is NULL."""
         if (table, path) not in self._held:
             parts = [(columns[path], count) for count, columns in JoinedTables(self, table).read({path: kind})]
             self._held[table, path] = concatenate(kind, [(None, 1), *parts])
@@ -84,7 +84,7 @@ class JoinedTables:
     def read(
         self, paths: Mapping[str, str], timed: Sequence[str] = (), wanted: WantedRows = _EVERYTHING
     ) -> Iterator[tuple[int, dict[str, Column]]]:
-        """How many rows, and their columns at the ends of paths, of these types; None for one that is not there.
+        """Yield row counts with the columns at the ends of paths, of these types; None for a missing one.
 
         Of rows with times (paths of their begins and ends) only those that may touch the window that is wanted.
         WrongValue where a value is of another type; what is written in a text column is a text.
@@ -101,7 +101,7 @@ class JoinedTables:
             )
 
     def _split(self, path: str) -> tuple[str, str]:
-        """What SQLite is asked for, and the rest of the path, which begins in a table that is held."""
+        """Split a path into the part that SQLite is asked for and the rest, which begins in a table that is held."""
         parts = path.split(".")
         for at, column in enumerate(parts[:-1], start=1):
             if self._tables.find_referred(column) not in _LARGE:
@@ -129,7 +129,7 @@ class JoinedTables:
             yield len(rows), columns
 
     def _find(self, path: str) -> tuple[str, str] | None:
-        """The column at the end of a path, as SQL and in words; None where there is no such column."""
+        """Return the column at the end of a path, as SQL and in words; None where there is no such column."""
         link, _, column = path.rpartition(".")
         place = self._follow(link)
         if place is None or not (column == ROW or self._tables.has(place[1], column)):
@@ -137,7 +137,7 @@ class JoinedTables:
         return f"{place[0]}.{quote_name(column)}", f"{self._tables.name(place[1])}.{column}"
 
     def _follow(self, link: str) -> tuple[str, str] | None:
-        """The alias and the table to which a path of references leads; None where the database lacks them."""
+        """Return the alias and the table to which a path of references leads; None where the database lacks them."""
         if link not in self._places:
             before, _, column = link.rpartition(".")
             place, tables = self._follow(before), self._tables
@@ -150,7 +150,7 @@ class JoinedTables:
         return self._places[link]
 
     def _look_up(self, link: str, path: str, kind: str, keys: Column) -> Column:
-        """The column at the end of a path in the rows that `keys`, the column at the end of a link, number."""
+        """Return the column at the end of a path in the rows that `keys`, the column at the end of a link, number."""
         import numpy
 
         table = self._tables.find_referred(link.rpartition(".")[2])

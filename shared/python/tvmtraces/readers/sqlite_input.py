@@ -24,11 +24,11 @@ _KINDS: Mapping[str, tuple[str, tuple[type, ...]]] = {
     REAL: ("a number", (int, float, type(None))),
     TEXT: ("a text", (int, float, str, type(None))),
 }
-"""What the values of a column are in words, and as Python has them."""
+"""Types of a column's values in words and in Python."""
 
 
 def is_sqlite(path: Path) -> bool:
-    """Whether the file begins as SQLite databases do, or is empty but for its log (a process killed at its start)."""
+    """Return True for a file that begins like SQLite's, or is empty but for its log (a process killed at its start)."""
     with path.open("rb") as file:
         start = file.read(len(MAGIC))
     return start == MAGIC or (not start and _log_of(path) is not None)
@@ -36,7 +36,7 @@ def is_sqlite(path: Path) -> bool:
 
 @contextlib.contextmanager
 def readable(path: Path) -> Iterator[str]:
-    """The URI by which SQLite opens the database and creates nothing beside it.
+    """Return the URI by which SQLite opens the database and creates nothing beside it.
 
     SQLite would create files beside a database whose log it replays, so one that has a log is copied away first; one in
     a zip is unpacked.
@@ -52,7 +52,7 @@ def readable(path: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def open_database(path: Path) -> Iterator[sqlite3.Connection]:
-    """The database, read-only; DashboardError where it is broken."""
+    """Open the database read-only; DashboardError where it is broken."""
     with contextlib.ExitStack() as stack:
         uri = stack.enter_context(readable(path))
         try:
@@ -78,7 +78,7 @@ def _log_of(path: Path) -> Path | None:
 
 
 def _copy(path: Path, folder: Path) -> Path:
-    """A copy of the database with its log; taken again where a living writer changed either meanwhile."""
+    """Copy the database with its log; repeat where a living writer changed either meanwhile."""
     for _ in range(10):
         before = _list_states(path)
         for ending in ("", *LOGS):
@@ -101,7 +101,7 @@ def _list_states(path: Path) -> list[tuple[int, int] | None]:
 
 
 def list_tables(database: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
-    """The names and columns of the true tables: no view, no virtual table, nothing computed by their schema."""
+    """Return names and columns of the true tables: no view, no virtual table, nothing computed by their schema."""
     columns_of = {}
     rows = database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' AND rootpage > 0").fetchall()
     for name, _ in rows:
@@ -111,12 +111,12 @@ def list_tables(database: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
 
 
 def quote_name(name: str) -> str:
-    """`name` as an SQL identifier."""
+    """Return `name` as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def read_columns(database: sqlite3.Connection, kinds: Mapping[str, str], source: str) -> list[Column]:
-    """Columns of these types from `SELECT ... FROM source`, whose first word is a table."""
+    """Read columns of these types from `SELECT ... FROM source`, whose first word is a table."""
     rows = database.execute(f"SELECT {', '.join(kinds)} FROM {source}").fetchall()  # noqa: S608 - our own names
     table, columns = source.partition(" ")[0], zip(*rows, strict=True) if rows else [()] * len(kinds)
     named = zip(kinds.items(), columns, strict=True)
@@ -124,7 +124,7 @@ def read_columns(database: sqlite3.Connection, kinds: Mapping[str, str], source:
 
 
 def convert(values: Sequence[Any], kind: str, place: str) -> Column:
-    """Values as a column of a type; what is written in one of texts is a text. WrongValue for any other, at `place`."""
+    """Convert values to a column of a type; in a text column numbers become texts. WrongValue for any other."""
     import numpy
 
     if kind == INT:
@@ -146,7 +146,7 @@ def convert(values: Sequence[Any], kind: str, place: str) -> Column:
 def read_typed_rows(
     database: sqlite3.Connection, table: str, needed: Mapping[str, type], known: Mapping[str, type]
 ) -> list[dict[str, Any]]:
-    """The rows of a small table in their order; WrongValue where a value is not of its column's type.
+    """Read the rows of a small table in their order; WrongValue where a value is not of its column's type.
 
     `needed` are the columns that have a value in each row, `known` those that may be NULL or not there.
     """
@@ -161,7 +161,7 @@ def read_typed_rows(
 
 
 def read_rows(database: sqlite3.Connection, query: str) -> list[dict[str, Any]]:
-    """The rows of a query as dictionaries, for small tables."""
+    """Return the rows of a query as dictionaries, for small tables."""
     cursor = database.execute(query)
     names = [column[0] for column in cursor.description]
     return [dict(zip(names, row, strict=True)) for row in cursor]

@@ -44,7 +44,7 @@ def find_tables(sql: str) -> frozenset[str]:
 
 
 def make_views(suffixes: Sequence[str]) -> Iterator[str]:
-    """What makes a view for each table, over those of all writers, and the views for people."""
+    """Yield the statements for a view of each table, over those of all writers, and for the views for people."""
     for table in ROCPD_TABLES:
         parts = " UNION ALL ".join(f'SELECT * FROM "rocpd_{table}{suffix}"' for suffix in suffixes)  # noqa: S608 - ours
         yield f"CREATE VIEW rocpd_{table} AS {parts}"

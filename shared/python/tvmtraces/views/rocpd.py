@@ -79,7 +79,7 @@ _COUNTED = {
     **{name: f"C.{name}" for name in ("counter_name", "counter_symbol", "component", "description", "block")},
     **{name: f"C.{name}" for name in ("expression", "value_type", "counter_id")},
 }
-"""What two views tell of a counter of a kernel."""
+"""Columns of a kernel's counter, common to two views."""
 _OF_KERNEL = (
     'D."start", D."end", C.is_constant, C.is_derived, D.duration, C.category, D.nid, C.extdata, D.code_object_id'
 )
@@ -152,7 +152,7 @@ _ABOUT = {
     "memory_copy_summary": "a copy's name, likewise",
     "memory_allocation_summary": "a kind of allocation, likewise",
 }
-"""What a row of each is; in this order they are listed."""
+"""Meaning of a row of each view; they are listed in this order."""
 
 
 def make_rocpd_views(words: Words) -> Mapping[str, View]:

@@ -1,4 +1,4 @@
-"""What a view is, and the words that views are made of: DuckDB's over our tables, SQLite's over RocPD's."""
+"""Views, and the SQL dialects that they are written in: DuckDB's over our tables, SQLite's over RocPD's."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ _TYPES = {column: kind for table in TABLES.values() for column, kind in table.co
 
 @dataclass(frozen=True)
 class View:
-    """What a row of it is, for people, and its SQL."""
+    """A view's SQL, and the meaning of its rows for people."""
 
     about: str
     sql: str
 
 
 class Words(ABC):
-    """How one of the two says what a view shows. Of the names of columns, RocPD's stand before `|`, ours behind it."""
+    """A dialect of the views' SQL. Of the names of columns, RocPD's stand before `|`, ours behind it."""
 
     shows_ours: bool
-    """Whether there are columns and rows beside RocPD's."""
+    """True where there are columns and rows beside RocPD's."""
 
     @abstractmethod
     def list_columns(self, table: str) -> frozenset[str]:
-        """The columns that `rows` may give."""
+        """Return the columns that `rows` may give."""
 
     @abstractmethod
     def rows(self, table: str, used: str, bits: Missing = _NOTHING) -> str:
-        """The rows of one of our tables, of which these references lead somewhere, with the columns named in `used`."""
+        """Return the rows of a table whose references of `bits` are not dangling, with the columns named in `used`."""
 
     @abstractmethod
     def extract(self, column: str, path: str, kind: str = "VARCHAR") -> str:
-        """What the JSON in a column has there."""
+        """Return the value at a path of the JSON in a column."""
 
     def select(
         self, table: str, names: str, given: Mapping[str, str], bits: Missing, source: str = "", where: str = "true"
     ) -> str:
-        """The columns `names` of a table's rows, or of a source: those `given` as SQL, its own, else NULL."""
+        """Select the columns `names` of a table's rows, or of a source: those `given` as SQL, its own, else NULL."""
         columns, (theirs, _, ours) = self.list_columns(table), names.partition("|")
         listed = [*theirs.split(), *(ours.split() if self.shows_ours else ())]
         parts = [
@@ -104,12 +104,12 @@ class RocpdWords(Words):
 
 
 def _list_paths(table: str) -> dict[str, str]:
-    """Where RocPD has our columns."""
+    """Return RocPD's paths for our columns."""
     return {"guid": "guid", **QUERIES[table].paths, **({"end": "end"} if TABLES[table].duration else {})}
 
 
 def _find(path: str, aliases: Mapping[str, str]) -> str:
-    """The column at the end of a path; of a reference that is not joined NULL where it leads nowhere."""
+    """Return the column at the end of a path; of a reference that is not joined NULL where it leads nowhere."""
     link, _, column = path.rpartition(".")
     if path == DURATION:
         return 'R."end" - R.start'

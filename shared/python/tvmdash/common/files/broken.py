@@ -1,4 +1,4 @@
-"""Files that cannot be read are kept beside, for whoever wants to look what was in them."""
+"""Unreadable files, kept beside their place for inspection."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def set_aside(path: Path) -> Path:
-    """Rename `x.json` to `x.broken.json`, or `x.broken2.json` and so on where there is one already; its new place."""
+    """Rename `x.json` to the first free of `x.broken.json`, `x.broken2.json`, ..., and return the new path."""
     number = 1
     place = path.with_suffix(f".broken{path.suffix}")
     while os.path.lexists(place):

@@ -14,7 +14,7 @@ from typing import Self
 
 _POLL_S = 0.1
 _PROCESS = "process "
-"""What a holder writes before its ID."""
+"""Prefix of the ID of a holder."""
 
 
 class Lock:
@@ -41,7 +41,7 @@ class Lock:
 def take(
     path: Path, purpose: str = "", *, shared: bool = False, within_s: float = 0.0, everyone: bool = False
 ) -> Lock | None:
-    """The lock on the file `path`, which is made where it is not there; None where others hold it for `within_s`.
+    """Lock the file `path`, which is made where it is not there; None where others hold it for `within_s`.
 
     A `shared` lock is held by any number of processes together while nobody holds it alone. With a
     `purpose`, who holds it is written into the file, for `read_holder`. `everyone`: all users of the machine can take
@@ -66,7 +66,7 @@ def take(
 
 
 def _open_for_everyone(path: Path) -> int:
-    """In a sticky folder of all users Linux opens another user's file with O_CREAT only for that user (proc(5))."""
+    # in a sticky folder, open(2) with O_CREAT refuses another user's file (proc(5), protected_regular)
     with contextlib.suppress(FileNotFoundError):
         return os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     with contextlib.suppress(FileExistsError):
@@ -77,7 +77,7 @@ def _open_for_everyone(path: Path) -> int:
 
 
 def is_held(path: Path) -> bool:
-    """Whether a process holds the file alone now; asking takes no lock that another would wait for."""
+    """Return True where a process holds the file exclusively now; nobody has to wait for this check."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -89,21 +89,21 @@ def is_held(path: Path) -> bool:
 
 
 def read_holder(path: Path) -> str:
-    """What the last process that held it alone wrote; empty where it wrote nothing."""
+    """Return what the last exclusive holder wrote; empty where it wrote nothing."""
     with contextlib.suppress(FileNotFoundError):
         return path.read_text(encoding="utf-8", errors="replace").strip()
     return ""
 
 
 def read_holder_pid(path: Path) -> int | None:
-    """The ID of the last process that held it alone; None where it wrote none."""
+    """Return the ID of the last exclusive holder; None where it wrote none."""
     text = read_holder(path)
     pid = text.removeprefix(_PROCESS).partition(" ")[0]
     return int(pid) if text.startswith(_PROCESS) and pid.isdecimal() else None
 
 
 def try_descriptor(descriptor: int, *, shared: bool = False) -> bool:
-    """Lock what is open; whether nobody else held it. OSError where the filesystem knows no locks."""
+    """Lock an open file and return True where nobody else held it. OSError where the filesystem has no locks."""
     try:
         fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -112,13 +112,13 @@ def try_descriptor(descriptor: int, *, shared: bool = False) -> bool:
 
 
 def wait_for_descriptor(descriptor: int) -> None:
-    """Lock what is open, however long others hold it: for work of an instant."""
+    """Lock an open file, however long others hold it: for work of an instant."""
     fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 @contextlib.contextmanager
 def wait_for(path: Path) -> Iterator[None]:
-    """Hold the file alone while the block runs, however long others hold it before."""
+    """Hold the file exclusively while the block runs, however long others hold it before."""
     with path.open("ab") as file:
         wait_for_descriptor(file.fileno())
         yield

@@ -1,4 +1,4 @@
-"""What kind of file system a path lies on."""
+"""Types of mounted file systems."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ESCAPE = re.compile(rb"\\([0-7]{3})")
 
 
 def find_network_type(path: Path) -> str:
-    """The type, as `nfs4`, of a file system that other machines reach as well; empty where `path` is on a local one."""
+    """Return the type, as `nfs4`, of a network file system that holds `path`; empty where it is on a local one."""
     try:
         where = path.resolve()
         lines = _MOUNTS.read_bytes().splitlines()

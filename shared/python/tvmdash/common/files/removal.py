@@ -1,4 +1,4 @@
-"""Folders that are filled beside their place, and what killed processes left of them."""
+"""Folders that are filled beside their place, and leftovers of killed processes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tvmdash.common.files import trees
 from tvmdash.common.files.lock import try_descriptor
 
 _RANDOM = r"[a-z0-9_]{8}"
-"""What `tempfile` puts into a name."""
+"""The random part of `tempfile`'s names."""
 _BESIDE = re.compile(rf"\..+\.{_RANDOM}\.new")
 
 
 @contextlib.contextmanager
 def new_folder_beside(target: Path) -> Iterator[Path]:
-    """A new empty folder on the filesystem of `target`, removed at the end of the block where it is still there.
+    """Make an empty folder on the filesystem of `target`; the end of the block removes it if it is still there.
 
     It is held while the block lasts; what a killed process left of the same kind is removed first.
     """
@@ -44,7 +44,7 @@ def _make_held_folder(target: Path) -> tuple[Path, int]:
 
 
 def _take(folder: Path, *, without_locks: bool) -> int | None:
-    """A descriptor that holds `folder` until it is closed; None where another process holds it or has removed it.
+    """Lock `folder` and return the descriptor; None where another process holds it or has removed it.
 
     without_locks: what to assume where the filesystem knows no locks, as some network mounts do not.
     """
@@ -78,7 +78,7 @@ def remove_abandoned(parent: Path, name: str | None = None) -> list[Path]:
 
 
 def list_names(folder: Path) -> list[str]:
-    """What lies directly in `folder`, sorted; nothing where it cannot be listed."""
+    """Return the names in `folder`, sorted; nothing where it cannot be listed."""
     try:
         return sorted(os.listdir(folder))
     except OSError:

@@ -1,4 +1,4 @@
-"""What must survive a power cut, before anything relies on it: contents, then names (fsync(2), syncfs(2)).
+"""Durability: contents first, then names, survive a power cut (fsync(2), syncfs(2)).
 
 A rename alone promises nothing about the content behind the new name. Ext4 often writes it out all the same, XFS does
 not, and neither does it for folders that trade places: after a cut, files under the right names are then empty.
@@ -14,8 +14,7 @@ from pathlib import Path
 from tvmdash.common.files import trees
 
 _FEW = trees.Bounds(depth=10, entries=50)
-"""Up to so many files and folders each is written out by itself; beyond, or where something odd lies among them, all
-that its filesystem has not written yet is."""
+"""Limit for syncing file by file; beyond, or where something odd lies among them, the whole filesystem is synced."""
 
 
 def sync_file(path: Path) -> None:
@@ -44,7 +43,7 @@ def sync_tree(folder: Path) -> None:
 
 
 def sync_filesystem(path: Path) -> None:
-    """The same for everything on the filesystem of `path`."""
+    """Return when everything on the filesystem of `path` would survive a power cut."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         if ctypes.CDLL(None, use_errno=True).syncfs(descriptor) != 0:

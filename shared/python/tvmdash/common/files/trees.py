@@ -28,7 +28,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _OWNERS = 0o700
 _PLAIN = 0o777
-"""What of a mode is copied: setuid and setgid would make another user's right of it."""
+"""Mode bits that are copied: setuid and setgid would give away another user's rights."""
 _PIECE_BYTES = 1 << 20
 _SHOWN = 100
 _TRIES = 4
@@ -43,7 +43,7 @@ _log = logging.getLogger("files")
 
 
 class Fault(enum.Enum):
-    """What keeps a part of a tree from being handled."""
+    """Why a part of a tree is left out."""
 
     DEEP = "deep"
     MANY = "many"
@@ -54,7 +54,7 @@ class Fault(enum.Enum):
 
 @dataclass(frozen=True)
 class Problem:
-    """A part of a tree that is left out, by its path in it, and why: `text` is a clause without a subject."""
+    """A part of a tree that is left out, by its path there; `text` is a clause without a subject."""
 
     path: str
     fault: Fault
@@ -65,7 +65,7 @@ class Problem:
 
 
 def show(path: str) -> str:
-    """A path for people: on one line, of at most 100 characters, in characters that every terminal and page takes."""
+    """Return a path for people: one line of at most 100 printable characters."""
     text = os.fsencode(path).decode("utf-8", errors="backslashreplace")
     text = "".join(character if character.isprintable() else "�" for character in text) or "."
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN // 2]}…{text[-_SHOWN // 2 :]}"
@@ -73,7 +73,7 @@ def show(path: str) -> str:
 
 @dataclass(frozen=True)
 class Bounds:
-    """How much of a tree is taken. size_bytes: what its files claim to hold, holes too; None: whatever that is."""
+    """Limits of a tree. size_bytes: of its files' apparent sizes, holes included; None: no limit."""
 
     depth: int = 200
     entries: int = 1_000_000
@@ -83,12 +83,12 @@ class Bounds:
 USUAL = Bounds()
 """An installed TVM has 12 levels and 10,000 files, the deepest environments of other languages some 50 levels."""
 _MOST_PATH_BYTES = 256 << 20
-"""Of all folders' paths: a million folders in one with a path of 50 kB would fill the memory."""
+"""Limit for all folders' paths together: a million folders below a path of 50 kB would fill the memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class TreeEntry:
-    """A file, folder or link in a tree: where in it, what lstat(2) says, and what it says itself if it is a link."""
+    """A file, folder or link in a tree: its place, its lstat(2), and a link's target."""
 
     folder: str
     name: str
@@ -97,7 +97,6 @@ class TreeEntry:
 
     @property
     def path(self) -> str:
-        """Where it lies in the tree."""
         return f"{self.folder}/{self.name}" if self.folder else self.name
 
     @property
@@ -115,7 +114,7 @@ class TreeEntry:
 
 @dataclass(frozen=True)
 class Tree:
-    """What lies below `root`, each folder before what is in it, in order of names; `problems` say what is left out."""
+    """Entries below `root` in order of names, each folder before its content; `problems` are those left out."""
 
     root: Path
     entries: tuple[TreeEntry, ...]
@@ -123,19 +122,19 @@ class Tree:
 
     @property
     def files(self) -> list[TreeEntry]:
-        """The regular files."""
+        """Return the regular files."""
         return [entry for entry in self.entries if entry.is_file]
 
     @property
     def size_bytes(self) -> int:
-        """What its files hold by their own account."""
+        """Return the apparent size of its files."""
         return sum(entry.status.st_size for entry in self.entries if entry.is_file)
 
 
 def walk(root: Path, limits: Bounds = USUAL, leaves_out: Callable[[TreeEntry], bool] | None = None) -> Tree:
-    """What lies below the folder `root`, which may itself be a link to one; nothing where there is none.
+    """List what lies below the folder `root`, which may be a link to one; nothing where there is none.
 
-    What `leaves_out` is true of is left out with all below it, and is no problem.
+    Entries for which `leaves_out` is true are left out with all below them, and are no problem.
     """
     entries, problems = list[TreeEntry](), list[Problem]()
     waiting, size_bytes, path_bytes = [("", 0)], 0, 0
@@ -167,7 +166,7 @@ def walk(root: Path, limits: Bounds = USUAL, leaves_out: Callable[[TreeEntry], b
 
 
 def _list(opener: _Opener, folder: str, most: int) -> tuple[list[TreeEntry], list[Problem], bool]:
-    """At most so many entries of one folder in order of names, what cannot be looked at, and whether that is all."""
+    """List at most `most` entries of a folder in order of names, its problems, and whether that is all."""
     entries, problems, is_whole = list[TreeEntry](), list[Problem](), True
     try:
         descriptor = opener.open(folder)
@@ -206,13 +205,13 @@ def _find_fault(entry: TreeEntry, depth: int, limits: Bounds, size_bytes: int) -
 
 
 class _Opener:
-    """Folders below `root`, one open at a time, each found from the one before where it lies in that."""
+    """Opens folders below `root`, one at a time, each from the one before where it lies below that."""
 
     def __init__(self, root: Path) -> None:
         self._root, self._folder, self._descriptor = root, "", -1
 
     def open(self, folder: str) -> int:
-        """A descriptor of the folder at this path, until the next is opened."""
+        """Return a descriptor of the folder at this path, valid until the next call."""
         inside = f"{self._folder}/" if self._folder else ""
         if self._descriptor < 0 or not folder.startswith(inside):
             self.close()
@@ -225,7 +224,6 @@ class _Opener:
         return self._descriptor
 
     def close(self) -> None:
-        """Let go of what is open."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -239,7 +237,7 @@ class _Opener:
 
 @contextlib.contextmanager
 def _opened_parent(root: Path, path: str) -> Iterator[tuple[int, str]]:
-    """A descriptor of the folder that what is at this path below `root` lies in, and its name there."""
+    """Open the folder that holds `path` below `root`: its descriptor, and the last name of `path`."""
     folder, _, name = path.rpartition("/")
     with _Opener(root) as opener:
         yield opener.open(folder), name
@@ -249,7 +247,7 @@ def _opened_parent(root: Path, path: str) -> Iterator[tuple[int, str]]:
 
 
 def open_file(root: Path, path: str) -> BinaryIO:
-    """The regular file at this path below `root`; OSError where it cannot be read, or is not one (any more)."""
+    """Open the regular file at this path below `root`; OSError where it cannot be read, or is not one (any more)."""
     with _opened_parent(root, path) as (folder, name):
         descriptor = os.open(name, _FILE, dir_fd=folder)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -259,14 +257,14 @@ def open_file(root: Path, path: str) -> BinaryIO:
 
 
 def read_pieces(root: Path, path: str) -> Iterator[bytes]:
-    """Its content, a mebibyte at a time."""
+    """Yield the file's content, a mebibyte at a time."""
     with open_file(root, path) as file:
         while piece := file.read(_PIECE_BYTES):
             yield piece
 
 
 def find_target(root: Path, path: str) -> Path | None:
-    """What the link at this path below `root` leads to in the end, as the system finds it; None where to nothing."""
+    """Return the final target of the link at this path below `root`, as the system resolves it; None: it dangles."""
     with contextlib.suppress(OSError, ValueError), _opened_parent(root, path) as (folder, name):  # a NUL in it
         return _find_target(folder, name)
     return None
@@ -319,7 +317,7 @@ def pack(tree: Tree, archive: tarfile.TarFile, name: str) -> None:
 
 
 def copy(tree: Tree, destination: Path) -> list[Problem]:
-    """Lay out the tree in the folder `destination`, which is made where it is not there; what could not be read.
+    """Copy the tree into the folder `destination`, which is made where it is not there; return what was unreadable.
 
     Links stay links, holes stay holes; files keep mode and time of change. Their owner may read the copies.
     """
@@ -344,7 +342,7 @@ def copy(tree: Tree, destination: Path) -> list[Problem]:
 
 
 def _copy_content(source: int, target: int) -> None:
-    """Copy what is data: of a sparse file that claims 20 GB that is next to nothing."""
+    # a sparse file that claims 20 GB is next to nothing to copy
     at, size_bytes = 0, os.fstat(source).st_size
     while at < size_bytes:
         at, end = _find_data(source, at, size_bytes)
@@ -357,7 +355,7 @@ def _copy_content(source: int, target: int) -> None:
 
 
 def _find_data(descriptor: int, at: int, size_bytes: int) -> tuple[int, int]:
-    """Where the next data lies, begin and end; both are the file's end where there is none."""
+    """Return begin and end of the next data; both are the file's end where there is none."""
     try:
         begin = os.lseek(descriptor, at, os.SEEK_DATA)
         return begin, os.lseek(descriptor, begin, os.SEEK_HOLE)
@@ -386,7 +384,7 @@ def make_folder(root: Path, path: str, mode: int = 0o777) -> None:
 
 
 def make_file(root: Path, path: str) -> BinaryIO:
-    """A new file at this path below `root`, in a folder that is there, to be written."""
+    """Create a file at this path below `root`, in an existing folder, for writing."""
     with _opened_parent(root, path) as (folder, name):
         return os.fdopen(os.open(name, _NEW, 0o666, dir_fd=folder), "wb")
 
@@ -399,7 +397,7 @@ def finish_file(file: BinaryIO, mode: int, mtime_ns: int) -> None:
 
 
 def make_link(root: Path, path: str, target: str) -> None:
-    """A new link at this path below `root`, in a folder that is there."""
+    """Create a link at this path below `root`, in an existing folder."""
     with _opened_parent(root, path) as (folder, name):
         os.symlink(target, name, dir_fd=folder)
 
@@ -414,7 +412,7 @@ def change_mode(root: Path, folder: str, mode: int) -> None:
 
 
 def remove(path: Path) -> bool:
-    """Remove a file, a link, or a folder with all that is in it, however deep; whether it is gone.
+    """Remove a file, a link, or a folder with all that is in it, however deep; return True where it is gone.
 
     A folder that a script locked is unlocked first. What still stays, as what belongs to another user, is mounted
     there, or is being written to, is a warning in the log.
@@ -435,7 +433,7 @@ def _remove(folder: int, name: str, mode: int) -> None:
 
 @dataclass(frozen=True)
 class _Level:
-    """A folder on the way down: its name in the one above, what it is, and what is still to be visited in it."""
+    """A folder on the way down: its name in the one above, its status, and the names still to be visited in it."""
 
     name: str
     status: os.stat_result
@@ -474,7 +472,7 @@ def _visit(name: str, folder: int, visit: Callable[[int, str, int], None], *, un
 def _visit_or_enter(
     name: str, folder: int, levels: list[_Level], visit: Callable[[int, str, int], None], *, unlocks: bool
 ) -> int | None:
-    """Visit what has this name in the folder; where it is a folder of the same disk, go into it: its descriptor."""
+    """Visit this name in the folder; where it is a folder of the same disk, enter it and return its descriptor."""
     with contextlib.suppress(OSError):
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if not stat.S_ISDIR(status.st_mode):
@@ -493,7 +491,7 @@ def _visit_or_enter(
 
 
 def _open_unlocked(name: str, folder: int) -> int:
-    """The folder of this name, which its owner may list and change from now on."""
+    """Open the folder of this name and let its owner list and change it."""
     handle = os.open(name, os.O_PATH | _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
     try:
         mode = stat.S_IMODE(os.fstat(handle).st_mode)
@@ -506,7 +504,7 @@ def _open_unlocked(name: str, folder: int) -> int:
 
 
 def set_aside(path: Path, folder: Path) -> Path:
-    """Move what lies at `path` into `folder`, under a name that is free there: that one; OSError where that cannot be.
+    """Move `path` to a free name in `folder` and return its new place; OSError where that fails.
 
     One rename does that whatever lies below, as deep as it may be.
     """
@@ -521,7 +519,7 @@ def set_aside(path: Path, folder: Path) -> Path:
 
 @contextlib.contextmanager
 def scratch_folder(folder: Path | None = None, prefix: str = "tvm-dashboard-", suffix: str = "") -> Iterator[Path]:
-    """A new empty folder for programs of others, removed at the end whatever they left in it."""
+    """Make an empty folder for programs of others; the end of the block removes it with whatever they left in it."""
     made = Path(tempfile.mkdtemp(suffix, prefix, folder))
     try:
         yield made

@@ -1,4 +1,4 @@
-"""What pairs of processes measured in turn: tonight's trials beside those of the reference, and their ratio."""
+"""Pairs of trials measured in turn, tonight's and the reference's, and their ratio."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tvmdash.records.metrics import COMPILE_CPU_TIME, COMPILE_TIME, IN_TURN, MET
 
 TONIGHT, REFERENCE = ("tonight", "reference")
 OF_PAIR = frozenset({"side", "pair"})
-"""What a process says of itself where it is one of two."""
+"""A process's facts about its place in a pair."""
 CODE_LAYOUT = "code_layout"
-"""Among a trial's conditions, where its library was linked in another layout than it has by itself: which one."""
+"""Condition of a trial whose library was linked in another layout than its own: the number of that layout."""
 CPU: Clock = "cpu"
 WALL: Clock = "wall"
 
@@ -32,12 +32,12 @@ class Pair:
     reference: Trial
 
     def log_ratio(self, clock: Clock) -> float | None:
-        """The natural logarithm of tonight / reference by that clock; None where it did not run."""
+        """Return the natural logarithm of tonight / reference by that clock; None where it did not run."""
         turns = self.turns(clock)
         return log_ratio_of_turns(*zip(*turns, strict=True)) if turns else None
 
     def turns(self, clock: Clock) -> list[tuple[float, float]]:
-        """The times of a call in each turn, tonight's and the reference's, in nanoseconds."""
+        """Return the times of a call in each turn, tonight's and the reference's, in nanoseconds."""
         times = [[_time(sample, clock) for sample in trial.samples] for trial in (self.tonight, self.reference)]
         return [(new, old) for new, old in zip(*times, strict=False) if new and old]
 
@@ -48,12 +48,12 @@ def _time(sample: Sample, clock: Clock) -> float | None:
 
 
 def is_of_reference(trial: Trial) -> bool:
-    """Whether a process of the reference took it."""
+    """Return True where a process of the reference took the trial."""
     return bool(trial.process.get("side") == REFERENCE)
 
 
 def match_pairs(tonight: Iterable[Trial], reference: Iterable[Trial]) -> dict[str, list[Pair]]:
-    """By the key of the point, the pairs of trials that came to an end on both sides, in the order they were taken."""
+    """Return, by the key of the point, the pairs of trials that ended well on both sides, in order."""
     other = {(trial.process.get("pair"), key(trial.point)): trial for trial in reference if not trial.error}
     pairs: dict[str, list[Pair]] = {}
     for trial in tonight:
@@ -65,13 +65,13 @@ def match_pairs(tonight: Iterable[Trial], reference: Iterable[Trial]) -> dict[st
 
 
 def combine(pairs: Sequence[Pair], clock: Clock) -> PairedRatio | None:
-    """The ratio over all pairs; None where none has a time by that clock."""
+    """Return the ratio over all pairs; None where none has a time by that clock."""
     log_ratios = [ratio for pair in pairs if (ratio := pair.log_ratio(clock)) is not None]
     return combine_pairs(log_ratios) if log_ratios else None
 
 
 def describe(pairs: Sequence[Pair], clock: Clock) -> dict[str, Any] | None:
-    """What a record says of the pairs in `additional_info.paired`; None where there is no ratio."""
+    """Return the record's `additional_info.paired`; None where there is no ratio."""
     ratio = combine(pairs, clock)
     if ratio is None:
         return None
@@ -98,7 +98,7 @@ def _describe_ratio(ratio: PairedRatio, clock: Clock, wall: PairedRatio | None =
 
 
 def _find_layout(pairs: Sequence[Pair]) -> dict[str, int]:
-    """The layout in which all processes had the code linked; nothing where they had it as it comes, or in no library.
+    """Return the code layout that all processes share; empty where it is the default, or there is no library.
 
     The code of another device lies where its driver loads it.
     """
@@ -109,7 +109,7 @@ def _find_layout(pairs: Sequence[Pair]) -> dict[str, int]:
 
 
 def _combine_facts(pairs: Sequence[Pair], name: str) -> tuple[PairedRatio, Clock] | None:
-    """The ratio of a time that both processes of some pairs told, by the CPU clock where they knew it."""
+    """Return the ratio of a time that both processes of some pairs report, by the CPU clock where they know it."""
     clocks: dict[str, Clock] = {COMPILE_CPU_TIME: CPU} if name == COMPILE_TIME else {}
     for fact, clock in {**clocks, name: WALL}.items():
         both = [(pair.tonight.facts.get(fact), pair.reference.facts.get(fact)) for pair in pairs]
@@ -120,7 +120,7 @@ def _combine_facts(pairs: Sequence[Pair], name: str) -> tuple[PairedRatio, Clock
 
 
 def _describe_reference(trials: Sequence[Trial]) -> Mapping[str, Any]:
-    """The reference's own numbers, by the names of a record's metrics, and the hash of its generated code."""
+    """Return the reference's own numbers, by the names of a record's metrics, and the hash of its generated code."""
     facts = [trial.facts for trial in trials]
     own = {RUN_TIME: reduce_processes([[sample.ms for sample in trial.samples] for trial in trials]).median}
     for metric in (*METRICS, *read_own(facts[0])):

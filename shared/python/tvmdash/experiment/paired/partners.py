@@ -29,12 +29,12 @@ from tvmdash.trial_util import Timing
 
 Answer = Mapping[str, Any]
 FEWEST_TURNS = 2
-"""A pair of processes of what takes seconds has no more: it is the pairs that count."""
+"""Turns of a pair whose samples take seconds: there it is the pairs that count."""
 
 
 @dataclass
 class Partner:
-    """One of the two processes, which leaves what it measures in `folder`; lost: why it answers no more.
+    """One of the two processes, which leaves its raw data in `folder`; lost: why it answers no more.
 
     jobs: the points that it measures, by their key. left_s: how long its answers may still take in all.
     """
@@ -56,7 +56,7 @@ class Partner:
                 self._lose()
 
     def answer(self) -> Answer | None:
-        """What came of the last order; None where the process is lost."""
+        """Wait for the answer to the last order; None where the process is lost."""
         if self.lost:
             return None
         asked = time.monotonic()
@@ -72,14 +72,14 @@ class Partner:
         return None
 
     def close(self) -> str | None:
-        """Wait for the process; words where it did not come to its end."""
+        """Wait for the process; return why it failed, or None."""
         self.line.close()
         if not self.lost:
             self._lose()
         return self.lost or None
 
     def _lose(self) -> None:
-        """The process ends by itself: what it says of itself, or how it was ended."""
+        """Wait for the process to end by itself, and keep its reason, or that it was killed."""
         try:
             code = self.process.wait(max(1.0, self.left_s))
         except subprocess.TimeoutExpired:
@@ -94,12 +94,12 @@ class Partner:
 
 
 def describe_limit(minutes: float) -> str:
-    """Why a measuring process that ran for so long was ended."""
+    """Return why a measuring process that ran for so long was ended."""
     return f"its process exceeded process_minutes ({minutes:g} min) and was stopped"
 
 
 def describe_end(code: int, folder: Path) -> str | None:
-    """Why a measuring process that exited with `code` did not do its task; None where it did."""
+    """Return why a measuring process that exited with `code` did not do its task; None where it did."""
     if code < 0:
         return f"its process was killed by {signal.Signals(-code).name}"
     try:
@@ -113,7 +113,7 @@ def describe_end(code: int, folder: Path) -> str | None:
 def started(
     argv: Sequence[str], environment: Mapping[str, str], folder: Path, jobs: Sequence[MeasuringJob], minutes: float
 ) -> Iterator[Partner]:
-    """A process that waits for its turns; it is gone afterwards."""
+    """Start a process that waits for its turns; the end of the block kills it."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         process = subprocess.Popen(
@@ -132,7 +132,7 @@ def started(
 
 @dataclass
 class Conductor:
-    """Whose turn it is. Each side prepares a point while the other waits, or both at once, as its job says.
+    """Decides whose turn it is. Each side prepares a point while the other waits, or both at once, as its job says.
 
     numbers: by point, how many calls a sample has, once that was found out; it is the same on both sides.
     """
@@ -142,7 +142,7 @@ class Conductor:
     numbers: dict[str, int] = field(default_factory=dict)
 
     def compile(self, sides: Sequence[Partner], jobs: Sequence[MeasuringJob]) -> dict[str, str]:
-        """Have every point compiled by each side that has it, one after the other; by point, why one was not."""
+        """Have every point compiled by each side that has it, in turn; return the failures by point."""
         failed: dict[str, str] = {}
         for job in jobs:
             name = key(job.point)
@@ -175,7 +175,7 @@ class Conductor:
             side.answer()
 
     def _prepare(self, job: MeasuringJob, asked: Sequence[Partner]) -> tuple[list[Partner], int]:
-        """The sides that are ready, and how long the longer of their samples lasts."""
+        """Return the sides that are ready, and how long the longer of their samples lasts."""
         ready, longest_ns = [], 0
         for side, answer in self._ask_to_prepare(job, asked):
             if answer is not None and not _failed(answer):

@@ -1,4 +1,4 @@
-"""The TVM that tonight's is measured beside, as the night names it to the run stage."""
+"""The TVM that tonight's is measured against, as the night names it to the run stage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True)
 class Reference:
-    """An artifact: its key and version, and the folders that Python and the loader find it in.
+    """An artifact: its key and version, and its folders for Python and the loader.
 
     measured: how many pairs of processes were measured beside it, by the hash of all that a point ran.
     """
@@ -30,7 +30,7 @@ class Reference:
     measured: Mapping[str, int] = field(default_factory=dict)
 
     def environment(self, tonight: Mapping[str, str]) -> dict[str, str]:
-        """The environment of a process that imports the reference, from that of one that imports tonight's TVM."""
+        """Return the environment that imports the reference, from that of a process that imports tonight's TVM."""
         own = [str(Path(__file__).parents[3]), *self.pythonpath]
         return {
             **tonight,
@@ -46,7 +46,7 @@ def _join(first: tuple[str, ...] | list[str], rest: str) -> str:
 
 
 def read_reference() -> Reference | None:
-    """The reference of this run, None where the night has none; DashboardError where its file is damaged."""
+    """Return the reference of this run, None where the night has none; DashboardError where its file is damaged."""
     named = os.environ.get(VARIABLE)
     if not named:
         return None

@@ -21,13 +21,13 @@ from tvmdash.measure.content import Code, watch_python
 from tvmdash.trial_util import Timer, Timing, calibrate, take_sample
 
 VARIABLE = "TVMDASH_TURNS"
-"""The number of the open file on which this process is told when it is its turn; not set where it measures alone."""
+"""Number of the open file on which this process gets its orders; not set where it measures alone."""
 PREPARE, SAMPLE, END = "prepare", "sample", "end"
 
 
 @dataclass(frozen=True)
 class Taken:
-    """What was taken of a point. is_to_profile: whether to profile it now; ran: the Python code that it calls."""
+    """A point's samples. is_to_profile: profile it now; ran: the Python code that it calls."""
 
     samples: list[Sample]
     is_to_profile: bool
@@ -35,18 +35,18 @@ class Taken:
 
 
 class Turns:
-    """The end of the pipe that this process has."""
+    """This process's end of the pipe."""
 
     def __init__(self, line: Connection) -> None:
         self._line = line
         self._cores = os.sched_getaffinity(0)
 
     def wait_to_prepare(self) -> int:
-        """Wait until a point may be prepared; how many calls a sample has, 0 where that is to be found out."""
+        """Wait until a point may be prepared; return the calls of a sample, 0 where that is to be found out."""
         return int(self._receive(PREPARE)["number"])
 
     def take(self, timer: Timer, timing: Timing, number: int) -> Taken:
-        """Every sample of the point, each when it is this process's turn."""
+        """Take every sample of the point, each when it is this process's turn."""
         number, ran = number or timing.number or calibrate(timer, timing.min_repeat_ms), set[Code]()
         with watch_python(ran):
             warm_ns = timer(number, timing.warmup)[-1]
@@ -63,7 +63,7 @@ class Turns:
         return Taken(samples, bool(order["profile"]), frozenset(ran))
 
     def end(self, error: str | None = None) -> None:
-        """The point is done, or cannot go on."""
+        """Answer that the point is done, or cannot go on."""
         self._send(**({"error": error} if error else {}))
 
     def _send(self, **answer: Any) -> None:
@@ -77,6 +77,6 @@ class Turns:
 
 
 def read_turns() -> Turns | None:
-    """The pipe of this process, None where it measures alone."""
+    """Return the pipe of this process, None where it measures alone."""
     named = os.environ.get(VARIABLE)
     return Turns(Connection(int(named))) if named else None

@@ -28,7 +28,7 @@ _COLUMNS = {
     **dict.fromkeys(("execution_elapsed_ms_mean", "execution_elapsed_ms_std"), "DOUBLE"),
     **dict.fromkeys(("pins", "environment"), "VARCHAR"),
 }
-"""The columns in Parquet; objects are JSON."""
+"""Columns in Parquet; objects are JSON."""
 _ADDED = frozenset(("experiment", "night", "tvm_hash", "pins", "environment"))
 """Columns that apache/tvm#4304 does not have."""
 
@@ -38,7 +38,7 @@ _DTYPES = {"VARCHAR": "object", "BIGINT": "int64", "DOUBLE": "float64"}
 
 @dataclass(frozen=True)
 class Format:
-    """A format: in words, how it is written to a path that does not exist, and how it is read."""
+    """A format: its description, its writer to a path that does not exist, and its reader."""
 
     about: str
     write: Callable[[Path, Iterable[PlacedRecord]], int]
@@ -46,17 +46,17 @@ class Format:
 
 
 def named_format(path: Path) -> str | None:
-    """The format that the file's name ends with, as in records.parquet."""
+    """Return the format that the file's name ends with, as in records.parquet, or None."""
     return next((name for name in FORMATS if path.name.lower().endswith(f".{name}")), None)
 
 
 def find_format(path: Path) -> str:
-    """The same; jsonl where it ends with none."""
+    """Return the format that the file's name ends with, else jsonl."""
     return named_format(path) or "jsonl"
 
 
 def write_records(path: Path, rows: Iterable[PlacedRecord], style: str) -> int:
-    """Write records to `path`, which is not there yet, whole or not at all; how many."""
+    """Write records to `path`, which does not exist yet, whole or not at all; return their number."""
     if path.exists():
         raise DashboardError(f"{path}: already exists. Give a new file name.")
     if not path.parent.is_dir():
@@ -74,7 +74,7 @@ def write_records(path: Path, rows: Iterable[PlacedRecord], style: str) -> int:
 
 
 def read_records(path: Path, style: str, experiment: str = IMPORTED) -> Iterator[PlacedRecord]:
-    """The records in a file; DashboardError names file, row and place. `experiment` is for rows that name none."""
+    """Read the records in a file; DashboardError names file, row and place. `experiment` is for rows that name none."""
     return find_nights(FORMATS[style].read(path, experiment))
 
 
@@ -106,12 +106,12 @@ def _read_lines(path: Path, experiment: str) -> Iterator[PlacedRecord]:
 
 
 def _write_log(path: Path, rows: Iterable[PlacedRecord]) -> int:
-    """The records that are times: the format has no place for another number."""
+    """Write the records that are times: the format has no place for another number."""
     return _write_each(path, (to_log(row) for row in rows if row.record.execution_elapsed_ms_mean is not None))
 
 
 def _read_entries(path: Path) -> Iterator[common.Json]:
-    """Of a list, of a single object over lines, as the documentation of the log format prints it, or one a line."""
+    """Read a list, one object over lines, as the documentation of the log format prints it, or one object a line."""
     try:
         value = common.read_json(path)
     except DashboardError:
@@ -131,7 +131,7 @@ def _read_lines_of(path: Path) -> Iterator[common.Json]:
 
 
 def parse_rows(values: Iterable[common.Json], where: str, experiment: str = IMPORTED) -> Iterator[PlacedRecord]:
-    """The records in objects of our own or of the log format; DashboardError names the row and the place in it."""
+    """Parse objects of our own or of the log format; DashboardError names the row and the place in it."""
     for number, value in enumerate(values, start=1):
         try:
             if not isinstance(value, dict):
@@ -162,7 +162,7 @@ def _write_parquet(path: Path, rows: Iterable[PlacedRecord]) -> int:
 
 
 def _known(name: str) -> str:
-    """A column of the arrays as SQL: NaN, which stands for null there, is NULL."""
+    """Return a column of the arrays as SQL: NaN, which stands for null there, becomes NULL."""
     return f'CASE WHEN isnan("{name}") THEN NULL ELSE "{name}" END' if _COLUMNS[name] == "DOUBLE" else f'"{name}"'
 
 

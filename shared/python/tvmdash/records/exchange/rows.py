@@ -20,9 +20,9 @@ _ORIGIN, _WHOLE = ("experiment", "night", "tvm_hash"), ("pins", "environment")
 _MARK = "imported"
 NO_MEDIAN = "the source has no median; the mean is used instead"
 IMPORTED = "imported"
-"""The experiment of records that name none."""
+"""Experiment of records that name none."""
 _LONGEST_PAUSE = datetime.timedelta(hours=6)
-"""Between two measurements of one night. A longer one is the day."""
+"""Longest pause between two measurements of one night."""
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,16 @@ class PlacedRecord:
     environment: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """As an object with the record's columns and the five others."""
+        """Return an object with the record's columns and the five others."""
         return {**self.origin(), **self.record.to_json()}
 
     def origin(self) -> dict[str, Any]:
-        """What is no column of the record."""
+        """Return the fields that are no column of the record."""
         return {name: getattr(self, name) for name in (*_ORIGIN, *_WHOLE)}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any], experiment: str = IMPORTED) -> PlacedRecord:
-        """What `to_json` gave, or the columns alone, checked; DashboardError names the place in it.
+        """Parse the result of `to_json`, or the columns alone, checked; DashboardError names the place in it.
 
         The columns alone, which are all that apache/tvm#4304 has, are of `experiment`, of the commit behind the
         engine's version, and of no night yet: see `find_nights`. Without a median the mean stands for it.
@@ -81,7 +81,7 @@ class PlacedRecord:
 
     @property
     def moment(self) -> datetime.datetime:
-        """When it was measured, in UTC, which a timestamp that names no zone is taken for."""
+        """Return when it was measured; a timestamp without a zone is taken for UTC."""
         try:
             moment = datetime.datetime.fromisoformat(self.record.timestamp)
             return moment.astimezone(datetime.UTC) if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
@@ -91,7 +91,7 @@ class PlacedRecord:
 
 
 def find_nights(rows: Iterable[PlacedRecord]) -> Iterator[PlacedRecord]:
-    """The rows, those that name no night with the one that they are of.
+    """Yield the rows, each with its night.
 
     In the order of their timestamps a night ends where another TVM, six hours without a measurement or what the night
     has measured already comes. It is named by its first timestamp.
@@ -121,11 +121,11 @@ def find_nights(rows: Iterable[PlacedRecord]) -> Iterator[PlacedRecord]:
 
 
 _MOST_BYTES = 255
-"""Of the name of a folder."""
+"""Limit of a folder's name."""
 
 
 def _check_name(experiment: str) -> None:
-    """A name becomes a folder: it must be one."""
+    """Raise DashboardError where the name cannot be that of a folder."""
     fits = 0 < len(experiment.encode()) <= _MOST_BYTES and experiment.isprintable()
     if not fits or "/" in experiment or experiment in {".", ".."}:
         raise DashboardError(
@@ -134,7 +134,7 @@ def _check_name(experiment: str) -> None:
 
 
 def records_in(source: Path) -> Iterator[PlacedRecord]:
-    """The records of a home, of data files, of a folder of these or of such folders; in order of nights.
+    """Yield the records of a home, of data files, of a folder of these or of such folders; in order of nights.
 
     A data file's folder is named after its experiment. Files without records hold none. DashboardError for a file that
     cannot be read.
@@ -166,12 +166,12 @@ def _data_files(source: Path) -> Iterator[Path]:
 
 
 _IMPORTED: Mapping[str, Any] = {_MARK: {"format": "records"}}
-"""What such a file says of its night: it is not of the home in which it may come to lie, and keeps what it says."""
+"""Such a file's night: it is not of the home that it may come to lie in, and keeps its own names."""
 
 
 @dataclass(frozen=True)
 class WrittenFiles:
-    """What `keep` did: files written, files that were there already with the same records."""
+    """Files that `keep` wrote, and files that existed already with the same records."""
 
     written: tuple[Path, ...]
     there: tuple[Path, ...]
@@ -207,7 +207,7 @@ def keep(rows: Iterable[PlacedRecord], folder: Path) -> WrittenFiles:
 
 
 def _start_file(row: PlacedRecord) -> dict[str, Any]:
-    """The data file of the record's night, without records."""
+    """Return the data file of the record's night, without records."""
     start = {"schema_version": records.SCHEMA_VERSION, "timestamp": row.night, "tvm_hash": row.tvm_hash}
     environment = {"environment": dict(row.environment)} if row.environment else {}
     return {**start, **environment, "night": {**_IMPORTED, **row.pins}}

@@ -35,7 +35,7 @@ _METRICS = {
 
 
 def to_log(row: PlacedRecord) -> dict[str, Any]:
-    """The record as an entry of the log."""
+    """Return the record as an entry of the log."""
     record = row.record
     info = dict(record.additional_info)
     moment = row.moment
@@ -65,7 +65,7 @@ def to_log(row: PlacedRecord) -> dict[str, Any]:
 
 
 def from_log(entry: Mapping[str, Any], experiment: str) -> PlacedRecord:
-    """The record of an entry; `experiment` is whose it is, where the entry does not say.
+    """Parse an entry; `experiment` is whose it is, where the entry does not say.
 
     DashboardError names the place in it.
     """
@@ -106,7 +106,7 @@ def from_log(entry: Mapping[str, Any], experiment: str) -> PlacedRecord:
 
 
 def _info(entry: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]], mean: float) -> dict[str, Any]:
-    """What a foreign entry says beyond the columns."""
+    """Return additional_info from a foreign entry's fields beyond the columns."""
     metadata, metrics = parts["metadata"], parts["metrics"]
     info = {name: metadata.get(name) for name in _IMAGE}
     info |= {ours: metrics[theirs] for ours, theirs in _METRICS.items() if theirs in metrics}
@@ -120,7 +120,7 @@ def _info(entry: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]], mean
 
 
 def _moment(value: object) -> datetime.datetime:
-    """Fourteen digits, as in the documentation's example, or seconds since 1970, as in its table; both UTC."""
+    """Parse fourteen digits, as in the documentation's example, or seconds since 1970, as in its table; both UTC."""
     text = str(value)
     try:
         if re.fullmatch(r"[0-9]{14}", text):

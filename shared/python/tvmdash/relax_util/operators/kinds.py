@@ -1,4 +1,4 @@
-"""Operators as data: shapes, arithmetic, and the same thing in Relax, in ONNX and in numpy."""
+"""Operators as data: shapes, arithmetic, and their form in Relax, in ONNX and in numpy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EPSILON = 1e-5
 
 @dataclass(frozen=True)
 class OnnxForm:
-    """An ONNX operator with its attributes; `axes` is the input of a reduction that says over what."""
+    """An ONNX operator with its attributes; `axes` is the axes input of a reduction."""
 
     kind: str
     attributes: Mapping[str, Any] = field(default_factory=dict)
@@ -47,17 +47,17 @@ class Operator:
     reference: Callable[..., Array]
 
     def bytes_moved(self, itemsize: int) -> int:
-        """Every input, weight and output once: the least that has to move."""
+        """Return the bytes of every input, weight and output once: the least that has to move."""
         return itemsize * sum(map(math.prod, (*self.inputs, *self.weights, self.output)))
 
     @property
     def terms(self) -> int:
-        """How many multiply-adds an output is the sum of, in an operator that consists of them."""
+        """Return the multiply-adds that an output is the sum of, in an operator that consists of them."""
         return self.operations // (2 * math.prod(self.output))
 
     @property
     def short(self) -> str:
-        """For graphs, as in `depthwise 144x56x56 144x1x3x3`: no two operators here have the same."""
+        """Return a label for graphs, as in `depthwise 144x56x56 144x1x3x3`, unique among OPERATORS."""
         is_image = self.kind.endswith("conv2d")
         shape = str(self.args["shape"]).removeprefix("1x" if is_image else "")
         axes = f" axes {self.args['axes']}" if "axes" in self.args else ""
@@ -65,14 +65,14 @@ class Operator:
 
     @property
     def label(self) -> str:
-        """As in `conv2d 1x64x56x56 by 64x64x3x3 stride 2`."""
+        """Return a label as in `conv2d 1x64x56x56 by 64x64x3x3 stride 2`."""
         more = "".join(f" {name} {value}" for name, value in self.args.items() if name not in {"shape", "other"})
         other = f" by {self.args['other']}" if "other" in self.args else ""
         return f"{self.kind} {self.args['shape']}{other}{more}"
 
 
 def text(shape: Shape) -> str:
-    """As in `1x64x56x56`."""
+    """Format a shape as in `1x64x56x56`."""
     return "x".join(map(str, shape))
 
 
@@ -207,7 +207,7 @@ def _gelu(x: Array) -> Array:
 
 
 def _named(name: str) -> Callable[..., Expr]:
-    """The function of relax.op.nn, which is imported only when it is called."""
+    """Return the function of relax.op.nn, imported on the first call."""
 
     def call(x: Expr) -> Expr:
         return getattr(_relax().nn, name)(x)
@@ -220,7 +220,7 @@ _ELEMENTWISE: Mapping[str, tuple[int, int, Callable[..., Expr], Callable[..., Ar
     "relu": (1, 1, _named("relu"), lambda x: np.maximum(x, 0.0)),
     "gelu": (1, 5, _named("gelu"), _gelu),
 }
-"""How many inputs, operations an element, in Relax, in numpy."""
+"""Inputs, operations an element, form in Relax, form in numpy."""
 
 
 def _relax() -> Any:

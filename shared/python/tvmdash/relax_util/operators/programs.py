@@ -15,7 +15,7 @@ from tvmdash.relax_util.operators.kinds import Operator
 
 
 def make_arrays(operator: Operator, dtype: str, seed: int) -> tuple[list[Array], list[Array]]:
-    """Inputs and weights; weights are scaled so that outputs are about as large as inputs."""
+    """Make inputs and weights; weights are scaled so that outputs are about as large as inputs."""
     rng = np.random.default_rng([seed, 3])
     inputs = [rng.standard_normal(shape).astype(dtype) for shape in operator.inputs]
     scales = [math.sqrt(math.prod(shape[1:])) for shape in operator.weights]
@@ -27,7 +27,7 @@ def make_arrays(operator: Operator, dtype: str, seed: int) -> tuple[list[Array],
 
 
 def hash_definition(module: Any) -> str:
-    """SHA-256 of what the module's operators compute: their TensorIR as TVM writes it before any schedule."""
+    """Return the SHA-256 of the operators' TensorIR before any schedule, the definition of their computation."""
     from tvm import relax
 
     lowered = relax.transform.LegalizeOps()(module)
@@ -40,7 +40,7 @@ def hash_definition(module: Any) -> str:
 
 
 def relax_module(operator: Operator, dtype: str, weights: Sequence[Array]) -> Any:
-    """`main` with the operator's inputs as arguments and its weights as constants."""
+    """Return a module whose `main` has the operator's inputs as arguments and its weights as constants."""
     from tvm import relax
 
     builder = relax.BlockBuilder()

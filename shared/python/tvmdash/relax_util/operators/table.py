@@ -1,4 +1,4 @@
-"""The operators that are measured: shapes as they stand in the networks."""
+"""The measured operators, in shapes of the networks."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ OPERATORS: tuple[Operator, ...] = (
 
 
 def chosen(kinds: Sequence[str], shapes: int) -> list[Operator]:
-    """The operators of these kinds, `shapes` of each (0: all), those with the least arithmetic first."""
+    """Return the operators of these kinds, `shapes` of each (0: all), those with the least arithmetic first."""
     operators: list[Operator] = []
     for kind in kinds:
         own = sorted(

@@ -134,7 +134,7 @@ def counter(uuid: int, parent: int, name: str, unit: str) -> bytes:
 
 
 def interned(names: Mapping[str, int], categories: Mapping[str, int]) -> bytes:
-    """What the numbers of names and categories stand for from now on."""
+    """Return the definitions of interned names and categories."""
     entries = [message(1, whole(1, number), text(2, name)) for name, number in categories.items()]
     entries += [message(2, whole(1, number), text(2, name)) for name, number in names.items()]
     return message(_PACKET, _ONE_SEQUENCE, message(_INTERNED, *entries)) if entries else b""
