@@ -10,7 +10,7 @@ import pytest
     ("name", "reached", "spared"),
     [
         (
-            "shared/python/tvmdash/plot_util/rows.py",
+            "shared/python/tvmdash/plot_util/canvas.py",
             "tests/tvmdash/plot_util/test_courses.py",
             "tests/tvmdash/common/files/test_sync.py",
         ),

@@ -24,7 +24,7 @@ from dashboard.importing.source import File, Unreadable, list_files
 from tvmdash import common, config_util, records
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
-from tvmdash.records import metrics, table
+from tvmdash.records import metrics, migrations
 
 FORMATS: tuple[ImportFormat, ...] = (
     relay_bench.FORMAT,
@@ -157,7 +157,7 @@ class _Import:
         else:
             records.check_data({**night.content, "tvm_hash": night.tvm_hash})
             key = (style, night.experiment, night.moment, night.tvm_hash, night.joins)
-            packed = zlib.compress(json.dumps(table.pack(night.content)).encode(), 1)
+            packed = zlib.compress(json.dumps(migrations.pack(night.content)).encode(), 1)
             self._waiting.setdefault(key, []).append((replace(night, content={}), origin, packed))
 
 
@@ -282,7 +282,7 @@ class _ImportedNights:
             **night.kept,
         }
         own = {**night.night, "stamp": stamp, "experiment": night.experiment, "imported": imported}
-        is_table = night.content.get("schema_version") == table.VERSION
+        is_table = night.content.get("schema_version") == migrations.IN_COLUMNS
         whole = {**night.content, "timestamp": stamp, "tvm_hash": night.tvm_hash, "night": own}
         if not is_table:  # else its files were checked
             records.check_data(whole)
@@ -292,10 +292,10 @@ class _ImportedNights:
             path.parent.mkdir(parents=True, exist_ok=True)
             is_large = "records" in whole and _count_records(whole) >= _MANY
             if is_large:
-                whole = whole if is_table else table.pack(whole)
+                whole = whole if is_table else migrations.pack(whole)
                 common.write_text(path, json.dumps(whole, ensure_ascii=False, separators=(",", ":")) + "\n")
             else:
-                common.write_json(path, table.unpack(whole) if is_table else whole)
+                common.write_json(path, migrations.unpack(whole) if is_table else whole)
         return stamp
 
     def _free_stamp(self, night: ParsedNight) -> str:
@@ -340,7 +340,7 @@ def _read_origin(path: Path) -> Mapping[str, Any]:
 
 
 def _count_records(content: Mapping[str, Any]) -> int:
-    if content["schema_version"] == table.VERSION:
+    if content["schema_version"] == migrations.IN_COLUMNS:
         return sum(int(block["count"]) for block in content["records"])
     return len(content["records"])
 

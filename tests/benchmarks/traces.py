@@ -22,8 +22,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "shared" / "python")]
 from tests.tvmtraces import rocpd_files  # noqa: E402
 from tvmdash.measure import capture, phases  # noqa: E402
 from tvmtraces import Filters, Window, connect  # noqa: E402
+from tvmtraces.analysis import summary  # noqa: E402
 from tvmtraces.sealing import seal  # noqa: E402
-from tvmtraces.summaries import summary  # noqa: E402
 
 NAMES = [f"fused_conv2d_add_relu_kernel_{index}" for index in range(40)]
 WINDOW = 'SELECT count(*), sum(duration) FROM kernels WHERE start >= {0} AND "end" <= {1}'

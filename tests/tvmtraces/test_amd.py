@@ -20,9 +20,9 @@ import pytest
 from tests.tvmtraces import amd_source
 from tests.tvmtraces.amd_source import MULTIPLIED, VARIABLE, Schema, rows_of, schemas, tables_of, views_of
 from tvmtraces import Filters, connect
+from tvmtraces.analysis import GROUPS, summary
 from tvmtraces.export.converters import CONVERTERS
 from tvmtraces.sealing import seal
-from tvmtraces.summaries import GROUPS, summary
 
 pytestmark = pytest.mark.skipif(
     not schemas(), reason=f"{VARIABLE} names no checkout of ROCm/rocm-systems, whose SQL is what is compared with"

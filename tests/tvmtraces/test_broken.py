@@ -18,8 +18,8 @@ from tests.tvmtraces import rocpd_files
 from tests.tvmtraces.traces_for_tests import BEGIN_NS, write_format_1, write_raw
 from tvmdash.errors import DashboardError
 from tvmtraces import connect
+from tvmtraces.analysis import summary
 from tvmtraces.sealing import seal, verify
-from tvmtraces.summaries import summary
 from tvmtraces.views import VIEWS
 
 VALUES = (None, b"\x00\xffblob", "text", "", float("inf"), 0.5, -1, 2**62, -(2**63), "{bad json", "[]", "a\0b")

@@ -13,7 +13,7 @@ from tests.tvmtraces import rocpd_files
 from tests.tvmtraces.traces_for_tests import BEGIN_NS, write_raw
 from tvmdash.measure.capture import Capture, OperatorSpan, Sample
 from tvmtraces import connect
-from tvmtraces.findings import Finding, find_findings
+from tvmtraces.analysis import Finding, find_findings
 
 
 def found(*paths: Path, kind: str) -> list[Finding]:

@@ -19,11 +19,11 @@ from tests.thorough import examples
 from tests.tvmtraces import rocpd_files
 from tests.tvmtraces.traces_for_tests import BEGIN_NS, write_raw
 from tvmtraces import Connection, Filters, connect
+from tvmtraces.analysis import summary
 from tvmtraces.connection import open_traces
 from tvmtraces.export.converters import CONVERTERS
 from tvmtraces.filters import escape
 from tvmtraces.sealing import seal
-from tvmtraces.summaries import summary
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 HOSTS = ("host0", "host1")

@@ -20,7 +20,7 @@ from tvmdash.measure.phases import TIMING, phase
 from tvmtraces import Filters, Straddle, Window
 from tvmtraces.batches import WantedRows
 from tvmtraces.connection import Traces, open_traces
-from tvmtraces.readers import raw_reading, rocpd_rows
+from tvmtraces.readers import raw_reader, rocpd_reader
 from tvmtraces.readers.rocpd_reader import RocpdSource
 from tvmtraces.sealing import seal
 from tvmtraces.sources import find
@@ -161,7 +161,7 @@ def test_large_tables_come_in_pages(paths: list[Path], rows: int, monkeypatch: p
     sql = "SELECT * FROM kernels ORDER BY guid, id"
     with open_traces(paths) as traces:
         expected = traces.execute(sql).fetchall()
-    monkeypatch.setattr(rocpd_rows, "_ROWS_AT_ONCE", rows)
+    monkeypatch.setattr(rocpd_reader, "_ROWS_AT_ONCE", rows)
     with open_traces(paths) as traces:
         assert traces.execute(sql).fetchall() == expected
 
@@ -287,7 +287,7 @@ def test_nothing_of_a_rocpd_database_runs(paths: list[Path]) -> None:
 
 
 def test_numbers_of_names_are_few_enough_to_be_counted_and_others_are_refused() -> None:
-    assert raw_reading.distinct(numpy.array([5, 70_000, 5])) == [5, 70_000]
+    assert raw_reader.distinct(numpy.array([5, 70_000, 5])) == [5, 70_000]
     for broken in (-1, 2**60):
         with pytest.raises(ValueError, match="names are numbered"):
-            raw_reading.distinct(numpy.array([5, broken]))
+            raw_reader.distinct(numpy.array([5, broken]))

@@ -19,8 +19,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.machine import telemetry
 from tvmtraces import Filters, Straddle, Window, connect, reading, sealing
 from tvmtraces.readers.raw_reader import RawSource
-from tvmtraces.retention import prune
-from tvmtraces.sealing import seal, verify
+from tvmtraces.sealing import prune, seal, verify
 from tvmtraces.views import VIEWS
 
 REPO = Path(__file__).resolve().parents[2]

@@ -21,9 +21,8 @@ from tests.tvmtraces.traces_for_tests import BEGIN_NS, write_raw
 from tvmdash.errors import DashboardError
 from tvmdash.judge.operators import OperatorSide, compare_operators
 from tvmtraces import Connection, Filters, Straddle, Window, connect
-from tvmtraces.operators import read_point_times
+from tvmtraces.analysis import read_point_times, summary
 from tvmtraces.sealing import seal
-from tvmtraces.summaries import summary
 
 Span = tuple[str, int, int]
 Files = list[list[Span]]

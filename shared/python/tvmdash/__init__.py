@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 
 __version__ = "0.9.0"
-"""Of the dashboard and of this library, which are released together; CHANGELOG.md says what each brought."""
+"""The version of dashboard and library, which are released together; CHANGELOG.md says what each brought."""
 
 _FACE = {
     "Experiment": "exp_templates",

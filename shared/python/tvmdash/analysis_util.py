@@ -37,7 +37,7 @@ _OWN_PLACE = frozenset(
 )
 """Facts of a trial that do not go into additional_info as they are."""
 _DIGITS = 5
-"""Of a sample in a record: finer than any clock; raw data has them all."""
+"""Significant digits of a sample in a record: finer than any clock; raw data has all."""
 EndedBy = Callable[[Sequence[Trial], Reduced], str]
 """Returns why the measurement of these trials' point ended."""
 Beside = Callable[[Sequence[Trial]], Mapping[str, Any]]

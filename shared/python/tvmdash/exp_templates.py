@@ -97,13 +97,10 @@ class Experiment(Generic[Config]):
         raise NotImplementedError
 
     def environment(self, point: Point, config: Config) -> dict[str, str]:
-        """Environment variables of the processes that measure the point: its `threads`, else the config's.
-
-        TVM would bind its threads, the first to core 0, whatever cores the night was given and whatever runs there. Its
-        rivals bind none, and so shall it.
-        """
+        """Return the environment of the processes that measure the point: its `threads`, else the config's."""
         threads = str({**config_util.values_of(config), **point.values}["threads"])
         names = ("TVM_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+        # else TVM binds its threads, the first to core 0, whatever cores the night has; its rivals bind none
         return {**dict.fromkeys(names, threads), "TVM_BIND_THREADS": "0"}
 
     def is_paired(self, point: Point, config: Config) -> bool:

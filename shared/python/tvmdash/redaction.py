@@ -31,7 +31,7 @@ _UNSURE_NAMES = "auth|authentication|authorization|bearer|cookie|dsn|oauth|otp|p
 _NAMED = re.compile(rf"(?:{_NAMES}|(?:^|_)(?:{_SHORT_NAMES}))s?$")
 _MAYBE_NAMED = re.compile(rf"(?:^|_)(?:{_UNSURE_NAMES})s?$")
 _SPEAKS = re.compile(rf"{_NAMES}|passw|webhook|(?:^|_)(?:{_SHORT_NAMES}|{_UNSURE_NAMES}|sas|signature)s?(?:_|$)")
-"""For configs on display, where hiding too much is the lesser evil."""
+"""Broader pattern for configs on display, where hiding too much is the lesser evil."""
 _BEFORE_A_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\W_]+")
 _PLAIN_WORDS = re.compile(r"[A-Za-z_ -]+")
 _SCHEME = re.compile(r"(?:bearer|basic|digest|negotiate|token|apikey)\s+(\S+)", re.IGNORECASE)
@@ -43,7 +43,7 @@ _RANDOM = re.compile(r"(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])(?=\D*\d)[A-Za-z0-9+=]{28
 """A whole value of letters of both cases and digits: hashes have one case, names of models have signs between."""
 _PLACE = re.compile(r"[/~.]")
 _KEY_LINES = 256
-"""Of the largest RSA key; without a bound, each word of a long text is held against all behind it."""
+"""Lines of the largest RSA key; without a bound, each word of a long text is matched against all behind it."""
 _LEAST_CHARS = 6
 """Shorter values are left alone, as hiding them would hide common words."""
 _SHORT_CHARS = 4096

@@ -25,7 +25,7 @@ _AUTOLINKS = re.compile(r"@|#(?=\d)|:(?=//)|www(?=\.)", re.IGNORECASE)
 
 _HARMFUL = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 _WITHOUT_WIDTH = "\u200b\u200c\u200d"
-"""Of format characters these turn nothing around: scripts and emoji need two, our own escapes the other."""
+"""Harmless format characters: scripts and emoji need two of them, our own escapes the third."""
 
 
 def clean(text: str, kept: str = "") -> str:

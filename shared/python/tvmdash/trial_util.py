@@ -60,6 +60,7 @@ def calibrate(timer: Timer, min_repeat_ms: float) -> int:
         elapsed_ns = max(1, timer(number, 1)[0])
         if elapsed_ns >= wanted_ns or number >= _MAX_NUMBER:
             return number
+        # a tenth more than the last try suggests, so that the next one is seldom too short
         number = min(_MAX_NUMBER, max(number + 1, min(10 * number, int(number * wanted_ns / elapsed_ns * 1.1) + 1)))
 
 

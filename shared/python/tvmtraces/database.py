@@ -200,6 +200,7 @@ class Connection(sqlite3.Connection):
         self._is_filtered = filters != Filters()
         if self._is_filtered:
             assert self.traces  # a filter that is wrong is told at once
+        # as SQLite advises for a stranger's database (https://sqlite.org/security.html)
         for pragma in ("trusted_schema = OFF", "cell_size_check = ON"):
             self._do(f"PRAGMA {pragma}")
         native = [source for source in sources if isinstance(source, RocpdSource) and source.is_version_3]

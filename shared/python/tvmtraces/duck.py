@@ -35,6 +35,7 @@ CLOSED = (
     "allow_community_extensions = false",
     "python_enable_replacements = false",
     "enable_external_access = false",
+    # the last one, as it locks the others
     "lock_configuration = true",
 )
 MACROS = (
@@ -58,6 +59,7 @@ class DuckEngine:
         self._ordered: set[str] = set()
         self._values: dict[str, dict[str, set[Any]]] = {}
         self._database = duckdb.connect(":memory:")
+        # before CLOSED: without external access DuckDB refuses to allow more
         self._allow("allowed_paths", [file.path for file in parquet])
         self._allow("allowed_directories", [writable] if writable else [])
         for setting in CLOSED:

@@ -245,7 +245,7 @@ class Measured:
     known: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def of_record(self, series: Mapping[str, str | None], record: Mapping[str, Any]) -> ReceiptRecord:
-        from tvmtraces.operators import sum_up
+        from tvmtraces.analysis import sum_up
 
         times = sum_up([list(runs.values()) for runs in self.profiled.values()])
         operator_ms = {name: tuple(float(f"{ms:.7g}") for ms in of_processes) for name, of_processes in times.items()}
@@ -272,7 +272,7 @@ def read_measured(raw: Path) -> tuple[dict[str, Measured], str]:
 
 
 def _measured(traces: Any) -> dict[str, Measured]:
-    from tvmtraces.operators import name_operator, read_known
+    from tvmtraces.analysis import name_operator, read_known
 
     measured_of: dict[str, Measured] = {}
     of_trial: dict[tuple[str, int], Measured] = {}

@@ -26,7 +26,7 @@ from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.machine import identity
 from tvmdash.machine.identity import MachineIdentity, Rename, RenameKind
-from tvmdash.records import PointValue, table
+from tvmdash.records import PointValue, migrations
 from tvmdash.records.exchange import records_in
 from tvmdash.traces.home_files import DataSource
 
@@ -308,8 +308,8 @@ def test_records_in_columns_come_back_as_they_were() -> None:
     others = [{**first, "workload": f"network.x{n}", "additional_info": {"n": n, "t": n % 2 == 1}} for n in range(9)]
     odd = [{**first, "additional_info": {"n": value}} for value in (1, 1.0, True, None, {}, [], [1], {"a": {}})]
     value = {**model, "records": [*model["records"], *others, *odd, {**first, "workload_args": {}}]}
-    packed = json.loads(json.dumps(table.pack(value)))
-    unpacked = table.unpack(packed)
+    packed = json.loads(json.dumps(migrations.pack(value)))
+    unpacked = migrations.unpack(packed)
     as_text = lambda record: json.dumps(record, sort_keys=True)  # noqa: E731
     assert sorted(map(as_text, unpacked["records"])) == sorted(map(as_text, value["records"]))
     assert {**unpacked, "records": []} == {**value, "records": []}
@@ -330,7 +330,7 @@ def test_records_in_columns_come_back_as_they_were() -> None:
 )
 def test_columns_that_are_wrong_are_refused(block: Any) -> None:
     with pytest.raises(DashboardError):
-        table.unpack({"schema_version": 2, "tvm_hash": "", "records": [block]})
+        migrations.unpack({"schema_version": 2, "tvm_hash": "", "records": [block]})
 
 
 def test_the_bare_columns_of_the_proposal_are_put_into_nights(home: Home, tmp_path: Path, capsys: Capture) -> None:

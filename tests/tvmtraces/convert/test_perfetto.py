@@ -16,7 +16,7 @@ from trace_processor import ask
 from tvmdash.errors import DashboardError
 from tvmtraces.convert import Counter, Flow, Slice, Slices, names, write_perfetto
 from tvmtraces.convert.events import BATCH
-from tvmtraces.convert.lanes import Lanes
+from tvmtraces.convert.perfetto import Lanes
 from tvmtraces.convert.wire.packets import padded, varint
 
 MOMENT = 1_795_000_000_123_456_789

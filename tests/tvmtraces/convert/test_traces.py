@@ -22,8 +22,8 @@ from tvmdash.machine import telemetry
 from tvmdash.measure.capture import Capture, OperatorSpan, Reading, Region, Sample
 from tvmtraces import connect
 from tvmtraces.export import converters
+from tvmtraces.export.columns import cut_into_windows
 from tvmtraces.export.converters import CONVERTERS
-from tvmtraces.export.windows import cut_into_windows
 from tvmtraces.filters import Filters
 
 STAMP = "20261121T031500Z"

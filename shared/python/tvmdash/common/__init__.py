@@ -150,6 +150,7 @@ def parse_json(raw: bytes, where: str, *, has_gaps: bool = False) -> Json:
             parse_int=_parse_whole,
             object_pairs_hook=_check_unique_keys,
         )
+        # json.loads lets half a surrogate pair through, which no file or page can be written with
         if _SURROGATE.search(raw):
             json.dumps(value, ensure_ascii=False).encode("utf-8")
         if raw.count(b"{") + raw.count(b"[") >= _MAX_DEPTH:  # with fewer it cannot be so deep
@@ -274,6 +275,7 @@ def write_bytes(path: Path, content: bytes, *, mode: int = 0o644, durable: bool 
     Where it is `durable`, it survives a power cut on return, and a cut before leaves what was there; that costs
     milliseconds. Otherwise a cut may leave it empty: for what nobody misses.
     """
+    # cut, as a name has at most 255 bytes and this one is longer than the file's own
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".tmp", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -281,6 +283,7 @@ def write_bytes(path: Path, content: bytes, *, mode: int = 0o644, durable: bool 
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
+        # mkstemp makes a file for its owner alone
         os.chmod(name, mode)
         os.replace(name, path)
         if durable:
@@ -368,6 +371,7 @@ def remove_unfinished(parent: Path, *, ours: bool = False) -> None:
         if match is None:
             continue
         path, original = parent / name, parent / (match.group(1) or "")
+        # killed between the renames of `_exchange`: this is the only copy
         if path.suffix == ".old" and not os.path.lexists(original):
             with contextlib.suppress(OSError):
                 os.rename(path, original)

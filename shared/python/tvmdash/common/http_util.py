@@ -24,7 +24,7 @@ logging.getLogger("urllib3").setLevel(logging.ERROR)  # its debug messages hold 
 
 
 class Loss(enum.Enum):
-    """Why there is no answer. Only what was not sent was certainly not received."""
+    """Reasons for a missing answer. Only what was not sent was certainly not received."""
 
     NOT_SENT = enum.auto()
     LATE = enum.auto()

@@ -23,6 +23,7 @@ class SecretFile:
     def read_lines(self, home: Path) -> list[str] | None:
         """Return its lines, or None without such a file. DashboardError, quoting nothing of it, where it is unsafe."""
         try:
+            # O_NONBLOCK, as opening a named pipe waits for a writer
             with open(self.path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
                 self._refuse_readable(os.fstat(file.fileno()), home)
                 return file.read(_MAX_BYTES).decode("ascii").splitlines()

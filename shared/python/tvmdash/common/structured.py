@@ -213,6 +213,7 @@ def _all_at_once(part: Any, of_each: Callable[..., Any]) -> Callable[..., Any]:
 
     def checked(value: Any, kind: Any) -> Any:
         alike = set(map(type, value)) <= known[part]
+        # a sum is finite only where every number is; one that overflows merely takes the slow way
         if alike and (part is str or math.isfinite(sum(filter(None, value)))):
             return tuple(value)
         return of_each(value, kind)

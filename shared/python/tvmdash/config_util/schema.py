@@ -122,6 +122,7 @@ def check(value: common.Json, fields: Fields, shown: str, *, at: str = "$") -> d
     if faults:
         raise ConfigError(faults)
     size = value.get("size", NIGHTLY)
+    # a copy: whoever changes a list in a config must not change the next one's default
     defaults = {name: copy.deepcopy(field.default_of(size)) for name, field in fields.items()}
     filled = {**{name: default for name, default in defaults.items() if default is not REQUIRED}, **value}
     of_sizes = {name: filled.pop(name) for name in _of_a_size(fields)}

@@ -57,7 +57,7 @@ def make_title(name: str, title: str) -> str:
 
 
 class StepReason(enum.StrEnum):
-    """Why a step was not run; the result's `subject` says which night, stage, TVM or host."""
+    """Reasons for a step that was not run; the result's `subject` is the night, stage, TVM or host."""
 
     KEPT = "kept"
     """Its output of the night `subject` is still valid."""
@@ -216,7 +216,7 @@ def name_wheel(version: str, source: object = "") -> str:
 
 
 class ReferenceChoice(enum.StrEnum):
-    """Who chose the reference of a night."""
+    """The chooser of a night's reference."""
 
     AUTO = "auto"
     """The dashboard: the previous release or build."""
@@ -431,7 +431,7 @@ class Home:
 
     @property
     def references(self) -> Path:
-        """Where the reference's artifacts lie in a home that was restored; its next night takes them into the store."""
+        """Return the folder of the reference's artifacts in a restored home; its next night moves them to the store."""
         return self.root / "references"
 
     @property

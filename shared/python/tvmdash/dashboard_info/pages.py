@@ -50,7 +50,7 @@ class WorkloadValue:
 
 
 class Lack(enum.StrEnum):
-    """Why a workload has no value."""
+    """Reasons for a workload without a value."""
 
     NO_DATA = "no_data"
     FAILED = "failed"

@@ -12,7 +12,7 @@ from tvmdash.trial_util import Timing
 
 INTERVAL, PROCESSES, MINUTES, BROKEN = "interval", "max_processes", "max_minutes", "a process that did not end well"
 ONCE, KILLED, UNCHANGED = "once", "the run was ended in the middle", "unchanged"
-"""Why the measurement of a point ended."""
+"""Reasons for the end of a point's measurement."""
 
 
 @dataclass(frozen=True)

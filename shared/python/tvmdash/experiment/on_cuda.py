@@ -73,7 +73,9 @@ def open_onnx_session(model: bytes, options: Any, device: RivalDevice) -> Any:
 
     if device.card is None:
         return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    # an empty directory means the installed nvidia packages, which the loader does not search by itself
     onnxruntime.preload_dlls(directory="")
+    # else operators that the card lacks run on the processor, and the time is that of both
     options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
     wanted = "CUDAExecutionProvider"
     given = {"device_id": device.index, "use_tf32": 0}
@@ -81,6 +83,7 @@ def open_onnx_session(model: bytes, options: Any, device: RivalDevice) -> Any:
         session = onnxruntime.InferenceSession(model, options, providers=[(wanted, given)], enable_fallback=0)
     except Exception as error:  # what CUDA's libraries say, in exceptions of ONNX Runtime's own
         raise DashboardError(str(error).strip()[:1000], place=f"device {device.name}") from error
+    # where a library of CUDA is missing, the session is one on the processor, without an error
     if session.get_providers()[0] != wanted:
         raise DashboardError(
             f"device {device.name}: ONNX Runtime {onnxruntime.__version__} has no {wanted}, only "

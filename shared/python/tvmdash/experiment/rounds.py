@@ -99,6 +99,7 @@ def count_samples_of_next(trials: Sequence[Trial], repeat: int) -> int:
     process_ms = max(0.0, statistics.fmean(whole_ms) - statistics.fmean(timed_ms))
     reduced = _reduce(trials)
     within = (reduced.within or 0.0) ** 2
+    # less what the samples explain: a median of normal samples has π/2 times the variance of their mean
     between = max(0.0, (reduced.between or 0.0) ** 2 - within * math.pi / 2 / count)
     if not sample_ms or not within:
         return repeat

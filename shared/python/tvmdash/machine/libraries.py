@@ -73,4 +73,4 @@ _QUESTIONS: Mapping[str, tuple[str, str, Callable[[Callable[..., int]], str]]] =
     "cudnn": ("libcudnn", "cudnnGetVersion", _read_cudnn),
     "hip": ("libamdhip64", "hipRuntimeGetVersion", _read_hip),
 }
-"""For each name, the library, its version function, and the decoder of the answer."""
+"""The library of each name, its version function, and the decoder of the answer."""

@@ -137,6 +137,7 @@ class Capture:
             "started_ns": time.time_ns(),
             "night": os.environ.get("TVMDASH_NIGHT"),
             "experiment": os.environ.get("TVMDASH_JOB"),
+            # arguments may hold bytes that are no UTF-8, which SQLite refuses
             "command": " ".join(sys.argv).encode(errors="replace").decode(),
             "facts": _json(facts),
         }

@@ -116,6 +116,7 @@ def _list_mapped() -> set[str]:
         fields = line.split(maxsplit=5)
         if len(fields) > 5 and "x" in fields[1] and fields[5].startswith("/"):
             names.add(fields[5])
+    # the kernel marks a mapped file that was removed or replaced: its bytes can no longer be hashed
     replaced = [name for name in names if name.endswith(_REPLACED)]
     if replaced:
         raise FileNotFoundError(replaced[0])

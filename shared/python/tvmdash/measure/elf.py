@@ -33,6 +33,7 @@ def function_sizes(file: bytes) -> dict[str, int]:
         names = sections[table.link].offset
         for at in range(table.offset, table.offset + table.size, _SYMBOL_BYTES):
             name, info, _other, section, _value, size = struct.unpack_from("<IBBHQQ", file, at)
+            # section 0: declared here, defined in another file
             if info & 0xF == _FUNCTION and section:
                 begin = names + name
                 sizes[file[begin : file.index(b"\0", begin)].decode()] = size
@@ -70,6 +71,7 @@ def _sections(file: bytes | mmap.mmap) -> Iterator[_Section]:
         raise DashboardError(f"an object file begins with {file[:6]!r}, which is not ELF64, little-endian.")
     table = struct.unpack_from("<Q", file, 0x28)[0]
     entry_size, count = struct.unpack_from("<HH", file, 0x3A)
+    # more sections than the header can count: the size of the first one tells (System V ABI, chapter 4)
     if count == 0:
         count = struct.unpack_from("<Q", file, table + 0x20)[0]
     for at in range(table, table + count * entry_size, entry_size):

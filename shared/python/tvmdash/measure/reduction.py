@@ -194,6 +194,7 @@ def _judge_processes(reduced: Reduced, processes: Sequence[Sequence[float]]) -> 
     if reduced.between is None or reduced.within is None or reduced.between < LEAST_APART:
         return
     count = statistics.fmean(len(samples) for samples in processes if samples)
+    # a median of normal samples has π/2 times the variance of their mean
     explained = reduced.within * math.sqrt(math.pi / 2 / count)
     if reduced.between > DISAGREE_TIMES * explained:
         medians = sorted(statistics.median(samples) for samples in processes if samples)

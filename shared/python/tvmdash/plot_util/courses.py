@@ -64,7 +64,7 @@ class Course:
 
 
 def format_course(plot: Course) -> str:
-    """For whoever cannot see the picture: the range of each quantity, and what is shaded."""
+    """Describe in words the range of each quantity and the shaded spans."""
     ranges = [
         f"{track.label} {_format_range(values)} {panel.unit}".rstrip()
         for panel, track, values in _list_with_values(plot)

@@ -90,6 +90,7 @@ def choose_date_ticks(first: float, last: float) -> list[tuple[float, str]]:
 def spread(places: Sequence[float], gap: float) -> list[float]:
     """`places` moved by one sweep up and one down, so that neighbours are `gap` apart and all lie in 0..1."""
     order = sorted(range(len(places)), key=places.__getitem__)
+    # with more lines than room names overlap evenly, and none leaves the axes
     gap = min(gap, 1 / max(1, len(places) - 1))
     moved = list(places)
     floor = 0.0

@@ -44,7 +44,7 @@ LARGEST_ERROR = Metric("largest_error", "", "lower", ("additional_info", "max_er
 RUN_TIME, RUN_TIME_RATIO = "run_time", "run_time_ratio"
 """The time of a point, and its ratio to that of the reference, measured in turn."""
 COMPILE_TIME, COMPILE_CPU_TIME = "compile_time", "compile_cpu_time"
-"""By the wall clock, and the fact that is compared: beside load the ratio of two scatters by 30 and by 7 %."""
+"""Wall-clock time, and the CPU time that is compared: beside load the ratio of two scatters by 30 and by 7 %."""
 IN_TURN = (RUN_TIME, "device_time", "transfer_time", "energy", COMPILE_TIME)
 """Metrics that both processes of a pair measure; the first is that of the turns."""
 METRICS = (

@@ -216,7 +216,7 @@ class NightData:
     """The measuring machine in words, equal for nights of the same machine in the same state."""
     env_name: str = ""
     ratios: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By path, the ratio of a foreign number to the reference's."""
+    """Ratios of foreign numbers to the reference's, by path."""
     home: MachineIdentity | None = None
     is_imported: bool = False
     build: Build = Build()

@@ -46,6 +46,7 @@ def _find_linker() -> list[str]:
 def _make_front(linker: Sequence[str], stem: Path, layout: int) -> str:
     """Make an object file that, linked before the module's, moves all code of it by up to a page."""
     made = stem.with_suffix(".front.o")
+    # without the note the linker makes the stack executable
     text = f'.text\n.skip {layout * _STRIDE % _STEPS * _STEP}\n.section .note.GNU-stack,"",%progbits\n'
     argv = [*linker, "-c", "-x", "assembler", "-o", str(made), "-"]
     _run(argv, f"layout {layout}: {linker[0]} cannot assemble", text)

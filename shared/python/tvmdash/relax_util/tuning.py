@@ -92,6 +92,7 @@ def keep(subject: Subject, search: Path, trials: int, facts: Mapping[str, Any]) 
 
 def _prune(current: Path) -> None:
     """Remove the databases of all builds but the last `BUILDS_KEPT` that were tuned, and `current`."""
+    # the time of change is that of the last tuning, by which the oldest are found
     current.touch()
     builds = sorted(
         (build for build in current.parent.iterdir() if build.is_dir()), key=lambda build: build.stat().st_mtime_ns

@@ -9,10 +9,10 @@ from dataclasses import replace
 from tvmdash.dashboard_info import OF_REFERENCE, VARIANT_SIGN
 from tvmdash.errors import DashboardError
 from tvmdash.judge.operators import OperatorChange, OperatorComparison, OperatorSide, compare_operators
+from tvmtraces.analysis import Point, PointTimes, read_point_times
 from tvmtraces.commands import Command, add_filters, add_format, filters_of, format_table
 from tvmtraces.connection import Traces, open_traces
 from tvmtraces.filters import escape
-from tvmtraces.operators import Point, PointTimes, read_point_times
 from tvmtraces.reading import Progress
 
 _REFERENCE = f"{VARIANT_SIGN}{OF_REFERENCE}"

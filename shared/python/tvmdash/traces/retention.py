@@ -1,5 +1,5 @@
 """Retention by the name that it has for users."""
 
-from tvmtraces.retention import prune
+from tvmtraces.sealing import prune
 
 __all__ = ["prune"]

@@ -1,4 +1,7 @@
-"""Output formats of traces: one visible row for each. Writers plug in here."""
+"""Output formats of traces: one visible row for each. Writers plug in here.
+
+Rows that a format has no place for are counted, so that nothing is dropped in silence.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ from pathlib import Path
 
 from tvmtraces import convert
 from tvmtraces.connection import Traces, open_traces
+from tvmtraces.export.columns import Counted
 from tvmtraces.export.events import trace_events
-from tvmtraces.export.left_out import count_left_out
 from tvmtraces.export.rocpd_copy import copy_rows, count_copied, find_writers, format_others
 from tvmtraces.export.rocprof_csv import write_csv
 from tvmtraces.filters import Filters
@@ -20,6 +23,37 @@ from tvmtraces.readers.packed import count_bytes
 from tvmtraces.reading import Progress
 from tvmtraces.sealing import seal
 from tvmtraces.sources import find
+
+_OF_ROCPD = {
+    "arguments of calls": "base_argument",
+    "code objects": "base_code_object",
+    "kernel symbols": "base_symbol",
+    "descriptions of counters": "base_pmc",
+}
+_SHOWN = {"dispatch": "kernels", "copy": "memory_copies", "allocation": "memory_allocations", "region": "regions"}
+"""Tables, and the views that leave out those of their rows that refer to what is not there."""
+
+
+def count_left_out(traces: Traces, counted: Counted) -> dict[str, int]:
+    """Count the rows of each kind that are neither slices nor counter values nor flows."""
+    left_out = {words: _count(traces, f"SELECT count(*) FROM {table}") for words, table in _OF_ROCPD.items()}  # noqa: S608
+    left_out["counter values without a moment"] = _count(traces, "SELECT count(*) FROM base_counter") - counted.rows
+    left_out["rows that refer to what is not there"] = sum(
+        _count(traces, f"SELECT count(*) FROM base_{table}") - _count(traces, _format_shown(table, view))  # noqa: S608
+        for table, view in _SHOWN.items()
+    )
+    left_out["records"] = _count(traces, "SELECT count(*) FROM records")
+    return left_out
+
+
+def _format_shown(table: str, view: str) -> str:
+    of_operators = " - (SELECT count(*) FROM base_operator)" if table == "dispatch" else ""
+    return f"SELECT (SELECT count(*) FROM {view}){of_operators}"  # noqa: S608 - our own words
+
+
+def _count(traces: Traces, query: str) -> int:
+    return int(traces.execute(query).fetchall()[0][0])
+
 
 Write = Callable[[list[str], Path, Filters, Progress | None], str]
 """Writes the traces in the paths, as filtered, to a place that does not exist yet; says in words what it wrote."""

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tvmtraces.convert import Event, Flow, RocpdProcess, Slice
-from tvmtraces.export.columns import Counted, ExportedRun, Key, Titles, read_counted, read_sensors, read_slices
-from tvmtraces.export.kinds import SLICES
+from tvmtraces.export.columns import SLICES, Counted, ExportedRun, Key, Titles, read_counted, read_sensors, read_slices
 
 if TYPE_CHECKING:
     from tvmtraces.connection import Traces

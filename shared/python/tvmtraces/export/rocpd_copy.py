@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tvmtraces.convert import RocpdRows
-from tvmtraces.export.windows import cut_into_windows
+from tvmtraces.export.columns import cut_into_windows
 from tvmtraces.filters import format_literal
 from tvmtraces.readers.rocpd_queries import DURATION, QUERIES, Missing, Query
 from tvmtraces.rocpd_schema import ColumnKind, read_columns

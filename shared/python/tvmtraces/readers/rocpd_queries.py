@@ -1,4 +1,4 @@
-"""Where each column of our tables stands in a RocPD database, as data, in the words of RocPD's schema 3.0.x.
+"""Places of our columns in a RocPD database, as data, in the words of RocPD's schema 3.0.x.
 
 A place is a path of references: `event_id.category_id.string` is the column `string` of the row that the `category_id`
 of the row's event numbers. A path of one word is a column of the table itself.
@@ -42,7 +42,6 @@ WORDS = {
     Missing.NODE: "node",
     Missing.SAMPLE: "sample",
 }
-"""For people."""
 
 REFERENCES: Mapping[str, str] = {
     "nid": "info_node",

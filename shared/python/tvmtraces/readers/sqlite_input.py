@@ -68,6 +68,7 @@ def open_database(path: Path) -> Iterator[sqlite3.Connection]:
 def _disarm(database: sqlite3.Connection) -> None:
     if hasattr(database, "setconfig"):  # Python 3.12
         database.setconfig(_DEFENSIVE, True)
+    # as SQLite advises for a stranger's database (https://sqlite.org/security.html)
     for pragma in ("trusted_schema = OFF", "query_only = ON", "cell_size_check = ON", "mmap_size = 0"):
         database.execute(f"PRAGMA {pragma}")
 

@@ -27,7 +27,7 @@ from tvmdash.records.exchange import (
     records_in,
     write_records,
 )
-from tvmdash.records.exchange.tvm_log import NO_MEDIAN
+from tvmdash.records.exchange.formats import NO_MEDIAN
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"
 LIBRARY = Path(__file__).resolve().parents[4] / "shared" / "python"

@@ -43,7 +43,7 @@ _log = logging.getLogger("files")
 
 
 class Fault(enum.Enum):
-    """Why a part of a tree is left out."""
+    """Reasons to leave out a part of a tree."""
 
     DEEP = "deep"
     MANY = "many"
@@ -417,6 +417,7 @@ def remove(path: Path) -> bool:
     A folder that a script locked is unlocked first. What still stays, as what belongs to another user, is mounted
     there, or is being written to, is a warning in the log.
     """
+    # a program that is just being ended may still write into it
     for attempt in range(_TRIES):
         with contextlib.suppress(OSError), _Opener(path.parent) as opener:
             _visit(path.name, opener.open(""), _remove, unlocks=True)
@@ -446,6 +447,7 @@ def _visit(name: str, folder: int, visit: Callable[[int, str, int], None], *, un
     So down by names, and up again by `..`: no depth is too much. What cannot be visited is left out, and so is what is
     mounted there. unlocks: folders are made their owner's to change.
     """
+    # a descriptor of our own: it is closed on the way down, and the caller keeps the other
     levels, here = [_Level("", os.fstat(folder), [name])], os.dup(folder)
     try:
         while True:

@@ -119,8 +119,10 @@ def started(
         process = subprocess.Popen(
             argv, env={**environment, VARIABLE: str(theirs.fileno())}, pass_fds=[theirs.fileno()]
         )
+        # held open here, it would keep the line alive after the process's death
         theirs.close()
         by_key = {key(job.point): job for job in jobs}
+        # a duplicate, as both the Connection and the socket close theirs
         line = Connection(os.dup(ours.fileno()))
         try:
             yield Partner(folder, by_key, process, line, minutes * 60, describe_limit(minutes))

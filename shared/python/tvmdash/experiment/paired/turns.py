@@ -35,7 +35,7 @@ class Taken:
 
 
 class Turns:
-    """This process's end of the pipe."""
+    """The measuring process's end of the pipe."""
 
     def __init__(self, line: Connection) -> None:
         self._line = line
