@@ -1,6 +1,6 @@
-"""How often chance alone tells something, as far as a home's own series say where nothing changed.
+"""The rate at which chance alone tells something, learned from a home's own series where nothing changed.
 
-What a night measures lies so many standard errors from what is known. Where TVM is that of before, or nothing is told
+A night's measurement lies some standard errors from what is known. Where TVM is that of before, or nothing is told
 of another build, that is a null, and nulls say how wide errors are in truth (the empirical null, Efron 2004).
 """
 
@@ -20,7 +20,7 @@ from tvmdash.judge.rules import RULES
 
 @dataclass(frozen=True)
 class Nulls:
-    """So many, and how many of them lie farther out than each of RULES.null_marks."""
+    """A count of nulls, and of those that lie farther out than each of RULES.null_marks."""
 
     count: int = 0
     beyond: tuple[int, ...] = (0,) * len(RULES.null_marks)
@@ -30,7 +30,7 @@ class Nulls:
 
     @property
     def width(self) -> float | None:
-        """How much wider errors are than expected, going by the mark that says more; None where too few tell."""
+        """The ratio of the errors' true width to the expected, by the mark that says more; None with too few nulls."""
         if self.count < RULES.least_nulls:
             return None
         shares = [min(0.9, max(0.01, beyond) / self.count) for beyond in self.beyond]
@@ -47,7 +47,7 @@ NO_NULLS = Nulls()
 
 
 def count_errors(shift: Shift) -> float:
-    """How many standard errors out it lies, as a normal distribution has it (Wallace 1959)."""
+    """Convert the shift to standard errors of a normal distribution (Wallace 1959)."""
     freedom = shift.freedom
     square = (shift.log / shift.error) ** 2 / (1 - 2 / freedom)
     return (8 * freedom + 1) / (8 * freedom + 3) * math.sqrt(freedom * math.log1p(square / freedom))

@@ -1,4 +1,4 @@
-"""What a judge is given of a series: pairs of processes of two builds in turn, and the steps that are known."""
+"""The judge's evidence on a series: pairs of processes of two builds in turn, and the steps that are known."""
 
 from __future__ import annotations
 

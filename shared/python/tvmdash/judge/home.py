@@ -66,7 +66,7 @@ class Change:
 
 
 def decide(found: FoundStep, sign: int, pairs: int) -> Decision | None:
-    """What a step of one series, across which so many pairs lie, is by itself; None where nothing is said of it.
+    """Decide on a step of one series, across which `pairs` pairs lie; None where nothing is said of it.
 
     sign: as `Evidence` has it.
     """
@@ -103,7 +103,7 @@ class Judgement:
 
 
 def judge(evidence: Mapping[str, Evidence], ask: Ask | None = None, noise: HomeNoise | None = None) -> Judgement:
-    """What the pairs of a home's series say tonight; each series has some tonight. `ask` measures what is open.
+    """Judge the pairs of a home's series, each of which has some tonight; `ask` measures what is open.
 
     noise: what more than these pairs say of it; None where they are all that is known.
     """
@@ -260,11 +260,11 @@ class _Night:
                 rounds[name] = RULES.most_rounds
 
     def _is_luck(self, name: str, found: FoundStep) -> bool:
-        """Whether what is not known of the step is for the most part luck, which pairs don't narrow."""
+        """Return True where the step's error is for the most part luck, which pairs don't narrow."""
         return self.models[name].error_of_pairs(found.begin) < RULES.of_pairs * found.error
 
     def _is_open(self, name: str, found: FoundStep, rounds: int) -> bool:
-        """Whether another look may decide it; what would be told has one at least, pairs enough, and odds to spare."""
+        """Return True where another look may decide it; told is only what has had one, pairs enough, odds to spare."""
         if abs(found.shift) < RULES.worth * RULES.least:
             return False
         told = RULES.log("told")
@@ -321,7 +321,7 @@ class _Night:
         return Change(decision, tuple(members), found, scope, closed, own)
 
     def _own_part(self, name: str, found: FoundStep) -> FoundStep:
-        """What is known of one series: the step of all, which its own differs from, and its own pairs."""
+        """Estimate the step of one series by the step of all, from which its own differs, and by its own pairs."""
         model = self.models[name]
         sign = model.evidence.sign or 1
         measured = model.shift(found.begin)
@@ -356,7 +356,7 @@ class _Night:
             yield from ((scope, names, prior / len(metrics)) for scope, names, prior in groups if len(names) >= 3)
 
     def _has_new_code(self, name: str) -> bool:
-        """Whether tonight's generated code is another than that of the build before."""
+        """Return True where tonight's generated code is another than that of the build before."""
         each = self.models[name].evidence
         builds = list(dict.fromkeys(pairs.build for pairs in self.models[name].pairs if pairs.build in each.places))
         before = [build for build in builds if build != each.tonight]

@@ -1,4 +1,4 @@
-"""What several workloads, or several machines, say together: a geometric mean of ratios and how sure it is."""
+"""Means over several workloads or machines: a geometric mean of ratios and its interval."""
 
 from __future__ import annotations
 

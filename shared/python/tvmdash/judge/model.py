@@ -35,7 +35,7 @@ class FoundStep:
 
 
 class Shift(NamedTuple):
-    """How far builds lie from those before (log), with its standard error; freedom: how heavy the error's tails are."""
+    """The distance of builds from those before (log), its standard error, and the degrees of freedom of that."""
 
     log: float
     error: float
@@ -88,7 +88,6 @@ class SeriesModel:
         return (self.noise.series[self.name].pair * known + squares) / (known + more)
 
     def with_more(self, pairs: Pairs) -> SeriesModel:
-        """The same with one measurement more."""
         return SeriesModel(self.name, self.evidence, self.noise, (*self.again, pairs))
 
     def _covariance(self) -> FloatArray:
@@ -128,7 +127,7 @@ class SeriesModel:
         return np.asarray(self._a @ (self._places >= begin).astype(float))
 
     def shift(self, begin: int) -> Shift | None:
-        """How far the builds from `begin` on lie from those before; None where nothing says so."""
+        """Estimate how far the builds from `begin` on lie from those before; None where nothing says so."""
         if begin not in self._shifts:
             self._shifts[begin] = self._shift(begin)
         return self._shifts[begin]
@@ -150,7 +149,7 @@ class SeriesModel:
         return 1 / math.sqrt(precision) if precision > 0 else math.inf
 
     def count_pairs(self, begin: int) -> int:
-        """How many pairs lie across that step."""
+        """Count the pairs that lie across that step."""
         column = self._column(begin)
         return sum(pairs.count for pairs, crossing in zip(self.pairs, column, strict=True) if crossing)
 
@@ -185,10 +184,10 @@ class SeriesModel:
         return replace(best, odds=add_logs([each.odds for each in found]))
 
     def find_still(self, step: KnownStep, prior: float) -> Shift | None:
-        """How far it is from before the step to where it was taken back, where that is no end of it after all.
+        """Return the shift that is left where a step was taken back, if that is no end of it after all; else None.
 
-        As it is where about its size is far likelier than about nothing, or where a step is told that is larger than
-        what an end may leave.
+        It is no end where about its size is far likelier than about nothing, or where a step is told that is larger
+        than what an end may leave.
         """
         measured = self.shift(step.until) if step.until in self.cuts() else None
         if measured is None:
@@ -199,7 +198,7 @@ class SeriesModel:
         return measured if is_left or log_of_size(measured, step.size) - back > RULES.log("told") else None
 
     def _log_share(self, begin: int) -> float:
-        """How much more often than at any build a step begins at this one, going by its generated code."""
+        """Return the log of how much likelier than at any build a step begins at this one, by its generated code."""
         code = self.evidence.code
         ordered = sorted(self.evidence.places, key=self.evidence.places.__getitem__)
         at = next(at for at, build in enumerate(ordered) if self.evidence.places[build] == begin)
@@ -227,7 +226,7 @@ class SeriesModel:
         return ordered[-4:][::-1]
 
     def difference(self, new: str, old: str) -> Shift | None:
-        """How far two builds lie from each other, whatever was there between; None where no pairs join them.
+        """Estimate how far two builds lie from each other, whatever lies between; None where no pairs join them.
 
         Each build has a level of its own, so that a step anywhere is no error; the luck of the two is in it.
         """
@@ -251,7 +250,7 @@ class SeriesModel:
         return Shift(float(column @ inverse @ self._y) / precision, error, freedom)
 
     def tell(self, step: float, prior: float) -> FoundStep | None:
-        """What would be found of tonight's build were it slower by `step` (log); None where nothing joins it."""
+        """Return the step found if tonight's build were slower by `step` (log); None where nothing joins it."""
         cuts = self.cuts()
         measured = self.shift(cuts[-1]) if cuts and cuts[-1] == self.evidence.place else None
         if measured is None:

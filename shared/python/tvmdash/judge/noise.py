@@ -1,4 +1,4 @@
-"""What is known of noise before anything is decided: how pairs scatter, and how builds differ by luck."""
+"""Noise, as known before anything is decided: the scatter of pairs, and the luck by which builds differ."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SeriesNoise:
 
 @dataclass(frozen=True)
 class HomeNoise:
-    """How a home's measurements scatter. factors: by night, how much wider pairs do than usual.
+    """The scatter of a home's measurements. factors: by night, how much wider pairs do than usual.
 
     redrawn: the share of the luck of generated code that another layout draws anew. common: the variance of what all
     series have in common in a step by chance alone; none where both builds were measured at the same time.
@@ -131,7 +131,7 @@ class _Jump:
     is_open: bool
 
     def is_striking(self, luck: float) -> bool:
-        """Whether it may be a step of which nothing is decided yet."""
+        """Return True where it may be a step on which nothing is decided yet."""
         return self.is_open and self.log**2 > RULES.striking_jump * (self.error + 2 * luck)
 
 

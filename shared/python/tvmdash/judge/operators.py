@@ -46,22 +46,19 @@ class OperatorChange:
 
     @property
     def change_ms(self) -> float:
-        """How much longer it takes."""
         return (self.after_ms or 0.0) - (self.before_ms or 0.0)
 
     @property
     def is_new(self) -> bool:
-        """Whether only the later side has it."""
         return self.before_ms is None
 
     @property
     def is_gone(self) -> bool:
-        """Whether only the earlier side has it."""
         return self.after_ms is None
 
     @property
     def words(self) -> str:
-        """What is said of it: new, gone, or how it stands."""
+        """The verdict on it in a word: new, gone, or its standing."""
         standing = "unclear" if self.standing is PairStanding.BLIND else self.standing.value
         return "new" if self.is_new else "gone" if self.is_gone else standing
 
@@ -79,13 +76,13 @@ class OperatorComparison:
 
     @property
     def unexplained_ms(self) -> float | None:
-        """What the operators leave of the change of the whole; None where that was not timed."""
+        """The change of the whole that the operators leave; None where that was not timed."""
         whole = self.whole
         return None if whole is None else whole.change_ms - sum(change.change_ms for change in self.changes)
 
 
 def compare_operators(before: OperatorSide, after: OperatorSide, *, in_turn: bool = False) -> OperatorComparison:
-    """How the operators differ. in_turn: both sides were measured at once, in turn, and not on two nights."""
+    """Compare the operators. in_turn: both sides were measured at once, in turn, and not on two nights."""
     pairs = _match(before, after)
     sides = {
         str(place): Apart(first, last)
@@ -137,7 +134,7 @@ def _group(side: OperatorSide, find_key: Any) -> _Groups:
 
 
 def _regroup(side: OperatorSide, groups: _Groups) -> _Groups:
-    """What is left, by name without numbers and by shapes."""
+    """Group the rest by name without numbers and by shapes."""
     left = dict(groups.values())
     return _group(OperatorSide(left, known=side.known), _find_stem)
 

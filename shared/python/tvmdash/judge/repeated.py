@@ -1,4 +1,4 @@
-"""What was measured at two times, once and again or by processes of either side: whether it is another now."""
+"""Values of two times, once and again or by processes of either side, compared."""
 
 from __future__ import annotations
 

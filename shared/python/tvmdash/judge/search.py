@@ -25,7 +25,7 @@ BUILD_SHARE = 0.12
 LEAST_BUILD_NOISE = 0.002
 """Two builds of the same speed differ by this share of the step, at least by this much: layout is a build's own."""
 ODD_BUILD = 0.02
-"""How many builds are expected to be odd: neither of the one speed nor of the other."""
+"""Share of builds that are expected to be odd: neither of the one speed nor of the other."""
 ENDS_LEAST, ENDS_MOST = 12, 240
 """Measurements of the bad end against the good one before the search: at least, and before the step is given up."""
 LEAST_NOISE = 1e-4
@@ -34,7 +34,7 @@ LEAST_NOISE = 1e-4
 
 @dataclass(frozen=True)
 class Step:
-    """What is searched for: a step by `size` (difference of logarithms) seen with `noise`, one measurement's deviation.
+    """The step that is searched for: its `size` (difference of logarithms) and one measurement's deviation, `noise`.
 
     A measurement is ln(elapsed at the commit / elapsed at the good end), both measured in one go in alternation.
     """
@@ -83,7 +83,7 @@ def _noise(groups: Sequence[Sequence[float]]) -> float:
 
 
 def ends_are_clear(ends: Sequence[float]) -> bool | None:
-    """Whether the ends differ by what can be searched for; None while more measurements of the bad end should say."""
+    """Tell whether the ends differ enough for a search; None while more measurements of the bad end should say."""
     if len(ends) < ENDS_LEAST:
         return None
     series = two.RoundSeries("", {str(at): log for at, log in enumerate(ends)}, "lower")
@@ -188,7 +188,7 @@ class Search:
 
 
 def least_measurements(count: int, step: Step) -> float:
-    """How many measurements a search among `count` commits needs on average, by information theory.
+    """Return the measurements that a search among `count` commits needs on average, by information theory.
 
     log2(count) bits over what one look can tell at best: the capacity of a channel with two inputs, `size` apart, and
     Gaussian noise (Shannon 1948).

@@ -29,7 +29,7 @@ _MOST_ODDS = 1e9
 
 
 class PairStanding(enum.StrEnum):
-    """How B stands to A.
+    """The standing of B against A.
 
     worse, better, changed: told; changed is of a number without a better way. suspected: likely worse, not sure enough
     to be told. undecided: a change is neither told nor excluded. blind: too little was measured to say anything.
@@ -45,12 +45,12 @@ class PairStanding(enum.StrEnum):
 
     @property
     def is_told(self) -> bool:
-        """Whether B differs."""
+        """True where B differs."""
         return self in {PairStanding.WORSE, PairStanding.BETTER, PairStanding.CHANGED}
 
     @property
     def is_open(self) -> bool:
-        """Whether more pairs might tell."""
+        """True where more pairs might tell."""
         return self in {PairStanding.SUSPECTED, PairStanding.UNDECIDED, PairStanding.BLIND}
 
 
@@ -73,12 +73,11 @@ class Difference:
 
     @property
     def is_told(self) -> bool:
-        """Whether B differs."""
+        """True where B differs."""
         return self.standing.is_told
 
     @property
     def is_bounded(self) -> bool:
-        """Whether there is an interval."""
         return self.low is not None
 
     @property
@@ -107,7 +106,7 @@ def make_evidence(
 
 
 def make_pairs(logs: Sequence[float], night: int = 0) -> Pairs:
-    """What one go measured of the two. logs: the natural logarithm of B / A, one for each pair of processes."""
+    """Combine the pairs of one go. logs: the natural logarithm of B / A, one for each pair of processes."""
     std = statistics.stdev(logs) if len(logs) > 1 else 0.0
     return Pairs(night, B, A, statistics.fmean(logs), std, len(logs))
 
@@ -195,7 +194,7 @@ def compare(series: Mapping[str, Evidence], noise: HomeNoise | None = None) -> d
 
 
 def weigh(shift: Shift, points: int, direction: str) -> Difference:
-    """What a shift says that no pairs were measured of, one of so many; as `compare` decides."""
+    """Judge a shift that rests on no pairs, one of `points` points, as `compare` decides."""
     sign, odds = SIGNS[direction], log_of_any(shift) + RULES.log_of_point(points)
     found = FoundStep(odds, shift.log, shift.error, PLACES[B])
     decision = decide(found, sign, RULES.fewest_pairs)
@@ -234,7 +233,6 @@ def _name_told(sign: int, *, is_worse: bool) -> PairStanding:
 
 
 def _describe(name: str, judged: Judgement) -> Difference:
-    """What a night's judgement says of one series of the two builds."""
     model = judged.models[name]
     change = next((each for each in judged.changes if name in each.series), None)
     found = judged.found[name] if change is None else change.of(name)

@@ -29,28 +29,29 @@ from tvmdash.judge.odds import log_factor
 NIGHT_SHARE = 0.7
 """The machine's part of a night's noise, as a share of the whole, before the re-runs say otherwise."""
 PRIOR_RUNS = 3.0
-"""How many measurements the baseline's noise counts for when the re-runs' own noise is estimated."""
+"""Measurements that the baseline's noise counts for when the re-runs' own noise is estimated."""
 ENOUGH_FREEDOM = 4
 GIVE_UP = 1.6
 """Log likelihood ratio against the step at which re-measuring ends."""
 LEAST_EACH = 4
 MOST_BUILDS = 6
-"""So many builds of either side take turns."""
+"""Builds of either side that take turns."""
 NEAR_CUT = 4
 """The last nights before a suspected cut may already be of the new level."""
 LEAST_ODD, MOST_ODD = 1.2, 4.0
 """Builds so many spreads off tell how much of that is luck; what is further off is a spike of its night."""
 MOST_ODD_BUILDS, PRIOR_ODD, ENOUGH_ODD = 10, 2.0, 24.0
-"""So many of them are measured again at most, until the squares of how odd they were come to so much; that all of the
-scatter is luck is believed beforehand as if that much had been seen."""
+"""At most MOST_ODD_BUILDS of them are measured again, until the squares of their oddness sum to ENOUGH_ODD; that all of
+the scatter is luck is believed beforehand as if PRIOR_ODD had been seen.
+"""
 ENOUGH_KNOWN, PROVEN = 45, 0.5
-"""So many builds have shown their modes; from this share of the scatter on they are known to differ by luck."""
+"""Builds that suffice to show their modes; from the share PROVEN of the scatter on they are known to differ by luck."""
 ALIKE, SAME_MODE, MOST_ALIKE = (0.6, 1.6), 0.75, 4
 """A build that was off by such a share of the shift, and still is by so much of it, shows that builds have modes."""
 LEAST_SPREAD = 0.6
 """Luck is judged by the nights on the side of the shift: modes are on one side. At least this share of the scale."""
 MOST_LOCATING, SURE = 24, 0.95
-"""So many runs look for the culprit, until one night is it with this probability."""
+"""Runs that look for the culprit at most, and the probability of one night that ends the search."""
 
 
 @dataclass
@@ -102,7 +103,7 @@ class Group:
         return float(np.mean(np.clip(values, middle - held, middle + held)))
 
     def _width(self, scale: float) -> float:
-        """What outliers are held by: the baseline's noise, or that of tonight where it is clearly greater."""
+        """Return the width at which outliers are held: the baseline's noise, or tonight's where clearly greater."""
         if len(self.values) < LEAST_EACH:
             return scale
         return max(scale, MAD_TO_SD * float(np.median(np.abs(np.array(self.values) - np.median(self.values)))))
@@ -120,7 +121,7 @@ Answer = Literal["reproduced", "refuted", "open", "modes", "young", "unmeasured"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the re-runs say. shift, error: of the new artifacts against the old, in scaled units.
+    """The outcome of the re-runs. shift, error: of the new artifacts against the old, in scaled units.
 
     machine: by how much the old artifacts moved tonight. machine_moved: beyond their own noise. again: how far from
     the old level each new night's build came out.
@@ -135,7 +136,7 @@ class Verdict:
 
 
 class Luck(NamedTuple):
-    """How builds differ without any change, a standard deviation; and whether they are known to."""
+    """The standard deviation between builds without any change, and whether they are known to differ."""
 
     deviation: float
     is_proven: bool
@@ -187,7 +188,7 @@ class Trial:
         return math.sqrt(max(pooled, squares / freedom if freedom >= ENOUGH_FREEDOM else 0.0))
 
     def verdict(self, answer: Answer, luck: float = 0.0) -> Verdict:
-        """What is known now; `luck`: the standard deviation of one build, which is in the error then.
+        """Return the verdict so far; `luck`: the standard deviation of one build, which is in the error then.
 
         The machine's part is estimated from the old artifacts and shrunk towards none while few have been measured,
         unless they are clearly off: then it is taken whole.
@@ -209,7 +210,7 @@ class Trial:
 
     @property
     def _counts(self) -> tuple[int, int]:
-        """How many builds of either side were measured again."""
+        """Number of builds of either side that were measured again, at least 1."""
         return max(1, len(self.new.builds)), max(1, len(self.old.builds))
 
     def by_luck(self, luck: float) -> float:
@@ -218,7 +219,7 @@ class Trial:
         return luck * math.sqrt(float(vif(np.asarray(self.candidate.phi), new)) / new + 1 / old)
 
     def measure_luck(self) -> Luck:
-        """How much builds differ without any change, by the baseline's oddest, measured again."""
+        """Estimate how much builds differ without any change, by the baseline's oddest, measured again."""
         score = self.candidate.score[-self.candidate.size :]
         toward = np.maximum(0.0, self.sign * score)
         spread = self.candidate.scale * max(LEAST_SPREAD, math.sqrt(2 * float(np.mean(toward**2))))
@@ -236,7 +237,7 @@ class Trial:
         return Luck(deviation, is_proven=share >= PROVEN)
 
     def has_precedent(self, shift: float) -> bool:
-        """Whether a build of this level, or of one before it, is as far off whenever it is measured: modes stick to it.
+        """Return True where a build of this level, or of an earlier one, is as far off again: modes stick to it.
 
         Asked of the builds that looked most like it, then of the one among them that does so again.
         """
@@ -252,7 +253,7 @@ class Trial:
         return float(np.mean(again)) >= SAME_MODE * abs(shift)
 
     def _measure_away(self, build: Build) -> float:
-        """How far off its level one more value of a build is tonight; 0 where none is to be had."""
+        """Measure once more how far off its level a build is tonight; 0 where no value is to be had."""
         value = self.bench.take(build.night)
         machine = self.old.centre(self.scale) if self.old.values else 0.0
         return 0.0 if value is None else value - build.level - machine
@@ -264,7 +265,7 @@ class Trial:
         return sorted(odd.tolist(), key=lambda index: -abs(self.x[index] - self.candidate.median))[:MOST_ODD_BUILDS]
 
     def is_told(self, shift: float, error: float, luck: Luck) -> bool:
-        """Whether the odds for a step are those from which the judge tells one.
+        """Return True where the odds for a step are those from which the judge tells one.
 
         That there are many points, of which one may be lucky, is paid for by the history that suspects this one: but
         not where few builds are known, nor by one build where builds are known to differ, as each night tries its luck.
@@ -280,7 +281,7 @@ class Trial:
 def confirm(
     bench: Bench, candidate: Candidate, series: Scaled, state: SeriesState, settings: Settings
 ) -> tuple[Verdict, int]:
-    """Whether the shift is reproduced, refuted or open at the limit; and the position at which it begins."""
+    """Measure until the shift is reproduced, refuted or open at the limit; also return where it begins."""
     size = abs(candidate.effect)
     assumed = min(size, max(settings.wanted, size / 2))
     trial = Trial(bench, candidate, series, state)

@@ -76,7 +76,7 @@ class Cause:
 
 
 def of_tvm(cause: Cause) -> Cause:
-    """The same evidence, the shift being TVM's: which part of TVM follows from the generated code."""
+    """Attribute the shift to TVM, by the same evidence; the generated code tells which part of TVM."""
     known = {(True, False): RUNTIME, (False, True): CODE}
     return replace(cause, whose=known.get((cause.same_code > 0, cause.changed_code > 0), BUILD))
 

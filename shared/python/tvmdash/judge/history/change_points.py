@@ -44,14 +44,14 @@ MODE_ODDS = 2e-5
 MODE_STAYS, MODE_WEIGHT = 0.67, 6.0
 MOVED_NIGHTS = 3
 MOST_ASIDE = 60
-"""So many runs beside those in turn: for luck, and for the culprit."""
+"""Runs beside those in turn: for luck, and for the culprit."""
 FIRST_BLOCK, SCAN_BLOCK = 128, 1024
 
 
 def observe(
     history: History, state: SeriesState, *, settings: Settings | None = None, rerun: Rerun | None = None
 ) -> Decision:
-    """What tonight (the last value of `history`) says about the series; `decision.state` is for tomorrow."""
+    """Judge tonight (the last value of `history`); `decision.state` is for tomorrow."""
     settings = settings or Settings()
     series = scale_series(history, state)
     if series.unit != state.unit:
@@ -168,12 +168,12 @@ def _measure_again(
 
 
 def _is_beyond_modes(candidate: Candidate, series: Scaled) -> bool:
-    """Whether so many nights in a row are hardly those of builds in one mode, where modes are known to stick."""
+    """Return True where these nights in a row are hardly builds in one mode, where modes are known to stick."""
     return run_odds(candidate, series.x, stays=MODE_STAYS, weight=MODE_WEIGHT) < MODE_ODDS
 
 
 def _machine_stays_moved(series: Scaled, state: SeriesState, night: int, verdict: Verdict) -> bool:
-    """Whether re-runs found the machine moved tonight and on the nights just before."""
+    """Return True where re-runs found the machine moved tonight and on the nights just before."""
     recent = {int(recent) for recent in series.nights[-MOVED_NIGHTS:]} - {night}
     return verdict.machine_moved and len(recent) == MOVED_NIGHTS - 1 and recent <= set(state.moved)
 

@@ -27,13 +27,13 @@ from tvmdash.judge.history.scan import LEAST_BEFORE, LEAST_POOL, Candidate, make
 from tvmdash.judge.history.series import Scaled, SeriesState
 
 REACH = int(LAGS[-1])
-"""How many nights after a cut it is still looked for."""
+"""Nights after a cut during which it is still looked for."""
 EDGE = 2.0
 """The middle of a young level is believed to be this many standard errors nearer to the nights after the cut."""
 
 
 def count_early_cuts(state: SeriesState) -> int:
-    """How many of a level's first nights the scan cannot place a cut after."""
+    """Count the first nights of a level after which the scan cannot place a cut."""
     return max(LEAST_BEFORE, LEAST_POOL - len(state.reserve))
 
 

@@ -1,4 +1,4 @@
-"""How noisy a series is, and the smallest change that can be seen in it."""
+"""The noise grade of a series, and the smallest change that can be seen in it."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ IntArray = npt.NDArray[np.int64]
 WIDTH = 60
 """Nights of baseline that a cut is judged against."""
 LAGS = np.array([1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 17, 20, 24, 28])
-"""How many nights a new level may be old when it is looked for."""
+"""Ages of a new level, in nights, at which it is looked for."""
 CLIP = 5.0
 """One night counts at most this many standard deviations, so that no single spike can alert."""
 LEAST_VARIANCE = 0.6
@@ -36,7 +36,7 @@ since the cut is so many standard deviations out, on one side, correlation and t
 such nights come, and come again, is asked apart from it (strong.run_odds)."""
 MAD_TO_SD = 1.4826
 PRIOR_NIGHTS = 6.0
-"""How many nights the baseline's scatter counts for when the nights after a cut scatter more."""
+"""Nights that the baseline's scatter counts for when the nights after a cut scatter more."""
 
 
 def vif(phi: FloatArray, count: Any) -> FloatArray:

@@ -10,7 +10,7 @@ from tvmdash.common import structured
 
 
 class ReasonKind(enum.StrEnum):
-    """What decided. The first four: the series could not be judged at all."""
+    """The ground of a decision. The first four: the series could not be judged at all."""
 
     NO_VALUE = "no_value"
     NOT_POSITIVE = "not_positive"
@@ -59,7 +59,7 @@ class Reason:
 
     @property
     def is_unjudged(self) -> bool:
-        """Whether the series could not be judged at all."""
+        """True where the series could not be judged at all."""
         return self.kind in UNJUDGED
 
     def to_json(self) -> dict[str, Any]:

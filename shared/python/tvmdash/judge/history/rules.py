@@ -23,7 +23,7 @@ class StddevSettings:
 
 @dataclass(frozen=True)
 class StddevDecision:
-    """What the rule says tonight. z: tonight's distance from the mean in standard deviations."""
+    """The rule's decision tonight. z: tonight's distance from the mean in standard deviations."""
 
     alert: bool
     reason: str
@@ -33,7 +33,7 @@ class StddevDecision:
 
 
 def stddev(values: FloatArray, settings: StddevSettings | None = None) -> StddevDecision:
-    """Whether tonight (the last value) is further than one standard deviation from the window's mean.
+    """Alert where tonight (the last value) is further than `deviations` standard deviations from the window's mean.
 
     The window is the last nights with a finite value before tonight; it needs two of them.
     """

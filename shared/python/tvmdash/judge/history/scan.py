@@ -57,7 +57,7 @@ class Candidate:
 
     @property
     def nights(self) -> int:
-        """How many nights the new level has, as far as is known."""
+        """The number of nights that the new level has, as far as is known."""
         return (self.seen + 1 if self.stop is None else self.stop) - self.cut
 
     @property

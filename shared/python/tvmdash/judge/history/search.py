@@ -76,5 +76,5 @@ def find_strongest(candidates: Sequence[Candidate]) -> Candidate:
 
 
 def is_clear(candidate: Candidate, series: Scaled, settings: Settings) -> bool:
-    """Whether the history alone tells: a cut after a single night of a level is only ever measured again."""
+    """Return True where the history alone tells: a cut after a single night of a level is only ever measured again."""
     return candidate.cut - candidate.start >= LEAST_FIRST and is_strong(candidate, series, settings)

@@ -1,4 +1,4 @@
-"""What the change detector is given and what it says: history, settings, state and decision of a series.
+"""The values of the change detector: history, settings, state and decision of a series.
 
 Nights are counted: night 0 is the series' first, and a night without a value is NaN. All are frozen
 values; the state is the only memory, and is JSON.
@@ -78,7 +78,7 @@ class History:
 
 @dataclass(frozen=True)
 class SeriesState:
-    """What a series remembers from night to night.
+    """The memory of a series from night to night.
 
     start: first night of the current level. reserve: residuals of closed segments, reserve_nights: the nights
     of the last of them. fixed: corrected scaled values of nights that were measured again or that the whole
@@ -141,7 +141,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Decision:
-    """What the detector says of one series on one night, with all that is needed to explain it.
+    """The detector's decision on one series on one night, with all that is needed to explain it.
 
     kind: "alert" (the level shifted), "environment" (it did, and it was not TVM), "quiet".
     reason: why. cut: first night of the new level; after: the last night with a value before

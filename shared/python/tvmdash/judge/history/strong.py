@@ -1,4 +1,4 @@
-"""What speaks against a candidate cut, and whether it alerts by the history alone.
+"""Objections to a candidate cut; one that none holds against alerts by the history alone.
 
 A candidate passes (`is_strong`) when it is beyond the noise, relevant, beyond any run that the baseline shows by
 itself, and no drift.
@@ -24,7 +24,7 @@ LINE = 1.1
 """A straight line may cost this much more than a step and is still believed."""
 CLEAR = 3.0
 STAYS = 0.2
-"""How likely an odd night is beforehand to be followed by another, with the weight of one night."""
+"""Prior probability, of the weight of one night, that an odd night is followed by another."""
 OPENING_NIGHTS, UNSEEN_ODDS = 20, 5e-3
 """A level of fewer nights may itself be a run of odd ones; how unlikely that must be where none was ever so far off."""
 FAR = 1.9 * CLIP
@@ -32,7 +32,7 @@ FAR = 1.9 * CLIP
 
 
 def is_strong(candidate: Candidate, series: Scaled, settings: Settings) -> bool:
-    """Whether the scan alone would alert: beyond noise, relevant, beyond precedent, and no drift."""
+    """Return True where the scan alone would alert: beyond noise, relevant, beyond precedent, and no drift."""
     return (
         abs(candidate.z) >= settings.threshold
         and candidate.nights >= settings.least_nights
@@ -46,7 +46,7 @@ def is_strong(candidate: Candidate, series: Scaled, settings: Settings) -> bool:
 
 
 def _agrees(candidate: Candidate, x: FloatArray, settings: Settings) -> bool:
-    """Whether median, slope and enough single nights say the same as z."""
+    """Return True where median, slope and enough single nights say the same as z."""
     sign = math.copysign(1, candidate.z)
     shifted = (x[candidate.cut : candidate.seen + 1] - candidate.median) * sign >= 0.5 * abs(candidate.effect)
     against_slope = candidate.z_sloped * sign >= SLOPED * settings.threshold
@@ -54,7 +54,7 @@ def _agrees(candidate: Candidate, x: FloatArray, settings: Settings) -> bool:
 
 
 def _beyond_precedent(candidate: Candidate, settings: Settings) -> bool:
-    """Whether the shift clearly exceeds the strongest run of as many nights that the baseline has."""
+    """Return True where the shift clearly exceeds the strongest run of as many nights that the baseline has."""
     run = strongest_run(candidate.score, candidate.nights)
     spread = candidate.variance * float(vif(np.asarray(candidate.phi), candidate.nights)) / candidate.nights
     by_sum = abs(candidate.z) * math.sqrt(spread) >= settings.precedent * run
@@ -62,7 +62,7 @@ def _beyond_precedent(candidate: Candidate, settings: Settings) -> bool:
 
 
 def run_odds(candidate: Candidate, x: FloatArray, *, stays: float = STAYS, weight: float = 1.0) -> float:
-    """How likely the baseline, without any change, would show so many shifted nights in a row.
+    """Return the probability that the baseline shows as many shifted nights in a row without any change.
 
     A night is shifted when it is beyond half the effect. How often that happens, and how often the next
     night is shifted as well, is counted in the baseline: two modes that stick make long runs likely.
@@ -77,7 +77,7 @@ def run_odds(candidate: Candidate, x: FloatArray, *, stays: float = STAYS, weigh
 
 
 def _is_a_level(candidate: Candidate, x: FloatArray, settings: Settings) -> bool:
-    """Whether the nights before the cut, where they are few, are a level and not themselves a run of odd nights.
+    """Return True where the nights before the cut, if few, are a level and not themselves a run of odd nights.
 
     Asked of the nights that stand in for those that a young level lacks: how likely they would show such a run. Where
     none of them was ever so far off, less is enough.
@@ -95,7 +95,7 @@ def _is_a_level(candidate: Candidate, x: FloatArray, settings: Settings) -> bool
 
 
 def is_run_unlikely(candidate: Candidate, settings: Settings) -> bool:
-    """Whether the candidate's nights up to its stop are more than a run of odd nights that the baseline may show."""
+    """Return True where the candidate's nights up to its stop exceed any run of odd nights of the baseline."""
     sign = math.copysign(1, candidate.effect)
     half = 0.5 * min(abs(candidate.effect) / candidate.scale, FAR)
     odd = sign * candidate.score[-candidate.size :] >= half
@@ -103,7 +103,7 @@ def is_run_unlikely(candidate: Candidate, settings: Settings) -> bool:
 
 
 def _find_odds(odd: npt.NDArray[np.bool_], run: int, stays: float, weight: float) -> float:
-    """How likely so many odd nights in a row are, by how often they came, and came again, among those known."""
+    """Return the probability of `run` odd nights in a row, by how often they came, and came again, before."""
     share = (odd.sum() + 1) / (len(odd) + 2)
     both, first = float(np.sum(odd[1:] & odd[:-1])), float(odd[:-1].sum())
     again = max((both + stays * weight) / (first + weight), share)
@@ -111,7 +111,7 @@ def _find_odds(odd: npt.NDArray[np.bool_], run: int, stays: float, weight: float
 
 
 def is_drift(x: FloatArray, start: int, cut: int, seen: int) -> bool:
-    """Whether a straight line fits the 40 nights before the cut and those after no worse than a step does."""
+    """Return True where a straight line fits the 40 nights before the cut and those after as well as a step."""
     first = max(start, cut - 40)
     y = x[first : seen + 1]
     at = np.arange(len(y), dtype=float)

@@ -1,1 +1,1 @@
-"""What moved many series at once, and what that says about the machine."""
+"""Shifts that many series share, and their evidence on the machine."""

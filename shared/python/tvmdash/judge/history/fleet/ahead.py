@@ -1,4 +1,4 @@
-"""What many nights to come can bring a series, found in one call: most of a history's nights bring nothing.
+"""Nights to come, searched in one call: most of a history's nights bring nothing.
 
 A history that is judged late is looked through ahead, and only a night that can say something is judged by itself.
 """
@@ -25,9 +25,9 @@ from tvmdash.judge.history.series import (
 )
 
 _JUDGED = WIDTH + int(LAGS[-1])
-"""So many values, tonight's included, decide a night."""
+"""Values that decide a night, tonight's included."""
 _NEEDED = FLOOR_NIGHTS + FLOOR_EVERY + int(LAGS[-1])
-"""So many, where what the floor is made of counts as well."""
+"""Values that decide it where those behind the floor count as well."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Ahead:
 
 
 def look_ahead(history: History, state: SeriesState, first: int, reach: int, settings: Settings) -> Ahead | None:
-    """What the nights from `first` to the history's end bring, as long as the state stays as it is.
+    """Look through the nights from `first` to the history's end, as long as the state stays as it is.
 
     None where nights have to be judged one by one: values that are not positive may make the series signed, and
     where many are missing, what a night is judged with (`reach` nights) leaves out what is seen here.
@@ -53,7 +53,7 @@ def look_ahead(history: History, state: SeriesState, first: int, reach: int, set
 
 
 def _has_gaps(series: Scaled, first: int, reach: int) -> bool:
-    """Whether a night from `first` on is judged with fewer values than it has, or with corrections forgotten since."""
+    """Return True where a night from `first` on is judged with too few values, or with corrections forgotten since."""
     places = np.arange(series.index_of(first), len(series.x))
     needed = series.nights[places] - series.nights[np.maximum(places - _NEEDED, 0)]
     judged = series.nights[places] - series.nights[np.maximum(places - _JUDGED, 0)]

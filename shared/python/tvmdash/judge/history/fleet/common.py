@@ -1,4 +1,4 @@
-"""What all series of one machine did together on one night, and whose doing it was.
+"""The shift that all series of one machine share on one night, and its cause.
 
 Controls (programs built once, never recompiled) tell the machine from a compiler-wide change: they see
 the first and not the second (change_controls). Where there are none, or they are too noisy to say, older
@@ -28,7 +28,7 @@ LEAST_SERIES = 8
 LEAST_SHIFT = 0.003
 SAME_WAY = 0.75
 LEAST_CONTROLS = 4
-"""So many controls are believed for one night even where they are not sure; as many older artifacts are needed."""
+"""Controls that are believed for one night even where they are not sure; as many older artifacts are needed."""
 PROBES = 6
 
 
@@ -40,9 +40,9 @@ class FleetRerun(Protocol):
 
 @dataclass(frozen=True)
 class Common:
-    """What the series did together on one night: the shift (logarithm), its standard error, whose it is.
+    """A shift that the series share on one night: its size (logarithm), standard error and cause.
 
-    share: of so many series, controls not among them, which went that way.
+    share: of the series, `series` in number without controls, that went that way.
     """
 
     night: int

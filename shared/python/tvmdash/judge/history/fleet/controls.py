@@ -1,4 +1,4 @@
-"""What controls say of a shift: programs that TVM cannot have changed moved with it, or stood still.
+"""The controls' evidence on a shift: programs that TVM cannot have changed moved with it, or stood still.
 
 Some of them are enough: slower memory moves those that wait for memory, and nothing that a compiler does moves any.
 Two of few are needed, since a control may have a mode of its own; a single one has to move as far as the shift.
@@ -39,7 +39,7 @@ class ControlShift:
 
 
 def find_shift(history: History, cut: int) -> ControlShift | None:
-    """How a control's values since the night `cut` differ from those before; None where there are too few."""
+    """Compare a control's values since the night `cut` with those before; None where there are too few."""
     series = scale_series(history, SeriesState())
     index = series.index_of(cut)
     before, after = series.recorded[max(0, index - BEFORE) : index], series.recorded[index:]
@@ -59,7 +59,7 @@ def find_shifts(histories: Iterable[History], cut: int) -> list[ControlShift]:
 
 
 def weigh(controls: Sequence[ControlShift], shift: float) -> Cause:
-    """Whether `shift` (logarithm) is the machine's, TVM's, or the controls cannot say; with their numbers."""
+    """Attribute `shift` (logarithm) to the machine or TVM, or to neither where the controls cannot say."""
     if not controls:
         return Cause()
     moved = [control.size for control in controls if _has_moved(control, shift, alone=len(controls) == 1)]
