@@ -1,4 +1,4 @@
-"""What people know about nights and commits: words for charts, releases, and known breaks of the level.
+"""Annotations of nights and commits: words for charts, releases, and known breaks of the level.
 
 `python3 -m dashboard annotate HOME list|add|remove`. A line of annotations.jsonl is one annotation, or the removal
 of one; lines are only ever appended.
@@ -59,7 +59,7 @@ class Annotation:
         return next((stamp for stamp in versions if stamp >= self.place), None)
 
     def covers(self, experiment: str, name: str) -> bool:
-        """Whether its scope matches the experiment or the name of the series."""
+        """Match the scope against the experiment and the name of the series."""
         return fnmatch.fnmatch(experiment, self.scope) or fnmatch.fnmatch(name, self.scope)
 
 

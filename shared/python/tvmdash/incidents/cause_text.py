@@ -39,7 +39,7 @@ _SHORT = {RUNTIME: "TVM's runtime", CODE: "TVM's generated code", MACHINE: "the 
 
 
 def describe_evidence(cause: Cause) -> str:
-    """What was measured that names the cause, as a part of a sentence."""
+    """Name the measurements that show the cause, as a part of a sentence."""
     return _EVIDENCE[cause.evidence](cause)
 
 

@@ -1,4 +1,4 @@
-"""What people do with incidents: `python3 -m tvmdash.incidents HOME list|show|ack|...`.
+"""The command `python3 -m tvmdash.incidents HOME list|show|ack|...`.
 
 Every change is one more line in the ledger, with who made it and when. The next night reads them.
 """
@@ -263,7 +263,7 @@ def _add_who(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
 
 
 def act(arguments: Sequence[str]) -> str:
-    """What a command line does, and says of that; DashboardError where what is asked for cannot be."""
+    """Execute a command line and return its output; DashboardError where it cannot be done."""
     parsed = _make_parser().parse_args(arguments)
     if not output_of(parsed.home).is_dir():
         raise DashboardError(

@@ -1,6 +1,6 @@
-"""What people decided of series that are gone on purpose, or too noisy to be told of: `retire`, `mute` and back.
+"""Series that people retired because they are gone, or muted because they are too noisy; and how to undo either.
 
-What is retired stands among the annotations, what is muted is a silence of the ledger: who, when and why stay in both.
+A retired series stands among the annotations, a muted one as a silence of the ledger: both keep who, when and why.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def retire(home: Home, pattern: str, by: By) -> str:
 
 
 def unretire(home: Home, pattern: str, by: By) -> None:
-    """What was retired by that pattern is expected again; DashboardError where nothing was."""
+    """Expect again the series retired by that pattern; DashboardError where none was."""
     standing = [each for each in list_retired(home) if each.scope == pattern]
     if not standing:
         raise _make_unknown(pattern, "retired", (each.scope for each in list_retired(home)))
@@ -62,7 +62,7 @@ def unretire(home: Home, pattern: str, by: By) -> None:
 
 
 def list_retired(home: Home) -> list[Annotation]:
-    """What stands as retired, oldest first."""
+    """List the retired patterns, oldest first."""
     return [each for each in read(home.root) if each.series == RETIRED]
 
 

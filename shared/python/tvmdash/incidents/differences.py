@@ -76,7 +76,7 @@ class EnvironmentDifference:
         return self.bad_ms / self.good_ms - 1 if self.good_ms else 0.0
 
     def contradicts(self, effect: float) -> bool:
-        """Whether the sums moved otherwise than the series, by `effect`: its profile on one night was disturbed."""
+        """Return True where the sums moved otherwise than the series, by `effect`: its profile was disturbed."""
         both = 1 + self.change, 1 + effect
         return min(both) > 0 and abs(math.log(both[0] / both[1])) > _MOST_OFF
 
@@ -89,7 +89,7 @@ class EnvironmentDifference:
 
 @dataclass(frozen=True)
 class ComparedNight:
-    """What the site has of an experiment on one night; a fault says why it has nothing."""
+    """An experiment's night on the site; a fault says why there is nothing of it."""
 
     stamp: str
     receipt: Receipt | None
@@ -119,7 +119,7 @@ def read_night(site: Path, experiment: str, stamp: str) -> ComparedNight:
 
 
 def compare_records(name: str, metric: str, good: ReceiptRecord, bad: ReceiptRecord) -> EnvironmentDifference | None:
-    """What differs between two measurements of a point; None where either was not taken apart."""
+    """Compare two measurements of a point; None where either was not profiled."""
     from tvmdash.judge.operators import compare_operators
 
     kind = "passes" if metric == COMPILE_TIME else "operators"
@@ -140,7 +140,7 @@ def compare_records(name: str, metric: str, good: ReceiptRecord, bad: ReceiptRec
 
 @dataclass(frozen=True)
 class OneSidedPasses:
-    """What the compiler ran for a point on one night alone, in its order; `same` passes ran on both."""
+    """Passes that the compiler ran for a point on one night alone, in its order; `same` passes ran on both."""
 
     gone: tuple[str, ...]
     new: tuple[str, ...]
@@ -216,13 +216,13 @@ def _describe_passes(passes: OneSidedPasses | None) -> Iterator[str]:
 
 
 def _name_computations(operators: Sequence[str]) -> list[str]:
-    """What they compute, by the words of their names: a fused function is named after all that it does."""
+    """Return the words of their names without numbering: a fused function is named after all that it does."""
     words = (word for name in operators for word in name.split("_"))
     return sorted(word for word in words if word != "fused" and not word.isdigit())
 
 
 def _describe_operators(item: Moved, good: ReceiptRecord, bad: ReceiptRecord) -> Iterator[str]:
-    """What one side alone has; where both have all, the operator that most of the difference is in."""
+    """Name the operators of one side alone; where both have all, the one that most of the difference is in."""
     metric = RUN_TIME if item.metric == COMPILE_TIME else item.metric
     difference = compare_records(item.name, metric, good, bad)
     if difference is None:

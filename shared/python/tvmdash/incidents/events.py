@@ -1,4 +1,4 @@
-"""What the events of the ledger tell of: a class for each kind, as a line of incidents.jsonl holds its `data`."""
+"""The data of each kind of event in the ledger, as a line of incidents.jsonl holds its `data`."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ class Moved:
 
     @property
     def is_exact(self) -> bool:
-        """Whether it was told as an exact number, which has no noise."""
+        """Return True for an exact number, which has no noise."""
         return self.processes is not None
 
     @property
     def is_time(self) -> bool:
-        """Whether its number is a time; in an incident from before there were kinds, by its metric."""
+        """Return True where its number is a time; in an incident from before there were kinds, by its metric."""
         return self.kind == "time" if self.kind else self.metric.endswith("time")
 
     @property
@@ -168,7 +168,7 @@ class Unsilenced:
 
 @dataclass(frozen=True)
 class BisectionAnswer:
-    """What `bisect` found: the last of `count` suspects."""
+    """The answer of `bisect`: the last of `count` suspects."""
 
     series: str
     name: str

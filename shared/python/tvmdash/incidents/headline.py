@@ -48,12 +48,12 @@ def format_headline(incident: Incident) -> str:
 
 
 def _list_by_way(incident: Incident) -> list[Moved]:
-    """What got worse, better, and otherwise, each the farthest first."""
+    """Sort its series: worse, better, changed, each the farthest first."""
     return sorted(incident.moved, key=lambda series: (not series.worse, series.worse is None, -abs(series.effect)))
 
 
 def fit_headline(incident: Incident, most: int) -> str:
-    """The same in so many columns; metric and size stay. Of several ways, the gravest alone, which goes unsaid."""
+    """Format the headline in at most `most` columns, metric and size kept; of several ways, only the gravest."""
     whole = format_headline(incident)
     moved = _list_by_way(incident)
     is_in_percent = len(moved) > 1 and all(series.relative and not series.is_exact for series in moved)
@@ -110,7 +110,7 @@ def _format_exact(moved: Sequence[Moved]) -> str:
 
 
 def _format_most(moved: Sequence[Moved]) -> str:
-    """How far the one moved that went the furthest; nothing where that is in several units."""
+    """Say how far the one moved that went the furthest; nothing where that is in several units."""
     if not all(series.is_exact for series in moved):
         return f", up to {format_size(moved[0])}"
     if len({series.unit for series in moved}) > 1:
@@ -119,7 +119,6 @@ def _format_most(moved: Sequence[Moved]) -> str:
 
 
 def _format_ways(moved: Sequence[Moved]) -> str:
-    """How they moved: all alike, or how many of them for the worse."""
     ways = [series.way for series in moved]
     if len(set(ways)) == 1:
         return ways[0]

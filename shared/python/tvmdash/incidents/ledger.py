@@ -75,7 +75,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Remark:
-    """What somebody said about an incident: when (ISO 8601 UTC), who, in which words."""
+    """A note on an incident: when (ISO 8601 UTC), by whom, in which words."""
 
     at: str
     who: str
@@ -132,22 +132,22 @@ class Incident:
 
     @property
     def is_rebuilt(self) -> bool:
-        """Whether it came with another build of the same TVM: other options, another toolchain."""
+        """Return True where it came with another build of the same TVM: other options, another toolchain."""
         (version, now), (before, after) = self.versions, self.artifacts
         return bool(version and before and after) and version == now and before != after
 
     @property
     def is_exact(self) -> bool:
-        """Whether it is of exact numbers, which are told apart from what has noise."""
+        """Return True where all of its numbers are exact; these are told apart from those with noise."""
         return bool(self.moved) and all(moved.is_exact for moved in self.moved)
 
     @property
     def is_of_times(self) -> bool:
-        """Whether it is of a fleet of times."""
+        """Return True where it is of a fleet of times."""
         return self.fleet_kind == "times" if self.fleet_kind else self.fleet.partition(" ")[0] == "times"
 
     def moved_on(self, night: str) -> Incident | None:
-        """What of it moved on that night: all that it began with, or what joined later; None where nothing did."""
+        """Reduce it to its series of that night: those it began with, or that joined later; None where none did."""
         if self.found == night:
             return replace(self, moved=tuple(moved for moved in self.moved if moved.joined is None))
         joined = tuple(moved for moved in self.moved if moved.joined == night)
@@ -155,17 +155,16 @@ class Incident:
 
     @property
     def is_worse(self) -> bool:
-        """Whether anything in it got worse."""
         return self.way == metrics.WORSE
 
     @property
     def worst_first(self) -> list[Moved]:
-        """What moved: what got worse before the rest, and the farthest first."""
+        """Its series: those that got worse before the rest, each the farthest first."""
         return sorted(self.moved, key=lambda moved: (not moved.worse, -abs(moved.effect)))
 
     @property
     def magnitude(self) -> float:
-        """How far its worst series moved, or the machine, as a fraction."""
+        """The change of its worst series, or of the machine, as a fraction."""
         moved = [abs(series.effect) for series in self.moved if series.worse or not self.is_worse]
         return max(moved, default=abs(self.size or 0.0))
 
@@ -178,7 +177,7 @@ class Incident:
     @property
     @written_as("open")
     def is_open(self) -> bool:
-        """Whether somebody should still do something about it: it got worse, and nobody has settled it."""
+        """Return True while somebody should act on it: it got worse, and nobody has settled it."""
         settled_by_itself = self.kind == MACHINE and self.blame == "machine"
         return not settled_by_itself and self.state in OPEN_STATES and self.is_worse
 
@@ -188,7 +187,7 @@ class Incident:
 
     @classmethod
     def from_json(cls, value: common.Json, path: Path, at: str) -> Incident:
-        """What `to_json` wrote to `path`, at this JSON path; DashboardError where it is anything else."""
+        """Parse what `to_json` wrote to `path`, at this JSON path; DashboardError where it is anything else."""
         return structured.from_json(cls, value, path, at=at)
 
 
@@ -210,11 +209,11 @@ class Silence:
     words: str = ""
 
     def holds(self, now: str) -> bool:
-        """Whether it is in force at the ISO moment `now`."""
+        """Return True while it is in force at the ISO moment `now`."""
         return self.at <= now < self.until
 
     def covers(self, incident: Incident, now: str) -> bool:
-        """Whether `incident` is silent at the ISO moment `now`: all of its series, or it by its ID."""
+        """Return True where it silences all series of `incident`, or it by its ID, at the ISO moment `now`."""
         if not self.holds(now):
             return False
         if fnmatch.fnmatch(incident.id, self.pattern):
@@ -244,7 +243,7 @@ class Event:
 
     @property
     def key(self) -> str:
-        """The same for the same event told twice."""
+        """A key that is equal for the same event told twice."""
         return json.dumps([self.at, self.who, self.event, self.incident, self.data.get("state"), self._series()])
 
     def _series(self) -> list[str]:
@@ -271,7 +270,7 @@ class Ledger:
         return matches[0]
 
     def open(self) -> list[Incident]:
-        """What is open, the oldest first."""
+        """List the open incidents, oldest first."""
         return [incident for incident in self.incidents.values() if incident.is_open]
 
     def silences_at(self, now: str) -> list[Silence]:
@@ -279,7 +278,7 @@ class Ledger:
         return [silence for silence in self.silences if silence.holds(now)]
 
     def is_muted(self, series: str, name: str, now: str) -> bool:
-        """Whether a silence in force covers the series of that key and name."""
+        """Return True where a silence in force covers the series of that key and name."""
         held = self.silences_at(now)
         return any(fnmatch.fnmatch(text, silence.pattern) for silence in held for text in (series, name))
 
@@ -333,7 +332,7 @@ _DATA: Mapping[str, type] = {
     SEPARATED: Separated,
     BISECTED: BisectionAnswer,
 }
-"""What the data of each kind of event is."""
+"""Class of the data of each kind of event."""
 
 
 def _end_silence(silence: Silence, event: Event) -> Silence:

@@ -1,4 +1,4 @@
-"""What a night's decision was made of, kept so that it can be made again: decisions/<stamp>.json."""
+"""The inputs of a night's decisions, kept so that they can be made again: decisions/<stamp>.json."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def replay_decision(value: Mapping[str, Any]) -> Decision:
 
 
 def keep_fleet(table: Mapping[str, Deviation], controls: Sequence[str], night: int) -> dict[str, Any]:
-    """What the judgement of a whole machine was made of."""
+    """Return the inputs of the judgement of a whole machine, as JSON."""
     rows = {name: asdict(row) for name, row in table.items()}
     return {"deviations": rows, "controls": list(controls), "night": night}
 
@@ -92,7 +92,7 @@ def explain(output: Path, incident: Incident) -> str:
 
 
 def _explain_inputs(inputs: Mapping[str, Any], names: Collection[str], path: Path) -> list[str]:
-    """What the file `path` has of one opening: of the series with these names, and of the machine."""
+    """Explain one opening that the file `path` holds: the series with these names, and the machine."""
     paired = functools.partial(_explain_paired, path=path)
     lines: list[str] = []
     try:
@@ -119,7 +119,7 @@ def _explain_exact(name: str, value: Mapping[str, Any]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class KeptPairs:
-    """What a decision by pairs was made of, and the step that it found. factors: by night, as noise.factors.
+    """The inputs of a decision by pairs, and the step that it found. factors: by night, as noise.factors.
 
     is_shared: many series decided it together.
     """
@@ -148,7 +148,7 @@ class KeptPairs:
 
 
 def keep_pairs(model: SeriesModel, found: FoundStep, prior: float) -> dict[str, Any]:
-    """What a decision by pairs was made of, and the step that it found."""
+    """Return the inputs of a decision by pairs, and the step that it found, as JSON."""
     each, noise = model.evidence, model.noise
     steps = tuple(step for step in each.steps if step.begin != found.begin)
     measured = tuple(each.pairs[-RULES.window :])
@@ -230,7 +230,7 @@ def _explain_series(name: str, value: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _explain_again(decision: Decision, settings: Mapping[str, Any]) -> Iterator[str]:
-    """What was measured again, in the order in which it was; what rests on it."""
+    """Describe the remeasurements and the rule that decides by them."""
     cut = decision.cut if decision.cut is not None else decision.night
     new = [rerun.value for rerun in decision.reruns if rerun.night >= cut]
     old = [rerun.value for rerun in decision.reruns if rerun.night < cut]

@@ -43,7 +43,7 @@ def describe(incident: Incident) -> str:
 
 
 def format_incident(incident: Incident) -> IncidentText:
-    """The same in parts."""
+    """Describe it as `describe` does, in parts."""
     since = " ".join(filter(None, (_format_since(incident), _format_certainty(incident)))).replace("  ", " ")
     return IncidentText(incident.id, tuple(_format_lines(incident)), since)
 
@@ -83,7 +83,7 @@ def _format_function(function: MovedFunction, unit: str) -> str:
 
 
 def format_bisection(result: BisectionAnswer) -> str:
-    """What a bisection found, in one sentence or two."""
+    """Describe the result in one sentence or two."""
     effect, low, high = map(format_percent, (result.effect, result.low, result.high))
     size = f"{effect} (95 %: {low} to {high})"
     how = f"{100 * min(result.probability, 0.999):.3g} % sure, {result.builds} builds"
@@ -142,7 +142,7 @@ def _format_since(incident: Incident) -> str:
 
 
 def format_measured_again(moved: Moved) -> str:
-    """How often the series was measured again, and what that gave, as a part of a sentence."""
+    """Say how often the series was measured again, and with what result, as a part of a sentence."""
     times = f"{moved.again_new} times each"
     if moved.again_new != moved.again_old:
         times = f"{moved.again_new} times, older artifacts {moved.again_old} times"
@@ -184,17 +184,17 @@ def _format_certainty(incident: Incident) -> str:
 
 
 def _format_notes(incident: Incident) -> str:
-    """What else changed that night: a newer LLVM in TVM's wheel is as much a suspect as its commits."""
+    """Name what else changed that night: a newer LLVM in TVM's wheel is as much a suspect as its commits."""
     return f"At that night also: {'; '.join(incident.notes)}." if incident.notes else ""
 
 
 def format_errors(z: float) -> str:
-    """How far from no change it is; beyond ten, a number would only tell how well the noise is known."""
+    """Give the distance from no change; beyond ten, a number would only tell how well the noise is known."""
     return f"{abs(z):.1f} standard errors" if abs(z) < _MOST_ERRORS else f"more than {_MOST_ERRORS} standard errors"
 
 
 def _format_statistics(incident: Incident) -> str:
-    """How large the shift is against the noise, or against what was measured again; what else changed that night."""
+    """Weigh the shift against the noise, or against remeasurements; name what else changed that night."""
     also = f" {_format_notes(incident)}".rstrip()
     again = max(
         (series for series in incident.moved if series.again_new), key=lambda series: abs(series.effect), default=None

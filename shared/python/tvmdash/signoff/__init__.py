@@ -1,1 +1,1 @@
-"""What changed from one TVM to another that a home has measured, and what of it somebody answers for."""
+"""Sign-off: the changes from one TVM to another that a home has measured, and who answers for them."""

@@ -1,4 +1,4 @@
-"""What the nights between A and B and `bisect` have said already: incidents, their cause, the commits that did it."""
+"""The incidents between A and B and the bisections that the home has on record: their causes and commits."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class NightsBetween:
 
 @dataclass(frozen=True)
 class ToldBetween:
-    """What is known of the series between the two, by key: incidents that stand, and answers of `bisect` (by ID).
+    """Known facts about series between the two, by key: incidents that stand, and answers of `bisect` (by ID).
 
     visible: the least change that the nights would have told of a series, where they are whole.
     """
@@ -60,7 +60,7 @@ class ToldBetween:
     visible: Mapping[str, float]
 
     def sum_moved(self, key: str) -> Difference | None:
-        """What the ledger says of a series that has no pairs; None where it tells nothing, or not all."""
+        """Multiply a series' changes in the ledger, for want of pairs; None where it tells nothing, or not all."""
         every = self.moved.get(key, ()) if self.window.is_whole else ()
         moved = [each for incident, each in every if _is_tvms(incident) and each.relative]
         if not moved:
@@ -78,7 +78,7 @@ class ToldBetween:
         return None
 
     def _comes_after_a(self, measured: MeasuredSeries, incident: Incident, moved: Moved) -> bool:
-        """Whether A, never the home's own TVM, is as the last good one was; else whether it was known before."""
+        """Return True where A, never the home's own TVM, lies on the good side; without pairs, where A is older."""
         good = self.tvms.find_id(incident.versions[0])
         if good == self.a.id:
             return True
@@ -96,7 +96,7 @@ class ToldBetween:
             yield SignoffIncident(incident.id, incident.versions, incident.state, last.who, last.words)
 
     def list_bisections(self, series: Iterable[SignoffSeries]) -> Iterator[SignoffBisection]:
-        """What bisect found of each of these series that moved, or of its incident."""
+        """Yield the bisection of each of these series that moved, or of its incident."""
         for item in (item for item in series if item.has_moved):
             said = [
                 done.bisection for done in self.bisections.get(item.id, ())
@@ -115,7 +115,7 @@ def _is_tvms(incident: Incident) -> bool:
 
 
 def read_told(found: Sources, a: HomeTvm, b: HomeTvm) -> ToldBetween:
-    """What the home's ledger, its verdicts and its bisections say."""
+    """Read the home's ledger, its verdicts and its bisections."""
     window = NightsBetween.of(a, b)
     ledger = incident_file.read_ledger(found.home)
     moved: dict[str, list[tuple[Incident, Moved]]] = {}

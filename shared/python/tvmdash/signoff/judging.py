@@ -35,7 +35,7 @@ def judge_series(
 
 
 def _is_retired(series: MeasuredSeries, annotations: Iterable[Annotation]) -> bool:
-    """Whether the last that people said of it is that nobody misses it."""
+    """Return True where its last annotation retires it."""
     said = [each.series for each in annotations if each.series and each.covers(series.experiment, series.name)]
     return said[-1:] == [RETIRED]
 
@@ -80,13 +80,13 @@ class _Judging:
         return replace(made, doubt=SignoffDoubt.LUCK if is_luck else SignoffDoubt.WIDE)
 
     def _may_matter(self, direction: Direction, low: float | None, high: float | None) -> bool:
-        """Whether a change for the worse (of a number without a better way, any) that matters is not excluded."""
+        """Return True unless a change for the worse (without a better way, any) that matters is excluded."""
         if low is None or high is None:
             return True
         return any(abs(end) >= self.matters and is_worse(end, direction) is not False for end in (low, high))
 
     def _ask_nights(self, series: MeasuredSeries, made: SignoffSeries) -> SignoffSeries:
-        """What the nights said of what no pairs join, where they measured both with the same code of its own."""
+        """Judge a series that no pairs join by the nights, where they measured both with its same own code."""
         old, new = ({value.fingerprint for value in series.list_values(tvm)} for tvm in (self.both.a, self.both.b))
         if not old or not new:
             return self._judge_alone(series, made)

@@ -30,14 +30,14 @@ class TwoTvms:
     b: str
 
     def turn(self, first: str, second: str, values: Both) -> Both | None:
-        """What was measured of two TVMs at once, as of A and of B; None where it is of others."""
+        """Turn two values measured at once into those of A and of B; None where they are of other TVMs."""
         turned = {(self.a, self.b): values, (self.b, self.a): values[::-1]}
         return turned.get((first, second))
 
 
 @dataclass(frozen=True)
 class NightValue:
-    """What a night measured of one TVM alone. content: of all that ran while it was timed, 0 where unknown."""
+    """One night's value of one TVM alone. content: of all that ran while it was timed, 0 where unknown."""
 
     stamp: str
     tvm: str
@@ -71,7 +71,7 @@ class MeasuredSeries:
 
     @property
     def may_be_exact(self) -> bool:
-        """Whether it is a size, a count or an accuracy, of which processes agreed."""
+        """Return True for a size, a count or an accuracy on which processes agreed."""
         is_alike = any(value.alike for value in self.values) or self.at_once is not None
         return self.outline.kind in MAY_BE_EXACT and is_alike
 
@@ -137,7 +137,7 @@ class _Reading:
         return self.ids.get(key or "", key or "")
 
     def take_values(self, experiment: ExperimentNights, item: Series) -> None:
-        """What nights measured of their own TVM."""
+        """Add the values of the nights' own TVMs."""
         target = self.of(_outline_of(item))
         for at, stamp in enumerate(item.stamps):
             build = experiment.builds.get(stamp, Build())
@@ -148,7 +148,7 @@ class _Reading:
             target.tvms.add(tvm)
 
     def take_ratios(self, experiment: ExperimentNights, item: Series) -> None:
-        """What that is to the reference."""
+        """Add the ratios of the nights' own TVMs to the reference."""
         target = self.newest.get(_point_of(_outline_of(item)))
         for at, stamp in enumerate(item.stamps):
             build = experiment.builds.get(stamp, Build())
@@ -176,7 +176,7 @@ class _Reading:
         target.at_once = self.both.turn(*names, values) or target.at_once
 
     def take_trial(self, done: Trial) -> None:
-        """What a trial measured of its two TVMs."""
+        """Add the pairs, rounds and exact numbers that a trial measured of its two TVMs."""
         base, candidate = names = (self.tvm(done.base.key), self.tvm(done.candidate.key))
         for item in (each for each in done.series if each.pairs):
             target = self.find(item)

@@ -112,7 +112,7 @@ def _merge_equal(series: MeasuredSeries) -> Mapping[str, str]:
 
 
 def _reach(start: str, pairs: Iterable[Pairs]) -> set[str]:
-    """What is joined with the TVM `start`."""
+    """Return all TVMs that pairs join with `start`."""
     beside: dict[str, set[str]] = {}
     for each in pairs:
         beside.setdefault(each.build, set()).add(each.base)

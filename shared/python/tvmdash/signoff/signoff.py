@@ -98,9 +98,9 @@ _MOST_BISECTIONS = 3
 
 
 def list_commands(home: Home, done: Signoff, tvms: HomeTvms, measured: Sequence[MeasuredSeries]) -> Iterator[str]:
-    """What to call: `try` and `compare` for what cannot be said, `bisect` for regressions that are open.
+    """Yield the commands to run next: `try` and `compare` for doubts, `bisect` for open regressions.
 
-    What others of its kind have pairs of can be measured in turn; `compare` measures the others.
+    A series can be measured in turn where others of its kind have pairs; `compare` measures the others.
     """
     having = {(each.experiment, each.outline.metric) for each in measured if each.pairs}
     unclear = [item for item in done.series if item.state is SignoffState.UNCLEAR and item.is_open]

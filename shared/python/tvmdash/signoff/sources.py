@@ -1,4 +1,4 @@
-"""What of a home speaks of its TVMs: the nights' records and data, trials."""
+"""The home's sources on its TVMs: the nights' records and data, and trials."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tvmdash.trials.trial import Trial, TrialKind
 
 @dataclass
 class ExperimentNights:
-    """What the index holds of an experiment: series with their points, and by stamp what was measured."""
+    """An experiment in the index: series with their points, and by stamp the TVMs and builds measured."""
 
     name: str
     series: list[Series]
@@ -47,7 +47,7 @@ class Sources:
 
 
 class _Facts(dict[str, ArtifactFacts]):
-    """What is known of each artifact up to now."""
+    """Facts of each artifact as far as they are read."""
 
     def __missing__(self, key: str) -> ArtifactFacts:
         return self.setdefault(key, ArtifactFacts(key))

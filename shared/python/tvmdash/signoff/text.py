@@ -49,7 +49,7 @@ _EVIDENCE = {
 
 
 def format_headline(done: Signoff) -> str:
-    """What stands in the way, in one sentence."""
+    """Sum up in one sentence what stands in the way."""
     open_ones = [item for item in done.series if item.is_open]
     parts = [
         _count([item for item in open_ones if item.state is SignoffState.WORSE], "regression", "not waived"),
@@ -73,7 +73,7 @@ def _name_tvm(tvm: SignoffTvm) -> str:
 
 
 def format_facts(done: Signoff) -> Iterator[str]:
-    """What the two are, and what of the home could not be read."""
+    """Yield a line for each of the two TVMs, then the files of the home that could not be read."""
     for letter, tvm in (("A", done.a), ("B", done.b)):
         commit = f"commit {tvm.commit[:_DIGITS]}" if tvm.commit and tvm.commit != tvm.asked else ""
         version = f"TVM {tvm.version}" if tvm.version not in {tvm.commit, tvm.asked} else ""
@@ -163,7 +163,7 @@ def _format_reason(item: SignoffSeries) -> str:
 
 
 def format_rest(done: Signoff) -> Iterator[str]:
-    """What is known of the series that are the same."""
+    """Describe the series that are the same on both."""
     same = [item for item in done.series if item.state is SignoffState.SAME]
     if same:
         counts = {kind: sum(item.evidence is kind for item in same) for kind in SignoffEvidence}
@@ -176,7 +176,7 @@ def format_rest(done: Signoff) -> Iterator[str]:
 
 
 def _find_reach(item: SignoffSeries) -> float | None:
-    """How much worse it may be, at most."""
+    """Return the change for the worse that is not excluded, as a fraction; None where nothing bounds it."""
     if item.visible is not None:
         return item.visible
     ends = [end for end in (item.low, item.high) if end is not None and is_worse(end, item.direction) is not False]
@@ -193,7 +193,7 @@ def format_table(done: Signoff) -> str:
 
 
 def format_markdown(done: Signoff) -> str:
-    """The same for a release's issue, the headline first."""
+    """Format the signoff for a release's issue, the headline first."""
     rows = list_rows(done)
     facts = [f"- {escape_markdown(line)}" for line in (*format_facts(done), *format_rest(done))]
     commands = ["", "For details:", "", *(f"    {command}" for command in done.commands)] if done.commands else []

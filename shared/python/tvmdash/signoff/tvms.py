@@ -21,7 +21,7 @@ _FORMS = ("pypi:", "pypi+pre:", "wheel:", "git:")
 
 @dataclass
 class ArtifactFacts:
-    """What is known of one artifact, from wherever. said: by the running TVM. names: every other text that means it.
+    """Facts of one artifact from all sources. said: by the running TVM. names: every other text that means it.
 
     source: of a wheel that is none of PyPI's. own, beside: the nights that measured it, and those that measured another
     beside it.
@@ -38,14 +38,14 @@ class ArtifactFacts:
     beside: set[str] = field(default_factory=set)
 
     def add(self, version: str, commit: str | None = None, provider: str = "", names: Iterable[str] = ()) -> None:
-        """What another file says of it; what is known already stays."""
+        """Add the facts that another file has; those known already stay."""
         self.provider, self.version = self.provider or provider, self.version or version
         self.commit = self.commit or commit or None
         self.names.update(filter(None, (*names, version, commit)))
 
     @property
     def id(self) -> str:
-        """The same for two artifacts of one TVM: a git build goes by its commit, a wheel by its version."""
+        """The ID of its TVM, shared by all artifacts of it: a git build goes by its commit, a wheel by its version."""
         wheel = name_wheel(self.version, self.source) if self.source else self.version
         known = {"git": self.commit, "wheel": wheel}
         return known.get(self.provider, self.said) or self.key
@@ -67,7 +67,7 @@ class HomeTvm:
 
     @property
     def spec(self) -> str:
-        """What `try`, `compare` and `bisect` call it."""
+        """The name that `try`, `compare` and `bisect` take."""
         if self.provider == "git" and self.commit:
             return f"git:{self.commit}"
         release = name_wheel(self.version, self.source)
@@ -115,7 +115,7 @@ class HomeTvms:
         return {each for stamp, ids in self.nights.items() for each in ids if is_night and stamp.startswith(begin)}
 
     def _of_release(self, text: str) -> set[str]:
-        """What the night of the release measured that somebody annotated by that name."""
+        """Return the TVMs that were measured on the night of the release annotated with that name."""
         places = [note.place for note in self.annotations if note.kind == _RELEASE and text in note.words.split()]
         first = [min((stamp for stamp in self.nights if stamp >= place), default="") for place in places]
         return {each for stamp in first for each in self.nights.get(stamp, ())}

@@ -77,7 +77,7 @@ def _apply(item: SignoffSeries, waiver: SignoffWaiver | None) -> SignoffSeries:
 
 
 def covers(waiver: SignoffWaiver, item: SignoffSeries) -> bool:
-    """Whether the waiver was given for no less than this.
+    """Return True where the waiver was given for no less than this.
 
     One for what could not be said does not cover a regression that has been measured since.
     """
@@ -91,7 +91,7 @@ def covers(waiver: SignoffWaiver, item: SignoffSeries) -> bool:
 
 
 def _is_clearly_worse(item: SignoffSeries, effect: float | None) -> bool:
-    """Whether all of the interval is beyond the size that was waived, and the change itself by one percent or more."""
+    """Return True where the interval lies wholly beyond the size waived, and the change by one percent or more."""
     if effect is None or item.effect is None:
         return item.effect is not None
     sign = 1.0 if item.direction == "lower" else -1.0

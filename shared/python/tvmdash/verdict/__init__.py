@@ -1,4 +1,4 @@
-"""What a night says of TVM: made once by stat_alerts, read by whatever tells people about the night."""
+"""The night's verdict on TVM: made once by stat_alerts, read by whatever tells people about the night."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Controls:
         return cls(frozenset(map(str, named))) if isinstance(named, list) else cls()
 
     def has(self, experiment: str, key: str) -> bool:
-        """Whether the series with this key is one; an experiment is named for all hosts and TVMs that measure it."""
+        """Return True where the series is a control; an experiment is named for all its hosts and TVMs."""
         return bool({experiment, experiment_of(experiment), key} & self.names)
 
 
 class Level(enum.StrEnum):
-    """What a night comes to, the gravest first; none below `IMPROVED` is said while one above it holds."""
+    """The outcome of a night, the gravest first; none below `IMPROVED` is said while one above it holds."""
 
     REGRESSION = "regression"
     SUSPECT = "suspect"
@@ -65,7 +65,7 @@ class Level(enum.StrEnum):
 
 
 class Standing(enum.StrEnum):
-    """How one series stands tonight.
+    """The standing of one series tonight.
 
     moved: part of an incident that is open. suspect: beyond its noise, not confirmed. missing: expected, without a
     value. gone: without a value, and not expected any more. young: too few nights to judge. blind: judged, but a
@@ -84,7 +84,7 @@ class Standing(enum.StrEnum):
 
 
 class Evidence(enum.StrEnum):
-    """What says how a series stands.
+    """The evidence for a series' standing.
 
     Pairs of processes with the reference; measured again the same night; the nights before; or its very value, in a
     number that has no noise.
@@ -98,7 +98,7 @@ class Evidence(enum.StrEnum):
 
 @dataclass(frozen=True)
 class JudgedSeries:
-    """How one series stands tonight, and what says so; `series` is its ID. What is not known is left out of the file.
+    """The standing of one series tonight; `series` is its ID. Unknown fields are left out of the file.
 
     effect, low, high: a fraction with its 95 % interval: of what moved, how far it went; of any other, how far tonight
     is from the builds or nights before, where that was computed. relative: else in units of its scatter. visible: the
@@ -140,7 +140,7 @@ class Missing:
 
 @dataclass(frozen=True)
 class SeriesOf:
-    """So many series of an experiment, the first of them by their names."""
+    """A number of series of an experiment, and the first of their names."""
 
     experiment: str
     series: int
@@ -167,7 +167,7 @@ class Suspect:
 
 @dataclass(frozen=True)
 class Difference:
-    """How a series stands to the same on the reference TVM, measured in turn. effect, low, high: a fraction, 95 %.
+    """A series' difference from the reference TVM, measured in turn. effect, low, high: a fraction, 95 %.
 
     worse: None where its number has no better way.
     """
@@ -226,7 +226,7 @@ class PlantedStep:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """What would have been told of steps that are known because they were put into copies of the home's own series.
+    """Steps put into copies of the home's own series, and how many of them would have been told.
 
     tonight: of the series that are judged by their ratios tonight; lately: on the last `nights` nights together, each
     night of a series counted once. Of `unchanged` series-nights whose TVM was that of the night before, and was taken
@@ -259,14 +259,14 @@ class ByChance:
 
     @property
     def source(self) -> str:
-        """What says so."""
+        """The grounds of the rate, as a clause."""
         if self.width is None:
             return f"by rule, as {self.nulls} series-nights without a change are too few to measure it here"
         return f"{self.nulls} series-nights without a change vary {self.width:.2g} times as much as expected"
 
     @property
     def sure(self) -> str:
-        """How often chance brings the least sure point; empty where none is told."""
+        """The chance of the least sure point told, in words; empty where none is told."""
         if self.least_sure is None:
             return ""
         return f"chance brings as much in at most 1 of {1 / max(self.least_sure, 1e-6):,.0f} series-nights"
@@ -337,7 +337,7 @@ class NightVerdict:
 
     @property
     def is_green(self) -> bool:
-        """Whether nothing speaks against TVM, and everything that was expected was seen."""
+        """Return True where nothing speaks against TVM, and everything that was expected was seen."""
         return self.level in (Level.IMPROVED, Level.STEADY)
 
     def to_json(self) -> dict[str, Any]:
@@ -347,7 +347,7 @@ class NightVerdict:
 
     @classmethod
     def from_json(cls, value: common.Json, path: Path) -> NightVerdict:
-        """What `to_json` wrote to `path`; DashboardError where it is anything else."""
+        """Parse what `to_json` wrote to `path`; DashboardError where it is anything else."""
         return structured.from_json(cls, value, path, remedy="Delete it; the next night writes it again.")
 
 
@@ -359,7 +359,7 @@ def _compact(value: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class KeptSeries:
-    """What the ledger keeps of a `JudgedSeries`, as a row of its fields in their order; effects with four digits."""
+    """A `JudgedSeries` in the ledger, as a row of its fields in their order; effects with four digits."""
 
     series: str
     standing: Standing
@@ -373,7 +373,7 @@ class KeptSeries:
 
 @dataclass(frozen=True)
 class KeptVerdict:
-    """What the ledger keeps of a verdict, for ever."""
+    """A verdict as the ledger keeps it for ever."""
 
     level: Level
     headline: str
@@ -403,7 +403,7 @@ class KeptVerdict:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any], path: Path) -> KeptVerdict:
-        """What `to_json` wrote to `path`; DashboardError where it is anything else."""
+        """Parse what `to_json` wrote to `path`; DashboardError where it is anything else."""
         names = [field.name for field in fields(KeptSeries)]
         rows = value.get("series")
         if isinstance(rows, list):

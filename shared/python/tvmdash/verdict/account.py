@@ -17,7 +17,7 @@ from tvmdash.verdict import MOST_TITLE, SUBSYSTEM, Level, NightVerdict, read_ver
 
 
 class NightSeverity(enum.StrEnum):
-    """How grave a night is, the gravest first; unknown: of TVM nothing can be said."""
+    """The severity of a night, the gravest first; unknown: of TVM nothing can be said."""
 
     BAD = "bad"
     WARN = "warn"
@@ -27,7 +27,7 @@ class NightSeverity(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Account:
-    """What is said of a night: in so many words on every page, in every message and in the terminal.
+    """The account of a night, in the same words on every page, in every message and in the terminal.
 
     headline: at most 60 characters. reasons: at most three clauses, the gravest first, without a full stop. jobs: how
     the night's jobs went, as a clause; is_whole: all of them went well. level: the verdict's, None where there is none.
@@ -85,7 +85,7 @@ def make_account(
 
 
 def _tell_of_tvm(night: Night | None, verdict: NightVerdict | None, fault: str) -> tuple[NightSeverity, str, list[str]]:
-    """How grave what is said of TVM is, that in a few words, and why."""
+    """Return the severity of what is known of TVM, a title for it, and the reasons."""
     if verdict is None:
         job = next((job for job in night.subsystems if job.name == SUBSYSTEM), None) if night else None
         if night and not fault and job is None:
@@ -119,7 +119,7 @@ def _explain_unjudged(job: JobResult) -> str:
 
 @dataclass(frozen=True)
 class _Jobs:
-    """How the jobs of a night went: the first of it, the rest, and all."""
+    """The jobs of a night in words: the first clause, the rest, and all."""
 
     severity: NightSeverity
     title: str
@@ -160,17 +160,17 @@ def _tell_jobs(night: Night | None) -> _Jobs:
 
 
 def is_good(job: JobResult) -> bool:
-    """Whether all of the job's stages went well, and no point of it failed."""
+    """Return True where all of the job's stages went well, and no point of it failed."""
     return job.state not in {FAILED, BLOCKED} and not is_unfinished(job) and not job.failed_points
 
 
 def is_partly_good(job: JobResult) -> bool:
-    """Whether its stages went well, but points failed or gave a wrong answer."""
+    """Return True where its stages went well, but points failed or gave a wrong answer."""
     return job.state not in {FAILED, BLOCKED} and not is_unfinished(job) and job.failed_points > 0
 
 
 def is_unfinished(job: JobResult) -> bool:
-    """Whether nothing stopped it, and yet it has not been through all its stages."""
+    """Return True where nothing stopped it, and yet it has not been through all its stages."""
     return job.state not in {FAILED, BLOCKED} and not _list_needed(job.kind) <= {step.stage for step in job.steps}
 
 
@@ -186,7 +186,6 @@ def sort_experiments(night: Night) -> list[JobResult]:
 
 
 def title_of(job: JobResult) -> str:
-    """What people call it."""
     return job.title.strip() or job.name
 
 
@@ -214,7 +213,7 @@ _NAMED = 8
 _TRACEBACK = "Traceback (most recent call last):"
 _FRAME = re.compile(r'^ +File "(?:[^"\n]*/)?([^"/\n]+)", line (\d+)', re.MULTILINE)
 STATE_WORDS = {OK: "ok", SKIPPED: "kept", FAILED: "FAILED", BLOCKED: "blocked"}
-"""What readers are told of a step's or a job's state."""
+"""Words for the state of a step or a job."""
 
 
 def list_failures(night: Night) -> list[str]:

@@ -1,7 +1,7 @@
-"""What was decided on a night and cannot be made again: results/ledger/YYYY-MM.jsonl, one value a line, only appended.
+"""Decisions on a night that cannot be made again: results/ledger/YYYY-MM.jsonl, one value a line, only appended.
 
-A month a file, so that an archive stores little again each night. Of several lines of one kind about one night the last
-one counts. Incidents, annotations and waivers have ledgers of their own, which older dashboards read as well.
+A month a file, so that an archive stores little again each night. Of several lines of one kind about one night the
+last one counts. Incidents, annotations and waivers have ledgers of their own, which older dashboards read as well.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
 VERDICT, PAGE, MESSAGES = "verdict", "page", "messages"
-"""How each series stood, what the site said of the night, and which messages were settled when it closed."""
+"""Kinds of lines: the standing of each series, the night on the site, and the messages settled when it closed."""
 _log = logging.getLogger("ledger")
 
 

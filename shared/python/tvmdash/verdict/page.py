@@ -1,4 +1,4 @@
-"""What stat_alerts leaves: page.json, how each series stands and what the ledger of incidents holds."""
+"""The page that stat_alerts leaves, page.json: the standing of each series and the incidents of the ledger."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SeriesBeside:
 
 @dataclass(frozen=True)
 class SeriesVerdict:
-    """What the detector says of a series. effect: of a suspect, how far it is from its level, as a fraction.
+    """The detector's verdict on a series. effect: of a suspect, how far it is from its level, as a fraction.
 
     noise: robust standard deviation, as a fraction of the value. smallest_visible_change: what would be told within a
     week in four cases of five. why: None for an exact number. since: first night of the level. last: its last values.
@@ -60,7 +60,7 @@ class SeriesVerdict:
 
 @dataclass(frozen=True)
 class ToldIncident:
-    """What is told of an incident, beside all that incidents.json holds of it; of a `silent` one nobody is told."""
+    """An incident as told, beside all that incidents.json holds of it; of a `silent` one nobody is told."""
 
     id: str
     silent: bool = False
@@ -70,7 +70,7 @@ class ToldIncident:
 
 @dataclass(frozen=True)
 class AlertRate:
-    """How often the detector alerts where nothing happened, in `nights` metric-nights; rates are per 1000."""
+    """Alerts of the detector where nothing happened, in `nights` metric-nights; rates are per 1000."""
 
     nights: int
     alerts: int
@@ -89,7 +89,7 @@ class Honesty:
 
 @dataclass(frozen=True)
 class AnnotationNote:
-    """What somebody said of a night, None where it is not known which; is_break: a series begins anew there."""
+    """An annotation of a night, None where it is not known which; is_break: a series begins anew there."""
 
     night: Stamp | None
     kind: str
@@ -118,7 +118,7 @@ class AlertsPage:
 
 @dataclass(frozen=True)
 class StddevSeries:
-    """What the ancestor's rule says of a series."""
+    """A series as the ancestor's rule judges it."""
 
     id: str
     name: str

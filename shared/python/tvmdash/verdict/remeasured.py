@@ -1,4 +1,4 @@
-"""What stat_alerts keeps of measuring suspects again, remeasured/<stamp>.json, and what its page says of it."""
+"""Suspects measured again by stat_alerts, remeasured/<stamp>.json, and its page's account of them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Lack:
-    """What could not be measured: an artifact (`state`: gone, failed, ...), or one series with it.
+    """An artifact that could not be measured (`state`: gone, failed, ...), or one series with it.
 
     beside: in turn with this one.
     """
@@ -68,7 +68,7 @@ class Remeasured:
 
 
 class OutcomeKind(enum.StrEnum):
-    """How measuring a suspect again ended.
+    """The outcome of measuring a suspect again.
 
     reproduced: told. outlier, machine, modes: it is not TVM's. unclear, young: still open, with an interval.
     unmeasured: still open, without one.
@@ -85,7 +85,7 @@ class OutcomeKind(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What measuring one series again came to. new, old: how many runs of artifacts since and before the suspected cut.
+    """One series measured again. new, old: how many runs of artifacts since and before the suspected cut.
 
     same: all were of one artifact. changed: the experiment's code or config did, within what was compared.
     effect, low, high: of the new against the old, both measured tonight, with 95 % confidence. evidence: what says that
