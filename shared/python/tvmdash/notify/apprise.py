@@ -58,7 +58,7 @@ def open_apprise(route: Route, home: Path) -> AppriseSender:
 
 
 def make_outcome(said: str) -> DeliveryError:
-    """What Apprise's log says of a failure. The log holds the address, so nothing of it is told but codes."""
+    """Classify a failure by the codes in Apprise's log; its words hold the address, and go no further."""
     if status := _STATUS.search(said):
         return make_http_error("its server", int(status[1]), {})
     if code := _SMTP.search(said):

@@ -49,7 +49,7 @@ class Attachment:
 
 @dataclass(frozen=True, kw_only=True)
 class SlackConfig:
-    """What the config of a subsystem that speaks in Slack has for it; `env` must not hold the token."""
+    """Slack settings from a subsystem's config; `env` must not hold the token."""
 
     channel: str
     token_file: str
@@ -59,9 +59,10 @@ class SlackConfig:
 
 @dataclass(frozen=True)
 class ChannelSection:
-    """What one subsystem has to say of the night `night`, in the channel where it may.
+    """A subsystem's section of the message about the night `night`.
 
     title: of the section. of_night: the night's account stands above it.
+    channel: the one that its night's message is in, set when the section is kept.
     """
 
     night: Stamp
@@ -89,7 +90,7 @@ def open_slack(config: SlackConfig | Mapping[str, Any], home: Home, where: str) 
 
 
 def find_slack_faults(config: SlackConfig, home: Home, where: str) -> tuple[str, ...]:
-    """What is wrong with the Slack of a subsystem's config, for its `faults`; nothing where there is no token."""
+    """Return the faults in the Slack settings of a subsystem's config, for its `faults`; none without a token."""
     try:
         open_slack(config, home, where)
     except DashboardError as error:
@@ -99,7 +100,7 @@ def find_slack_faults(config: SlackConfig, home: Home, where: str) -> tuple[str,
 
 @dataclass(frozen=True)
 class Delivered:
-    """How giving a message to Slack went, in words; posted: it was, and not found there, edited or kept."""
+    """The outcome of giving a message to Slack; posted: it is new there, not found, edited or kept."""
 
     words: str
     posted: bool = False
@@ -156,7 +157,7 @@ def attach(slack: Slack, output: Path, stamp: str, attachments: Sequence[Attachm
 def attach_to_section(
     slack: Slack, home: Home, stamp: str, attachments: Sequence[Attachment], note: Payload | None
 ) -> str:
-    """The same for the night's one message of the channel."""
+    """Do as `attach` in the thread of the channel's one message of the night."""
     with _hold_channel(slack, home, stamp) as outbox:
         return _attach(slack, outbox, home.output(SUBSYSTEM), stamp, attachments, note)
 
@@ -209,7 +210,7 @@ def _hold_channel(slack: Slack, home: Home, stamp: str) -> Iterator[Outbox]:
 
 
 def _read_older(home: Home, slack: Slack, stamp: str) -> Iterator[Entry]:
-    """What the subsystems had for this channel when each had messages of its own: what waits, and tonight's."""
+    """Yield the entries for this channel from when each subsystem had its own messages: waiting ones, and tonight's."""
     for name in SPEAKERS:
         for entry in slack_history.read_messages(home.output(name)):
             if entry.message is not None:
@@ -264,7 +265,7 @@ def _make_outgoing(output: Path, stamp: str, key: str, payload: Payload) -> Outg
 
 
 def _deliver(slack: Slack, outbox: Outbox, stamp: str, due: Sequence[Due]) -> Delivered:
-    """How it went, in a sentence or more; DashboardError where Slack refuses."""
+    """Send them and describe the outcome; DashboardError where Slack refuses."""
     work = Delivery(
         SlackSender(slack), outbox, stamp, f"{common.utc_now():%Y-%m-%dT%H:%M:%SZ}", Budget(slack.seconds),
         known=slack.known,

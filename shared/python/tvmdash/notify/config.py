@@ -31,7 +31,7 @@ _SERVER = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9.-]{0,252})|\[[0-9a-fA-F:]+\])(?
 
 
 class RouteKind(enum.StrEnum):
-    """What a route is."""
+    """The service that a route uses."""
 
     EMAIL = "email"
     WEBHOOK = "webhook"
@@ -41,7 +41,7 @@ class RouteKind(enum.StrEnum):
 
 
 class Security(enum.StrEnum):
-    """How a connection to a mail server is made safe."""
+    """The encryption of the connection to a mail server."""
 
     STARTTLS = "starttls"
     TLS = "tls"
@@ -58,11 +58,11 @@ _OF_KIND: Mapping[RouteKind, tuple[str, ...]] = {
     RouteKind.APPRISE: (),
 }
 _THREADED = (RouteKind.GITHUB, RouteKind.SLACK)
-"""What keeps one thread or issue for each incident."""
+"""Kinds with one issue or thread for each incident."""
 _IN_THREADS = ("digest", "quiet_hours", "time_zone", "wake")
-"""What such a route lacks: there is a digest in neither."""
+"""Fields that these kinds do not take: they send no digest."""
 _USUAL_DIGEST = frozenset({Level.INCOMPLETE, Level.NO_DATA})
-"""What a route tells of nights that says nothing of that and is nobody's own: those in which something failed."""
+"""Nights told in a digest by a route without `digest` and without an owner: those in which something failed."""
 _LEVELS_OF_INCIDENTS = (Level.REGRESSION, Level.CHANGED, Level.IMPROVED)
 
 
@@ -110,7 +110,7 @@ class Owner:
 
 @dataclass(frozen=True)
 class Routing:
-    """What a home's config says of routes and owners."""
+    """The routes and owners of a home's config."""
 
     routes: Mapping[str, Route] = field(default_factory=dict)
     owners: tuple[Owner, ...] = ()
@@ -125,9 +125,9 @@ def read_routing(home: Home) -> Routing:
 
 
 def read_despite_faults(home: Home) -> Routing:
-    """The same where only routes and owners must be in order: for what is to be told of the config's other faults.
+    """Return the routes and owners although other fields of the config have faults, which can so be told.
 
-    Where they are not, as the last night had them.
+    Where they have faults themselves, return those of the last night.
     """
     try:
         return _read_good_fields(common.read_json(home.config_file), home)
@@ -205,7 +205,7 @@ def _find_name_faults(name: str) -> Iterator[str]:
 
 
 def _find_faults(kind: RouteKind, given: Mapping[str, Any], stated: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with a route beyond the types of its fields; each begins with the field."""
+    """Yield the faults of a route that the types of its fields do not show; each begins with the field."""
     own = {name for names in _OF_KIND.values() for name in names} - set(_OF_KIND[kind])
     own |= set(_IN_THREADS) if kind in _THREADED else set()
     yield from (f".{name}: not allowed for routes of kind {kind}. Remove it." for name in sorted(own & set(stated)))
@@ -319,7 +319,7 @@ def _find_owner_faults(given: Mapping[str, Any], routes: Mapping[str, object]) -
 
 
 def read_what_is_good(home: Home) -> Routing:
-    """The same for who can do without: nothing where anything is wrong, which the subsystem `routes` says."""
+    """Return the routes and owners; none where the config has a fault, which the subsystem `routes` reports."""
     with contextlib.suppress(DashboardError):
         return read_routing(home)
     return Routing()

@@ -90,11 +90,11 @@ class Delivery:
         return replace(entry, marks=due.marks, message=make_outgoing(due.message, self.known), held=held)
 
     def is_held(self, entry: Entry) -> bool:
-        """Whether quiet hours keep it from being sent now."""
+        """Return True while quiet hours hold it back."""
         return bool(self.until) and entry.message is not None and entry.message.level not in self.wake
 
     def _is_folded(self, entry: Entry) -> bool:
-        """Whether another message tells it: a night that was missed."""
+        """Return True where another message tells it, as the next night's does for one that was missed."""
         return any(entry.key in other.marks for other in self.outbox if other.key != entry.key)
 
     def _send(self, sender: Sender, entry: Entry) -> None:

@@ -1,6 +1,6 @@
-"""What can be known of a message that did not go through, and the time that sending may take.
+"""The ways in which sending a message fails, and the time that it may take.
 
-Nothing here holds words that came from outside, as these may hold a secret.
+No error here holds words from outside, as these may hold a secret.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TimeBudget:
         return max(0.0, self._end - time.monotonic())
 
     def repeat(self, call: Callable[[], _T], attempts: int, wait_after: Callable[[DashboardError], float | None]) -> _T:
-        """What `call` returns, tried up to `attempts` times with pauses that double.
+        """Return the result of `call`, tried up to `attempts` times with pauses that double.
 
         wait_after: the least seconds to wait after an error; None where the error is final.
         """
@@ -89,7 +89,7 @@ class Budget(TimeBudget):
     """The seconds that one route may take, from now on."""
 
     def spend(self, call: Callable[[float], _T], *, again: bool) -> _T:
-        """What `call` returns, which is given the seconds that it may take.
+        """Return the result of `call`, which is given the seconds that it may take.
 
         It is repeated while the other side is busy and, with `again`, where its outcome is not known: where doing it
         twice does nothing more.
@@ -113,7 +113,7 @@ class Budget(TimeBudget):
 
 
 def make_http_error(who: str, status: int, headers: Mapping[str, str]) -> DeliveryError:
-    """What an HTTP status other than success says of the outcome."""
+    """Classify an HTTP status other than success."""
     if status in (429, 503):
         return BusyError(f"{who} asked to wait ({status})", wait_s=parse_wait(headers.get("retry-after", "")))
     if status >= 500:

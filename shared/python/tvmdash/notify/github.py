@@ -18,7 +18,7 @@ from tvmdash.text import cut_lines, elide
 _MOST_CHARS, _TITLE = 60_000, 250
 """Of a body, of which GitHub takes 65,536, and of a title, of which it takes 256."""
 _GONE = frozenset({301, 404, 410})
-"""What it answers where an issue was deleted or moved."""
+"""Statuses of an issue that was deleted or moved."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def format_address(route: Route, number: str) -> str:
 
 
 def make_mark(identity: str) -> str:
-    """What an issue or comment begins with, which GitHub does not show."""
+    """Return the first line of an issue or comment, by which it is found again; GitHub does not show it."""
     return f"<!-- tvm-dashboard {identity} -->"
 
 
@@ -107,7 +107,7 @@ def make_body(message: Message) -> str:
 
 
 def make_state(message: Message, incident: Incident) -> dict[str, str]:
-    """Whether the issue is open from now on; nothing where that is for people to say."""
+    """Return the fields that open or close the issue; none where people decide that."""
     if incident.state in SETTLED:
         return {"state": "closed", "state_reason": "not_planned" if incident.state == FALSE_ALARM else "completed"}
     is_again = len(incident.changes) > 1 and incident.changes[-2].state in SETTLED and not message.is_minor

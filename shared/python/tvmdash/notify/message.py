@@ -1,4 +1,4 @@
-"""What a route tells at a time, as a value: every way of sending it makes its own form of this. And how far each is."""
+"""Messages as values, of which each sender makes its own form, and the states of those on their way."""
 
 from __future__ import annotations
 
@@ -61,7 +61,6 @@ class Message:
 
     @property
     def headline(self) -> str:
-        """What is new, and of what."""
         return f"{self.news}: {self.title}" if self.news else self.title
 
 
@@ -73,7 +72,7 @@ class Outgoing(Message):
 
 
 class State(enum.StrEnum):
-    """How far a message is.
+    """The state of a message on its way.
 
     waiting: certainly not taken. sending: it may have been taken. given_up: not sent again.
     """
@@ -109,7 +108,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Kept:
-    """What the file holds. since: the first night that the route told; hushed: incidents that wait for a silence."""
+    """An outbox as kept. since: the first night that the route told; hushed: incidents that wait for a silence."""
 
     since: Stamp
     hushed: tuple[str, ...] = ()

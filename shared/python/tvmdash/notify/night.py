@@ -113,7 +113,7 @@ def _format_where(step: StepResult) -> str:
 
 
 def note_parts(night: Night, faults: Sequence[str]) -> list[Part]:
-    """What the night noted and no job's failure tells, and what is wrong with lists of whom to ping."""
+    """List the night's notes that no job's failure tells, and the faults of lists of whom to ping."""
     return [make_fault_part(note) for note in (*night.untold_notes, *faults)]
 
 

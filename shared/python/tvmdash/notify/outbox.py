@@ -1,4 +1,4 @@
-"""What a route was given to tell: written down before and after each step, sent once, and kept until it is taken."""
+"""A route's messages: written down before and after each step, sent once, and kept until they are taken."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from tvmdash.notify.message import Entry, Kept, Occasion, State
 FILE = "outbox.json"
 """In the output of a subsystem that sends in a channel of its own."""
 LATE_DAYS = 7
-"""How old what was not taken may be to be sent, and an incident to be told as new."""
+"""Days after which a message that was not taken is given up, and an incident is no longer told as new."""
 _MAX_BYTES = 64 << 20
 _KEPT_DAYS = 400
 """An incident that changes later than so long after it was told is not followed any more."""
 _KEPT_LEAST = 1000
-"""So many of the last messages stay known however old they seem: the clock may be wrong for a night."""
+"""Number of last messages that are kept whatever their age: the clock may be wrong for a night."""
 _LOCK, _LOCK_S = ".routes.lock", 10.0
 
 
 def make_identity(output: Path, route: str, key: str) -> str:
-    """What one message of a home's route is told apart by, on this machine."""
+    """Return the ID of a message, unique among all homes and routes of this machine."""
     identity = [os.uname().nodename, str(output.resolve()), route, key]
     return hashlib.sha256(json.dumps(identity).encode("utf-8", errors="replace")).hexdigest()[:32]
 
@@ -59,7 +59,7 @@ class Outbox:
         return frozenset(mark for entry in entries for mark in entry.marks)
 
     def find_remote(self, marks: Sequence[str]) -> str:
-        """What the other side calls the message that told one of these first, where it told that."""
+        """Return the other side's name for the message that told one of these marks first, "" without one."""
         return next((entry.remote for entry in self if entry.remote and not set(marks).isdisjoint(entry.marks)), "")
 
     def put(self, entry: Entry) -> Entry:
@@ -73,7 +73,7 @@ class Outbox:
         return self.put(replace(entry, **changes))
 
     def begin(self, due: Sequence[Entry], hushed: tuple[str, ...], night: str) -> list[str]:
-        """What is due now takes the place of what waited; sentences about what is too old to be sent.
+        """Put what is due in place of what waited; return sentences about what is too old to be sent.
 
         A night whose message was missed stays until another message tells it.
         """
@@ -118,7 +118,7 @@ def _read(path: Path) -> Kept | None:
 
 
 def _read_intact(path: Path) -> Kept | None:
-    """What is left of a file that is not whole; None where nothing says since when the route tells."""
+    """Return the intact entries of a damaged file; None where nothing says since when the route tells."""
     try:
         value = common.read_json(path, max_bytes=_MAX_BYTES)
         kept = structured.from_json(Kept, {**value, "hushed": [], "entries": []}, path)

@@ -51,13 +51,13 @@ def find_level(incident: Incident) -> Level:
 
 
 def is_for(route: Route, owners: Sequence[Owner], incident: Incident) -> bool:
-    """Whether the route tells it: what those own who name the route, else everything."""
+    """Return True for incidents of the owners that name the route; for all where none does."""
     named = [owner for owner in owners if route.name in owner.routes]
     return not named or bool(find_owners(named, incident))
 
 
 def is_pinged_by(owner: Owner, kind: RouteKind, route: str, routing: Routing, *, main: bool = False) -> bool:
-    """Whether this route of that kind pings the owner: one alone does.
+    """Return True where this is the one route of its kind that pings the owner.
 
     It is the first that the owner names, else `main`, which has no name, where there is one, else the first that
     nobody names.
@@ -76,5 +76,4 @@ def list_people(owners: Sequence[Owner], kind: RouteKind) -> tuple[str, ...]:
 
 
 def list_names(owners: Sequence[Owner]) -> list[str]:
-    """What messages call them; those without a name are left out."""
     return list(dict.fromkeys(owner.name for owner in owners if owner.name))

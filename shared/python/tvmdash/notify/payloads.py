@@ -45,7 +45,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Payload:
-    """What Slack is asked to show: `text` in notifications, `blocks` in the channel."""
+    """A message in Slack's form: `text` in notifications, `blocks` in the channel."""
 
     text: str
     blocks: tuple[Json, ...]

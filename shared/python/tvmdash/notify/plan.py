@@ -1,4 +1,4 @@
-"""What a route has yet to tell: what the ledger of incidents and the night's verdict hold that it was not told."""
+"""The messages that a route has yet to send, from the ledger of incidents and the night's verdict."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tvmdash.verdict.account import Account
 _MOST_SERIES = 50
 """Of an incident, in a message."""
 _FOLLOWED_DAYS = 30
-"""How long the message of a settled incident is kept up to date."""
+"""Days after its last change for which a settled incident's message is kept up to date."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Situation:
     told: frozenset[str] = frozenset()
 
     def make_id(self, key: str) -> str:
-        """The same for each try of a message."""
+        """Return the message's ID, the same for each try."""
         return make_identity(self.output, self.route.name, key)
 
 
@@ -68,7 +68,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class _News:
-    """What an incident has that was not told: all of it where it is new."""
+    """The changes of an incident that the route has not told; all of it where it is new."""
 
     incident: Incident
     event: Occasion
@@ -78,7 +78,6 @@ class _News:
 
 
 def make_plan(now: Situation) -> Plan:
-    """What the route is to be told."""
     own = [incident for incident in now.ledger.incidents.values() if not incident.into]
     mine = [incident for incident in own if is_for(now.route, now.routing.owners, incident)]
     silent = {incident.id for incident in mine if now.ledger.silent(incident, iso_of(now.night))}
@@ -159,14 +158,14 @@ def _make_due(now: Situation, news: _News) -> Due:
 
 
 def _format_news(now: Situation, news: _News) -> str:
-    """What is new; where what was sent is kept up to date, of a new incident its state."""
+    """Say what is new; of a new incident its state, where the sent message is kept up to date."""
     if news.event is not Occasion.OPENED:
         return text.format_news(news.incident, news.changes, news.joined)
     return text.format_state(news.incident) if now.route.kind is RouteKind.SLACK else ""
 
 
 def _is_shared(now: Situation, opening: str) -> bool:
-    """Whether it was told first in one message with others."""
+    """Return True where one message told it first together with others."""
     return any(entry.remote and entry.key != opening and opening in entry.marks for entry in now.outbox)
 
 

@@ -1,4 +1,4 @@
-"""What every way of sending messages can be asked."""
+"""The interface of all senders."""
 
 from __future__ import annotations
 

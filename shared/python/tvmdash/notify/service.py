@@ -40,12 +40,12 @@ SENDERS: Mapping[RouteKind, Callable[[Route, Path], Sender]] = {
     RouteKind.APPRISE: open_apprise,
     RouteKind.SLACK: open_channel,
 }
-"""What opens each kind."""
+"""Constructors of the senders."""
 
 
 @dataclass(frozen=True)
 class Told:
-    """How many messages a route took, what must be said besides, how it stands, and all that it was ever told."""
+    """The outcome of telling one route; told: the marks of all that it ever told."""
 
     sent: int
     state: RouteState

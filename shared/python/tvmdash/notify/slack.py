@@ -54,9 +54,9 @@ SCOPES: Mapping[frozenset[str], str] = {
     frozenset(("files:write",)): "for graphs in threads",
     frozenset(("channels:history", "groups:history")): "to see whether a message arrived, after a failure",
 }
-"""What the bot token must be allowed, one of each set, and for what."""
+"""Scopes that the bot token needs, one of each set, with their purpose."""
 _PAGES, _BACK_S, _SETTLE_S = 5, 8 * 86400.0, 3.0
-"""How far back a message of ours is looked for, and how long Slack may take to show one."""
+"""Limits of the search for a message of ours, and seconds until Slack shows a new one."""
 _TS, _CODE = re.compile(r"[0-9]{1,12}\.[0-9]{1,9}"), re.compile(r"[a-z][a-z0-9_]{1,60}")
 _CHANNEL = re.compile(r"[CGD][A-Z0-9]{7,20}")
 _JSON, _FORM = "application/json;charset=utf-8", "application/x-www-form-urlencoded"
@@ -196,7 +196,7 @@ def _post(url: str, content: bytes, headers: Mapping[str, str], end: float) -> A
 
 
 def _make_fault(error: NoAnswerError) -> DeliveryError:
-    """What the failure says of the outcome: a request that was not sent whole was certainly not taken."""
+    """Classify a lost request: one that was not sent whole was certainly not taken."""
     if error.loss is Loss.NOT_SENT:
         return BusyError(f"Slack could not be reached ({error.cause})")
     if error.loss is Loss.LATE:
@@ -207,7 +207,7 @@ def _make_fault(error: NoAnswerError) -> DeliveryError:
 
 
 def _make_refusal(status: int, word: object, headers: Mapping[str, str]) -> DeliveryError:
-    """What went wrong, from Slack's own word for it, else from the HTTP status."""
+    """Classify a refusal by Slack's error code, else by the HTTP status."""
     name = word.strip() if isinstance(word, str) and _CODE.fullmatch(word.strip()) else ""
     if status == 429 or name in _BUSY:
         return BusyError("Slack rate limit reached", wait_s=parse_wait(headers.get("retry-after", ""), 5.0))

@@ -1,7 +1,7 @@
-"""What homes of before November 2026 know of their messages in Slack: slack.json, and a folder for each thread.
+"""Messages in Slack as homes kept them before November 2026: slack.json, and a folder for each thread.
 
-It is read once, where there is no outbox yet, so that nothing is said twice and old threads go on. The old files stay:
-an older version of the dashboard may come back to the home.
+They are read once, where there is no outbox yet, so that nothing is said twice and old threads go on. The old files
+stay: an older version of the dashboard may come back to the home.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class _OldMessage:
 
 @dataclass(frozen=True)
 class _Said:
-    """What a thread said of an incident: digests of its changes, and its series."""
+    """An incident as told in a thread: digests of its changes, and its series."""
 
     states: tuple[str, ...]
     series: tuple[str, ...]
@@ -100,7 +100,7 @@ def _make_entry(old: _OldMessage, key: str, marks: tuple[str, ...] = ()) -> Entr
 
 
 def read_threads(folder: Path, ledger: Ledger, night: str) -> Kept | None:
-    """What the threads in that folder told; None where there are none."""
+    """Return the entries for the threads in that folder; None where there are none."""
     names = sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
     entries = [entry for name in names for entry in _read_thread(folder / name, ledger)]
     return Kept(min((entry.night for entry in entries), default=night), (), tuple(entries)) if entries else None
@@ -122,7 +122,7 @@ def _read_thread(folder: Path, ledger: Ledger) -> Iterator[Entry]:
 
 
 def _list_marks(incident: Incident, said: _Said | None) -> Iterator[str]:
-    """What was told of it, as the outbox calls it; of what cannot be known, that it was told."""
+    """Yield the marks that were told of it; where that cannot be known, all of them."""
     yield opening_of(incident.id)
     for change in incident.changes[1:]:
         if said is None or _digest(incident, change) in said.states:

@@ -1,4 +1,4 @@
-"""How the routes stand that tell people of incidents and nights: routes.json of each subsystem that serves some."""
+"""The states of the routes after a night: routes.json of each subsystem that serves some."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RouteStates:
 
 @dataclass(frozen=True)
 class InSlack:
-    """What a subsystem has told in Slack by itself of the night `night`, in place of its report there.
+    """A subsystem's own message in Slack about the night `night`, in place of its report there.
 
     `headline`, and `details` below it. words: all of it, said where there is no headline. page: the page of the
     website that has all of it.
@@ -77,14 +77,13 @@ def read_states(home: Home) -> Iterator[RouteState]:
 
 
 def format_held(state: RouteState) -> str:
-    """How many messages wait for the end of its quiet hours, and when that is."""
     return (
         f"{state.held} message{' waits' if state.held == 1 else 's wait'} for {state.until}, the end of its quiet hours"
     )
 
 
 def format_fault(state: RouteState) -> str:
-    """What is wrong with the route, in a sentence; "" where nothing is."""
+    """Describe the route's fault in a sentence; "" without one."""
     if not state.fault:
         return ""
     failing = state.waiting - state.held

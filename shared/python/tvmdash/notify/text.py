@@ -1,4 +1,4 @@
-"""What is said of incidents and nights on routes, and a message as plain text, HTML or Markdown."""
+"""The words for incidents and nights on routes, and messages as plain text, HTML and Markdown."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ _COLUMNS, _NAMED = 78, 5
 
 
 def format_title(incident: Incident) -> str:
-    """What moved, how far, and between which TVMs it came."""
     between = format_range(incident.versions) if incident.kind == CHANGE else ""
     return f"{format_headline(incident)}{f' since {between}' if between else ''}"
 
@@ -65,7 +64,7 @@ def _list_commands(incident: Incident, home: str) -> Iterator[tuple[str, str]]:
 def describe_news(
     incident: Incident, changes: Sequence[Change], joined: Sequence[str], website: str, home: str
 ) -> Item:
-    """What became of it since it was told."""
+    """Describe the changes of an incident since it was told."""
     lines = [
         f"{_format_change(change)}{f': {change.words.strip()}' if change.words.strip() else '.'}" for change in changes
     ]
@@ -78,7 +77,7 @@ def describe_news(
 
 
 def format_state(incident: Incident) -> str:
-    """What is known of it by now, in a word or two; "" where it is new."""
+    """Name the incident's state; "" where it is new."""
     return "" if incident.state == NEW else incident.state.replace("_", " ").capitalize()
 
 
@@ -102,13 +101,11 @@ def describe_night(account: Account, night: str, website: str, home: str) -> Ite
 
 
 def describe_failures(failures: Sequence[str]) -> Item:
-    """What failed in it."""
     more = len(failures) - _NAMED
     return Item("Failed", (*failures[:_NAMED], *([f"{more} more; the status names them."] if more > 0 else ())))
 
 
 def describe_open(incidents: Sequence[Incident]) -> Item:
-    """What is open besides."""
     return Item("Still open", (f"{format_list([format_title(incident) for incident in incidents], _NAMED)}.",))
 
 
@@ -151,7 +148,7 @@ def _wrap(text: str) -> list[str]:
 
 
 def format_html(message: Message) -> str:
-    """The same for a mail program that shows HTML; nothing in it is fetched."""
+    """Format the message for a mail program that shows HTML; it loads nothing from outside."""
     parts = [f"<h2>{_escape(message.headline)}</h2>"]
     for item in message.items:
         parts += [f"<h3>{_escape(item.title)}</h3>"] if item.title else []
