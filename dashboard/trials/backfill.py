@@ -81,7 +81,7 @@ def _read_unbuilt(home: Home) -> dict[str, str]:
 def _plan_round(
     wanted: list[BuildCandidate], have: Mapping[str, Counter[Which]], number: int, *, gaps: bool
 ) -> Iterator[tuple[BuildCandidate, list[str]]]:
-    """What is measured in this round: TVMs, and the experiments that have fewer measurements of them than rounds.
+    """Yield the TVMs of a round, with the experiments that have fewer measurements of them than rounds.
 
     Every second round goes from the newest to the oldest: a machine that slowly changes favours neither.
     """
@@ -195,13 +195,13 @@ def _which(candidate: BuildCandidate) -> Which:
 
 
 def count_measured(home: Home, experiment: str, fingerprint: str) -> Counter[Which]:
-    """How often the home has data of each TVM with this code and config, of its nights as of its backfill."""
+    """Count the measurements of each TVM with this code and config, among the home's nights and its backfill."""
     every = (home.data(experiment), home.backfill(experiment))
     return Counter(which for folder in every for which, _ in _list_measured(folder, fingerprint))
 
 
 def _read_rounds(home: Home, experiment: str, fingerprint: str) -> dict[Which, list[Sequence[PointValue]]]:
-    """What was measured in each round, by TVM."""
+    """Read the values of each round, by TVM."""
     rounds: dict[Which, list[Sequence[PointValue]]] = {}
     for which, path in _list_measured(home.backfill(experiment), fingerprint):
         with contextlib.suppress(DashboardError):

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 ERROR = 0.05
 _TRIES = 2
-"""How often a commit may fail to be measured before it is walked round."""
+"""Failures of a commit after which it is walked round."""
 _log = logging.getLogger("bisect")
 
 

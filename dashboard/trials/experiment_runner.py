@@ -36,7 +36,7 @@ _STAGES = ("run", "analyze")
 
 @dataclass(frozen=True)
 class Hosting:
-    """How a round is run where the code of a TVM in it is not trusted.
+    """The isolation of a round whose TVMs are not all trusted.
 
     guest: what its stages are run with; None where all is trusted. setup_on: the trusted TVM that a setup is run with,
     because nights take what it leaves; None where there is none.
@@ -59,7 +59,6 @@ class MeasuringBudget:
 
     @property
     def left_s(self) -> float:
-        """How much of it is left."""
         return self.total_s - (time.monotonic() - self.begun)
 
     def restart(self, total_s: float) -> None:
@@ -69,7 +68,7 @@ class MeasuringBudget:
 
 @dataclass
 class ExperimentRunner:
-    """What is ready of each experiment, and how long its last run took."""
+    """Runs experiments in a workspace, within a budget."""
 
     workspace: MeasuringWorkspace
     budget: MeasuringBudget
@@ -177,7 +176,7 @@ class ExperimentRunner:
         return {**job.config, "env": env, "timeouts": timeouts, "rerun_setup": False}
 
     def _setup(self, job: Job, hosting: Hosting) -> None:
-        """What an earlier setup left came with the copy of the code; only where there was none it is made, or found."""
+        """Run the setup where no earlier one came with the copy of the code."""
         setup = pipeline("experiment").stage("setup")
         if (self._context.workspace(job).code / "setup").exists() or not job.has(setup):
             return

@@ -31,7 +31,7 @@ from tvmdash.trials.trial import Asked, Trial, TrialKind, TrialRequest, TrialSta
 
 _POLL_S = 0.5
 _GLANCE_S = 1.0
-"""How often to look whether somebody cancelled it."""
+"""Seconds between looks whether somebody cancelled it."""
 _BRIEFLY_S = 0.2
 """Who asks whether a lock is held holds it for an instant."""
 _log = logging.getLogger("try")
@@ -120,7 +120,7 @@ _HEAD = ("id", "state", "candidate", "base", "asked by", "result")
 
 QUEUED, RUNNING, FAILED, BROKEN = "queued", "running", "failed", "broken"
 _ENDS = {TrialState.RUNNING: TrialState.INTERRUPTED.value, TrialState.OVER: "out of time"}
-"""How a try ended where its state says it otherwise: at one that runs nobody is any more."""
+"""Ends of a try that its state names otherwise: one still `running` has nobody at it any more."""
 
 
 @dataclass(frozen=True)
@@ -135,12 +135,11 @@ class QueuedTry:
 
     @property
     def result(self) -> Trial | None:
-        """What was measured of it."""
         return self.measured.result if self.measured else None
 
     @property
     def has_ended(self) -> bool:
-        """Whether it neither waits nor runs."""
+        """Return True where it neither waits nor runs."""
         return self.measured is not None and self.request is None
 
 
@@ -213,7 +212,7 @@ def _format_cells(row: QueuedTry) -> tuple[str, ...]:
 
 
 def _name_sides(row: QueuedTry) -> tuple[str, str, str]:
-    """What is tried against what, and who asked for it."""
+    """Name the candidate, the base, and who asked for it."""
     result, request = row.result, row.request
     candidate = base = who = ""
     if request is not None:
@@ -225,7 +224,6 @@ def _name_sides(row: QueuedTry) -> tuple[str, str, str]:
 
 
 def format_request(request: TrialRequest) -> str:
-    """What was asked for, for people."""
     experiments = format_list(request.experiments, 5) if request.experiments else "all"
     asked = f"Requested by {elide(request.asked_by, _NAME_COLUMNS)}, {format_moment(request.asked_at)}"
     budget = format_duration(request.budget_s)
@@ -233,7 +231,7 @@ def format_request(request: TrialRequest) -> str:
 
 
 def describe(row: QueuedTry) -> str:
-    """What came of it, on one line."""
+    """Describe the outcome on one line."""
     if row.fault:
         return elide(row.fault, 400)
     if row.result is None:

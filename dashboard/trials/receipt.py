@@ -36,7 +36,7 @@ class PinnedRun:
 
     @property
     def ratios(self) -> Mapping[str, PointValue]:
-        """What was measured in turn with the reference, by the ID of the series that it is the ratio of."""
+        """Ratios to the reference, measured in turn, by the ID of the series that they are ratios of."""
         found = (value for value in self.values if value.key.metric in RATIOS and value.value > 0)
         return {replace(value.key, metric=RATIOS[value.key.metric]).id: value for value in found}
 

@@ -68,12 +68,12 @@ def stamp_of(outcome: RoundOutcome) -> str:
 
 
 def values_of(outcome: RoundOutcome) -> dict[str, float]:
-    """What the round gave, by the ID of the series."""
+    """Return the round's values by the ID of the series."""
     return {value.key.id: value.value for run in outcome.runs for value in run.values}
 
 
 def ratios_of(outcome: RoundOutcome) -> dict[str, RatioRun]:
-    """What the round gave in turn with another TVM, by the ID of the series of times that it is about."""
+    """Return the round's ratios to the TVM beside, by the ID of the series of times that they are ratios of."""
     ratios = {}
     for value in (value for run in outcome.runs for value in run.values):
         if value.key.metric in RATIOS and value.value > 0 and value.samples:

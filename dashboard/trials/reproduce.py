@@ -49,9 +49,9 @@ from tvmdash.trials.trial import (
 MATTERS = 0.05
 """A change of a time that matters, as a fraction, where nobody says another."""
 _REFERENCE = "reference"
-"""What the judge knows the TVM by that both were measured beside."""
+"""The judge's name for the TVM that both were measured beside."""
 _BYTES = "bytes"
-"""What no clock and no neighbour on the machine disturbs."""
+"""Unit of numbers that no clock and no neighbour on the machine disturbs."""
 _LATELY = datetime.timedelta(hours=12)
 _log = logging.getLogger("reproduce")
 
@@ -94,19 +94,19 @@ def reproduce(
 
 
 def _is_unfinished(trial: Trial) -> bool:
-    """Whether it was stopped lately: what was measured on another day is not how the number is now."""
+    """Return True where it was stopped lately: values of another day do not show the number as it is now."""
     is_lately = common.is_stamp(trial.stamp) and common.utc_now() - common.parse_stamp(trial.stamp) < _LATELY
     return is_lately and trial.state is not TrialState.DONE
 
 
 def _asks(trial: Trial) -> object:
-    """What two reproductions have in common of which one goes on with the other."""
+    """Return the key that two reproductions share where one continues the other."""
     part = trial.reproduction
     return part and (part.source, part.experiment, part.night, list(part.lines), part.reference)
 
 
 def _select(receipt: PinnedRun, texts: Sequence[str]) -> Sequence[TrialSeries]:
-    """What these name, or all; a ratio to the reference is named for what it is the ratio of."""
+    """Select the series of these names, or all; a ratio to the reference goes by the name of its series."""
     every, ratios = results.list_series(receipt.repeatable), receipt.ratios
     if not every:
         raise DashboardError(f"{receipt.source}: contains no value that can be remeasured.")
@@ -135,7 +135,7 @@ def _provide(pinned: Mapping[str, Any], finder: ArtifactFinder) -> Provided:
 
 
 def _provide_reference(receipt: PinnedRun, session: MeasuringSession) -> tuple[Artifact | None, list[then.Fact]]:
-    """What it was measured beside, if anything, and why that cannot be had."""
+    """Provide the reference that it was measured beside, if any; else say why that cannot be had."""
     if not receipt.ratios or not receipt.pins.reference:
         return None, []
     try:
@@ -298,7 +298,7 @@ def compare(trial: Trial) -> dict[str, two.Difference]:
 
 
 def judge(trial: Trial, wanted: TrialSeries, found: two.Difference | None) -> ReproducedSeries:
-    """What is said of one number.
+    """Judge one number.
 
     It does not hold where the judge tells a difference and, of a time, that is as large as what matters. It cannot be
     told where so large a change is not excluded, nor of times on another machine; and a difference is laid on TVM only

@@ -134,7 +134,7 @@ def _list_ratios(values: Iterable[PointValue]) -> Iterator[TrialSeries]:
 
 
 def _list_in_turn(values: Iterable[PointValue]) -> Iterator[TrialSeries | TrialNumber]:
-    """What else a run in turn says of both TVMs, where there is no ratio of pairs of it."""
+    """Yield other values of both TVMs from a run in turn, where there is no ratio of pairs of them."""
     for value in values:
         if value.reference is not None and value.key.metric not in RATIOS.values() and _may_be_worse(value):
             yield _make_both(value, value.reference)
@@ -149,7 +149,7 @@ def _list_in_rounds(base: Iterable[PointValue], candidate: Iterable[PointValue])
 
 
 def _may_be_worse(value: PointValue) -> bool:
-    """Whether some value of it would be: an error is within the tolerance of its data type, or its point has failed."""
+    """Return True where some value would be worse: an error is within its type's tolerance, or its point has failed."""
     return math.isfinite(value.tolerance)
 
 
@@ -193,13 +193,13 @@ def judge_series(series: Sequence[TrialSeries]) -> list[TrialChange | None]:
 
 
 _GOOD = "good"
-"""What the judge knows the base of a series by where other TVMs stand for it."""
+"""The judge's name for the base of a series where other TVMs stand for it."""
 
 
 def judge_step(
     series: TrialSeries, before: Sequence[Sequence[float]], after: Sequence[Sequence[float]]
 ) -> TrialChange | None:
-    """How a series changes from the TVMs before a step to those after it, of which its candidate is one.
+    """Return the change of a series from the TVMs before a step to those after it, of which its candidate is one.
 
     before, after: of each other TVM the logarithms of its pairs, or rounds, beside the base of the series.
     """
@@ -215,7 +215,7 @@ def judge_step(
 def make_evidence(
     item: TrialSeries, runs: Sequence[tuple[str, RunOfPairs]] | None = None, base: str = two.A
 ) -> Evidence:
-    """What the judge is given of it: each run as a night of its own, by its build; without others, the series' own."""
+    """Make the judge's evidence: each run as a night of its own, by its build; without `runs`, the series' own."""
     every = [(two.B, run) for run in item.runs] if runs is None else runs
     pairs = [
         Pairs(at, build, base, run.log, run.std if run.pairs > 1 else 0.0, run.pairs)
@@ -262,12 +262,11 @@ def list_wanted(result: Trial, experiment: str, rounds: int = 0) -> list[TrialSe
 
 
 def list_points(series: Iterable[TrialSeries]) -> tuple[Point, ...]:
-    """What names the points of these series."""
     return tuple(point_of(item.labels) for item in series)
 
 
 class Worse(enum.Enum):
-    """Whether anything is worse by more."""
+    """The answer whether anything is worse by more than a given fraction."""
 
     YES = enum.auto()
     MAYBE = enum.auto()
@@ -276,7 +275,7 @@ class Worse(enum.Enum):
 
 
 def find_worse(done: Trial, most: float) -> Worse:
-    """Whether a real change for the worse is larger than the fraction `most`, by its best estimate."""
+    """Judge whether a real change for the worse exceeds the fraction `most`, by its best estimate."""
     found = [*(_judge_series(item, most) for item in done.series), *_judge_numbers(done, most)]
     if Worse.YES in found:
         return Worse.YES

@@ -1,4 +1,4 @@
-"""What is asked for and answered: a request, points, TVMs, rounds. All that measures beside the nights shares these."""
+"""Requests, points, TVMs, rounds and their outcomes, shared by all that measures beside the nights."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ Point = Mapping[str, Any]
 IDENTITY = tuple(name for name in records.IDENTITY if name not in {"env_name", "hw_model"})
 """The columns that name a point in TVMDASH_POINTS: a record's identity without the machine."""
 PATH = "path"
-"""What names a number of a foreign experiment."""
+"""The label that names a number of a foreign experiment."""
 
 
 def point_of(labels: Mapping[str, Any]) -> dict[str, Any]:
-    """What names the point of a series with these labels."""
+    """Return the labels that name the point of a series."""
     return {PATH: labels[PATH]} if PATH in labels else {name: labels.get(name) for name in IDENTITY}
 
 
@@ -67,7 +67,7 @@ class BuildCandidate:
 
 
 class RoundState(enum.StrEnum):
-    """How a round went. The file that `remeasure` leaves holds these words."""
+    """The state of a round, in the words that the file of `remeasure` holds."""
 
     MEASURED = "measured"
     GONE = "gone"
@@ -130,7 +130,7 @@ class Round:
         return indices[::-1] if self.number % 2 else indices
 
     def asks_for(self, labels: Mapping[str, Any]) -> bool:
-        """Whether a series with these labels was asked for."""
+        """Return True where a series with these labels was asked for."""
         return not self.points or key_of(point_of(labels)) in {key_of(point) for point in self.points}
 
 
@@ -145,7 +145,7 @@ class MeasuredRun:
 
 @dataclass(frozen=True)
 class RoundOutcome:
-    """What came of a round. runs: in the order of its TVMs; none unless it was MEASURED.
+    """The outcome of a round. runs: in the order of its TVMs; none unless it was MEASURED.
 
     at: the index of the TVM that it failed on. artifact: the key of that one, or of the one measured last; None where
     it is not known. built_s: what building a TVM for it took.
@@ -162,7 +162,6 @@ class RoundOutcome:
 
     @property
     def is_measured(self) -> bool:
-        """Whether there are runs."""
         return self.state is RoundState.MEASURED
 
     def raise_error(self) -> None:

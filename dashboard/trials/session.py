@@ -54,7 +54,7 @@ def open_session(home: Home, request: MeasuringRequest, code: CodeFolders) -> It
 
 @dataclass
 class _Progress:
-    """How far a round has come."""
+    """The progress of a round."""
 
     at: int = 0
     artifact: str | None = None
@@ -99,7 +99,7 @@ class MeasuringSession:
         return self._leases.enter_context(provided)
 
     def receive(self, *artifacts: Artifact) -> Hosting:
-        """How these are run together; DashboardError where one of them must be isolated and cannot be."""
+        """Admit these to be run together; DashboardError where one of them must be isolated and cannot be."""
         return self.door.receive(artifacts) if self.door else TRUSTED
 
     def measure(self, asked: Round) -> RoundOutcome:
@@ -161,7 +161,7 @@ class MeasuringSession:
         return self._obtained[source].artifact
 
     def _build(self, spec: ArtifactSpec, progress: _Progress) -> Provided:
-        """What the spec asks for, built where it is not at hand."""
+        """Provide the artifact of the spec, built where it is not at hand."""
         began = time.monotonic()
         try:
             provided = self.finder.provide(spec, self.budget.left_s)
@@ -218,7 +218,7 @@ class Door:
 
     @functools.cached_property
     def guest(self) -> Guest:
-        """How guests are built and run."""
+        """The isolation of guests, for builds and runs."""
         if self.config.isolation is Isolation.NEVER:
             return Guest(is_sealed=False)
         obstacle = sandbox.find_obstacle()
@@ -230,7 +230,7 @@ class Door:
         return Guest(not obstacle, self.config.candidates_may_read)
 
     def find_guest(self, exact: ArtifactSpec) -> Guest | None:
-        """How what the spec names is built; None where it is a wheel, or a commit of the home's branch."""
+        """Return the guest that builds the spec; None where it is a wheel, or a commit of the home's branch."""
         if provider_of(exact) != GIT:
             return None
         own = self.config.tvm
@@ -241,12 +241,12 @@ class Door:
         return None if tip and mirror.contains(tip, exact.branch) else self.guest
 
     def is_trusted(self, artifact: Artifact) -> bool:
-        """Whether its code is the home's own."""
+        """Return True where its code is the home's own."""
         if artifact.provider != GIT:
             return True
         return self.find_guest(ArtifactSpec(artifact.facts["remote"], str(artifact.commit))) is None
 
     def receive(self, artifacts: Sequence[Artifact]) -> Hosting:
-        """How these are run together."""
+        """Choose the isolation to run these together."""
         trusted = [artifact for artifact in artifacts if self.is_trusted(artifact)]
         return Hosting(None if len(trusted) == len(artifacts) else self.guest, trusted[-1] if trusted else None)

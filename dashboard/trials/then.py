@@ -1,4 +1,4 @@
-"""How it was when a receipt was measured: its code and config, and what of TVM and machine is not so any more."""
+"""A receipt's past: its code and config, and the facts of TVM and machine that have changed since."""
 
 from __future__ import annotations
 
@@ -130,13 +130,13 @@ _FACTS = ("cpu_microcode", *hardware.STATE, "memory_bytes", "affinity", "system"
 
 
 def is_same_machine(receipt: PinnedRun) -> bool | None:
-    """Whether this is the machine of the receipt; None where it does not say which that was."""
+    """Compare this machine with the receipt's; None where the receipt does not name it."""
     then, now = _machine_of(receipt), hardware.facts()
     return all(then[name] == now[name] for name in _MACHINE) if all(then.get(name) for name in _MACHINE) else None
 
 
 def find_differing(receipt: PinnedRun, artifact: Artifact, code: Code, note: str) -> Iterator[Fact]:
-    """What differs of the TVM (with a `note` on how it was got), of this repository, of the machine."""
+    """Yield the facts that differ: of the TVM (with a `note` on how it was got), this repository and the machine."""
     was = {**dict(receipt.pins.artifact.get("facts") or {}), "key": receipt.pins.artifact.get("key")}
     has = {**artifact.facts, "key": artifact.key}
     for name in sorted(was.keys() | has.keys()):
@@ -166,7 +166,7 @@ def compare_engines(receipt: PinnedRun, nights: Sequence[Mapping[str, Any]]) -> 
 
 
 def _flatten(engine: Mapping[str, Any]) -> dict[str, Any]:
-    """What an engine says of itself, its facts one by one."""
+    """Spread an engine's own facts beside its other fields."""
     facts = engine.get("facts")
     return {**{name: value for name, value in engine.items() if name != "facts"}, **dict(facts or {})}
 

@@ -1,4 +1,4 @@
-"""How a trial runs.
+"""The course of a trial.
 
 A trial is two TVMs measured round by round. A round is one run of an experiment: by pairs of processes in turn where
 the experiment supports that, else first on one TVM and then on the other, which takes turns from round to round. A
@@ -37,10 +37,10 @@ _log = logging.getLogger("trial")
 
 
 class Plan(Protocol):
-    """What a command measures, and what that means to it. Each method gets the trial as it stands."""
+    """A command's plan for its rounds, and their meaning. Each method gets the trial as it stands."""
 
     def choose(self, trial: Trial) -> Round | None:
-        """What is measured next; None where the trial has its answer."""
+        """Return the next round; None where the trial has its answer."""
 
     def take(self, trial: Trial, outcome: RoundOutcome) -> Trial:
         """The trial with what came of a round; DashboardError where it cannot go on."""
@@ -89,7 +89,7 @@ class Measuring:
         return TrialState.DONE
 
     def _run(self, asked: Round) -> RoundOutcome | None:
-        """What came of the round; None where it would not fit in what is left, going by the experiment's last one."""
+        """Measure the round; None where it would not fit in what is left, going by the experiment's last one."""
         name, left_s = asked.experiment, self.request.budget_s - self._used_s
         if left_s <= self._took_s.get(name, 0.0):
             return None
@@ -147,6 +147,6 @@ def _is_alike(old: Trial, new: Trial) -> bool:
 
 
 def name_machine() -> str:
-    """What trials call this machine."""
+    """Name this machine as trials do."""
     here = hardware.facts()
     return f"{here['host']} ({here['hw_model']})"

@@ -194,7 +194,7 @@ def _give_up(trial: Trial, name: str, why: str) -> Trial:
 
 @dataclass
 class Worked:
-    """What came of the requests, by ID: results, why others could not be measured, and whether it was interrupted."""
+    """The answered requests, by ID: results, why others could not be measured, and whether it was interrupted."""
 
     results: dict[str, Trial] = field(default_factory=dict)
     faults: dict[str, str] = field(default_factory=dict)

@@ -38,12 +38,11 @@ class Found:
 
     @property
     def artifact(self) -> Artifact:
-        """What is measured."""
         return self.provided.artifact
 
 
 def name_again(tvm: TrialTvm, store: Path) -> str:
-    """What names the same build, or, where that is in the store no more, one of the same commit or version."""
+    """Name the same build or, where the store has it no more, one of the same commit or version."""
     return tvm.key if (store / tvm.key / MANIFEST).is_file() else tvm.exact_name
 
 
@@ -53,7 +52,7 @@ def find_named(name: str, finder: ArtifactFinder) -> Found:
 
 
 def find_base(home: Home, candidate: Artifact, finder: ArtifactFinder) -> Found:
-    """What to measure the candidate against where nobody says; DashboardError where there is nothing."""
+    """Choose a base for the candidate where nobody names one; DashboardError where there is none."""
     if candidate.provider == GIT and provider_of(finder.config.tvm) == GIT:
         commit, why = find_base_commit(candidate.facts["remote"], str(candidate.commit), finder)
         provided = finder.provide(replace(finder.config.tvm, branch=commit))
@@ -133,7 +132,7 @@ def list_between(good: Artifact, bad: Artifact, finder: ArtifactFinder) -> list[
 
 
 def list_range(text: str, finder: ArtifactFinder) -> list[BuildCandidate]:
-    """What `pypi:0.25.0..0.27.0`, `git:A..B` or `REMOTE@A..B` names, both ends included, oldest first."""
+    """List the TVMs of `pypi:0.25.0..0.27.0`, `git:A..B` or `REMOTE@A..B`, both ends included, oldest first."""
     left, dots, right = text.rpartition("..")
     if not dots or not left or not right:
         raise DashboardError(

@@ -37,7 +37,7 @@ class ScratchContext(Context):
 
     @property
     def mark(self) -> str:
-        """What ends with the night ends these processes as well."""
+        """The mark by which the end of the night ends these processes as well."""
         return self.night_mark
 
 
@@ -72,7 +72,7 @@ class MeasuringWorkspace:
         return Job("experiment", name, kept.code, kept.config, config, ArtifactSpec(folders.REMEASURE, ""))
 
     def _read_tonight(self, name: str) -> Mapping[str, Any] | None:
-        """What the experiment measured tonight, as published; None where it has not."""
+        """Read the data that the experiment published tonight; None where it has not."""
         with contextlib.suppress(DashboardError):
             value = common.read_json(self.home.data_file(name, self.stamp))
             if isinstance(value, dict) and isinstance(value.get("night"), dict):
@@ -149,7 +149,7 @@ def _folder_name(home: Home) -> str:
 
 
 def _plan_of_night(home: Home, stamp: str) -> Plan:
-    """What is needed of the running night's plan: its config and its seed."""
+    """Make the part of the running night's plan that is needed: its config and its seed."""
     seed = home.read_night(stamp).seed
     return Plan(home, read_home_config(home), seed or 0, (), (), (), ())
 

@@ -21,13 +21,13 @@ _HIDDEN = frozenset({"workload", "env_name", "hw_model", "target", "engine_confi
 _UNIT_SIGN = "~"
 _MACHINE = (ENV_NAME, "hw_model")
 _OF_MACHINE = ("mcpu", "mattr", "num-cores", "mtriple")
-"""What of a target follows from the machine."""
+"""Fields of a target that follow from the machine."""
 _HOST, _VARIANT = "~", "@"
 _PLAIN_KEY = re.compile(r"[0-9a-f]{16}(~[A-Za-z0-9_-]{1,20})?")
 
 
 class Named(Protocol):
-    """What a key and a name are made of; `store.Series` and `store.Outline` have it."""
+    """The fields that make a key and a name; `store.Series` and `store.Outline` have them."""
 
     @property
     def id(self) -> str: ...
@@ -100,7 +100,7 @@ def short_names(series: Sequence[Named]) -> list[str]:
 
 
 def workload_of(series: Named) -> str:
-    """What is measured, as people call it, as in resnet18; of a foreign experiment's number its JSON path."""
+    """Name the workload as people do, as in resnet18; of a foreign experiment's number its JSON path."""
     if "workload" not in series.labels:
         return str(series.title or series.labels.get("path") or "")
     workload = str(series.labels["workload"])
@@ -127,7 +127,6 @@ def fleet(series: Named, home: MachineIdentity | None = None) -> str:
 
 
 def fleet_kind(series: Named) -> FleetKind:
-    """What the series of the fleet are."""
     return _fleet_kind(series.labels, series.unit)
 
 
@@ -154,7 +153,7 @@ def _make_unique(names: Sequence[str], series: Sequence[Named]) -> list[str]:
 
 
 def flatten(labels: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What tells series apart, as texts, each by its own name, as in ("opt_level", "3")."""
+    """Yield the labels that tell series apart, as texts, each by its own name, as in ("opt_level", "3")."""
     for key, value in labels.items():
         if key in _HIDDEN or key == "path":
             continue

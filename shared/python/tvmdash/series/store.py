@@ -81,7 +81,7 @@ class Outline:
 
 @dataclass(frozen=True)
 class Count:
-    """How many points a series has, how many of them before a given year, and the last one's stamp."""
+    """A series' number of points, in all and before a given year, and the last one's stamp."""
 
     points: int
     past: int
@@ -90,7 +90,7 @@ class Count:
 
 @dataclass(frozen=True)
 class NightPoints:
-    """What one experiment measured in one night: the number of each point's series, and columns of one length."""
+    """The points of one experiment in one night: the number of each point's series, and columns of one length."""
 
     numbers: Sequence[int]
     values: Sequence[float]
@@ -123,7 +123,7 @@ class Store:
         return self.ingest_all([(folder, experiment)])
 
     def ingest_all(self, experiments: Iterable[tuple[Path, str]]) -> int:
-        """The same for several, by folder and name, in one transaction: who reads meanwhile sees none or all."""
+        """Do as `ingest` for several, by folder and name, in one transaction: who reads meanwhile sees none or all."""
         with self.connection:
             return sum(self._ingest(folder, experiment) for folder, experiment in experiments)
 
@@ -142,7 +142,7 @@ class Store:
         return len(new)
 
     def is_taken(self, path: Path) -> bool:
-        """Whether the file, or the list of names in a folder, is in the index as it is now."""
+        """Return True where the file, or the list of names in a folder, is in the index as it is now."""
         row = self.connection.execute("SELECT mark FROM _taken WHERE source = ?", (str(path),)).fetchone()
         return row is not None and row[0] == _mark_of(path)
 
@@ -245,12 +245,12 @@ class Store:
         return [_series(outline, nights.of(outline.number)) for outline in outlines]
 
     def size(self, experiment: str) -> int:
-        """How many series the experiment has."""
+        """Count the experiment's series."""
         query = "SELECT count(*) FROM _series WHERE experiment = ?"
         return int(self.connection.execute(query, (experiment,)).fetchone()[0])
 
     def points_between(self, experiment: str, since: str, until: str) -> int:
-        """How many points the experiment has from the stamp `since` on and before `until`."""
+        """Count the experiment's points from the stamp `since` on and before `until`."""
         query = "SELECT coalesce(sum(length(points)), 0) FROM _packed WHERE experiment = ? AND stamp >= ? AND stamp < ?"
         total = self.connection.execute(query, (experiment, since, until)).fetchone()[0]
         return int(total) // packed.BYTES
@@ -275,7 +275,7 @@ class Store:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no night is in yet: the index is new, or was made anew."""
+        """True while no night is in yet: the index is new, or was made anew."""
         return self.connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone() is None
 
     @property
@@ -307,7 +307,7 @@ class Store:
         return list(self.versions(experiment))
 
     def faults(self, experiment: str) -> dict[str, str]:
-        """What is wrong with the data of each night that cannot be read."""
+        """Return the fault in the data of each night that cannot be read."""
         query = "SELECT night, error FROM runs WHERE experiment = ? AND error IS NOT NULL ORDER BY night"
         return dict(self.connection.execute(query, (experiment,)).fetchall())
 
@@ -316,7 +316,7 @@ class Store:
         return dict(self._runs(experiment, "tvm"))
 
     def builds(self, experiment: str) -> dict[str, records.Build]:
-        """What was measured on each night on which the experiment has readable data, oldest first."""
+        """Return the build measured on each night on which the experiment has readable data, oldest first."""
         columns = "artifact, fingerprint, reference, reference_version"
         return {night: records.Build(*build) for night, *build in self._runs(experiment, columns)}
 
@@ -325,12 +325,12 @@ class Store:
         return dict(self._runs(experiment, "machine"))
 
     def machine_facts(self, experiment: str) -> dict[str, Mapping[str, Any]]:
-        """What the experiment's readable data says of the machine, by night, the oldest first."""
+        """Return the machine's facts in the experiment's readable data, by night, oldest first."""
         known = {facts: json.loads(text) for facts, text in self.connection.execute("SELECT facts, json FROM machines")}
         return {night: known[facts] for night, facts in self._runs(experiment, "facts") if facts}
 
     def failures(self, experiment: str) -> dict[str, int]:
-        """How many points failed on each night on which the experiment has readable data."""
+        """Count the failed points of each night on which the experiment has readable data."""
         return dict(self._runs(experiment, "failures"))
 
     def _runs(self, experiment: str, columns: str) -> Iterable[tuple[Any, ...]]:

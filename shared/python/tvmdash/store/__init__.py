@@ -1,4 +1,4 @@
-"""What a home knows of all its nights, in SQL: `connect("HOME").execute("SELECT * FROM incidents").df()`.
+"""A home in SQL, all its nights: `connect("HOME").execute("SELECT * FROM incidents").df()`.
 
 results/store.sqlite is an index of the home's files: it can be deleted at any time, and is made again of them. Raw
 measurements are not in it: a statement on them is answered by the traces of the home, as they lie.
@@ -36,7 +36,7 @@ _FORBIDDEN = frozenset((sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH))
 
 
 class Selection:
-    """What a statement gives: iterate over it, or take it as a pandas data frame."""
+    """The rows of a statement: iterate over them, or take them as a pandas data frame."""
 
     def __init__(self, cursor: sqlite3.Cursor) -> None:
         self._cursor = cursor
@@ -102,7 +102,7 @@ class HomeStore:
             raise DashboardError(f"{error}.", place="SQL", remedy=remedy) from error
 
     def _ask_traces(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any], named: str) -> Selection:
-        """What the traces say of a statement that names a view of theirs."""
+        """Execute a statement that names a view of the traces on these."""
         try:
             return Selection(self._traces.execute(sql, parameters))
         except sqlite3.Error as error:

@@ -63,7 +63,7 @@ def take_in(home: Home, opened: Store) -> None:
 
 
 def is_behind(home: Home, opened: Store) -> bool:
-    """Whether people or commands did something since the index was brought up to date."""
+    """Return True where people or commands did something since the index was brought up to date."""
     folders = (home.root / "results" / folder for folder in trial_files.FOLDERS)
     changeable = (*ledger.list_files(home)[-1:], incident_file.file_of(home), *folders)
     return any(path.exists() and not opened.is_taken(path) for path in changeable)
@@ -301,7 +301,7 @@ def _list_message_files(home: Home) -> list[Path]:
 
 
 def _route_of(home: Home, path: Path) -> str:
-    """What the table calls the route of such a file."""
+    """Name the route of such a file as the table does."""
     if path.name in (OUTBOX, slack_history.FILE):
         return f"slack {path.parent.relative_to(home.output(SUBSYSTEM).parent)}"
     return f"slack {path.stem}" if path.parent.name == "channels" else path.stem

@@ -1,4 +1,4 @@
-"""What a home keeps as JSON: data_<stamp>.json (records), telemetry_<stamp>.json, results/nights/<stamp>.json."""
+"""A home's JSON files: data_<stamp>.json (records), telemetry_<stamp>.json, results/nights/<stamp>.json."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class DataSource:
             yield batch_of_rows("record", rows)
 
     def counts(self) -> dict[str, int]:
-        """How many rows the table must get from here."""
+        """Count the rows that the table must get from here."""
         return {"record": len(migrate(common.read_json(self.path)).get("records", ()))}
 
 
@@ -67,14 +67,14 @@ class NightSource:
             raise DashboardError(f"{self.path}: not a night's record: {error!r}. Leave it out.") from error
 
     def counts(self) -> dict[str, int]:
-        """How many rows the tables must get from here."""
+        """Count the rows that the tables must get from here."""
         jobs = common.read_json(self.path)["jobs"]
         return {"night": 1, "stage": sum(len(job["steps"]) for job in jobs)}
 
 
 @dataclass(frozen=True)
 class TelemetrySource:
-    """What the machine did while one experiment of one night ran: telemetry_<stamp>.json."""
+    """The machine's telemetry while one experiment of one night ran: telemetry_<stamp>.json."""
 
     path: Path
     guids: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ class TelemetrySource:
             yield batch_of_rows("telemetry", list(_telemetry_rows(recorded, moments)))
 
     def counts(self) -> dict[str, int]:
-        """How many rows the table must get from here."""
+        """Count the rows that the table must get from here."""
         columns = telemetry.read(self.path).columns.items()
         return {"telemetry": sum(value is not None for name, column in columns if name != SECONDS for value in column)}
 
@@ -146,7 +146,7 @@ _STAMPED: Mapping[str, type[DataSource | TelemetrySource]] = {"data": DataSource
 
 
 def find_kind(path: Path) -> type[DataSource | NightSource | TelemetrySource] | None:
-    """What a JSON file of a home is, going by its name; None for any other file."""
+    """Find the kind of a home's JSON file by its name; None for any other file."""
     kind, _, stamp = path.stem.rpartition("_")
     if path.suffix != ".json" or not common.is_stamp(stamp):
         return None

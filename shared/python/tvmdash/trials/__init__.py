@@ -1,1 +1,1 @@
-"""What `try` left, read and in words: for the command line, for pull requests, for the website."""
+"""Trials, read and in words: for the command line, for pull requests, for the website."""

@@ -61,7 +61,7 @@ def list_files(home: Home) -> list[Path]:
 
 
 def list_old_files(home: Home) -> list[Path]:
-    """What dashboards before left in files of their own, folder by folder."""
+    """List the files in formats of older dashboards, folder by folder."""
     return [path for name in old.FOLDERS for path in sorted((home.root / "results" / name).glob("*.json"))]
 
 
@@ -122,7 +122,7 @@ def read_request(home: Home, name: str) -> TrialRequest | None:
 
 
 def find_running(home: Home) -> Waiting | None:
-    """What is being measured now; None where nothing is."""
+    """Find the request that is being measured; None where none is."""
     if not lock.is_held(lock_of(home)):
         return None
     paths = sorted(running_of(home).glob("*.json"))

@@ -1,4 +1,4 @@
-"""What dashboards before wrote in place of a trial: results/comparisons, bisections, reproductions and backfills."""
+"""Files of older dashboards in place of trials: results/comparisons, bisections, reproductions and backfills."""
 
 from __future__ import annotations
 
@@ -119,6 +119,6 @@ _READERS: Mapping[str, tuple[str, Callable[[_Fields], _Fields]]] = {
     "backfills": ("backfill", _translate_backfill),
 }
 _KEYS = {"suspects": "bisections", "lines": "reproductions", "a": "comparisons"}
-"""What only files of that folder have."""
+"""Fields that only files of that folder have."""
 FOLDERS = tuple(_READERS)
 """In `results`."""

@@ -1,4 +1,4 @@
-"""What the website leaves of an experiment's points of one night, and `reproduce` measures again."""
+"""Receipts: an experiment's points of one night on the website, which `reproduce` measures again."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Pins:
-    """What measuring a night's experiment again needs of the `night` in its data file or receipt."""
+    """The part of the `night` in a data file or receipt that pins its experiment for measuring it again."""
 
     config: Mapping[str, Any]
     seed: int

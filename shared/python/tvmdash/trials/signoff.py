@@ -1,4 +1,4 @@
-"""What `signoff` adds to a trial: every series with its change, what is open, what is waived."""
+"""The sign-off of a trial: every series with its change, what is open, what is waived."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tvmdash.trials.suspect import Suspect
 
 
 class SignoffState(enum.StrEnum):
-    """How a series stands from A to B, the gravest first.
+    """The state of a series from A to B, the gravest first.
 
     worse, changed, better: a real change. unclear: it cannot be said. lost, new: only with A, only with B. same:
     nothing real, and a change that matters would have been seen.
@@ -29,7 +29,7 @@ class SignoffState(enum.StrEnum):
 
 
 class SignoffEvidence(enum.StrEnum):
-    """What says so, the strongest first.
+    """The evidence for a state, the strongest first.
 
     same_code: both ran the same, byte for byte. exact: a number without noise. paired: pairs of processes of A and B
     that took turns. chain: pairs with other TVMs that join them. compared: rounds of `compare`. ledger: what the nights
@@ -140,19 +140,19 @@ class SignoffSeries:
 
     @property
     def is_in_the_way(self) -> bool:
-        """Whether it must be waived before a release: of a number without a better way, only where it is lost."""
+        """True where it must be waived before a release: of a number without a better way, only where it is lost."""
         if self.state in (SignoffState.WORSE, SignoffState.LOST):
             return True
         return self.state is SignoffState.UNCLEAR and self.direction != "none"
 
     @property
     def is_open(self) -> bool:
-        """Whether it is, and nobody waived it."""
+        """True where it is in the way and nobody waived it."""
         return self.is_in_the_way and self.waiver is None
 
     @property
     def has_moved(self) -> bool:
-        """Whether a change is real."""
+        """True where a change is real."""
         return self.state in (SignoffState.WORSE, SignoffState.BETTER, SignoffState.CHANGED)
 
     @property
@@ -165,7 +165,7 @@ class SignoffSeries:
 
 @dataclass(frozen=True)
 class SignoffBisection:
-    """What `bisect` found of a series: one of the last `count` suspects did it, with that probability."""
+    """The bisection of a series: one of the last `count` suspects did it, with that probability."""
 
     series: str
     suspects: tuple[Suspect, ...]
@@ -185,7 +185,7 @@ class SignoffIncident:
 
 
 class SignoffVerdict(enum.StrEnum):
-    """What it comes to: a regression that nobody waived; something that cannot be said and nobody waived; neither."""
+    """The outcome of a sign-off: a regression or a doubt that nobody waived, or neither."""
 
     REGRESSION = "regression"
     UNCLEAR = "unclear"

@@ -79,7 +79,7 @@ def format_table(done: Trial, *, every: bool = False) -> str:
 
 
 def format_markdown(done: Trial, *, every: bool = False) -> str:
-    """The same as Markdown, in which names and errors of the candidate's are text and nothing else."""
+    """Format the trial as Markdown, in which names and errors of the candidate's are text and nothing else."""
     verdict = "".join(f"- {escape_markdown(line)}\n" for line in format_verdict(done) if line)
     if done.kind not in _ASK_WHAT_CHANGED:
         return verdict
@@ -99,7 +99,7 @@ def format_markdown_table(rows: Sequence[Sequence[str]], right: Collection[int])
 
 
 def summarize(done: Trial) -> str:
-    """What came of it, on one line."""
+    """Sum up the outcome on one line."""
     if done.backfill:
         return _count_nights(done.backfill, done)
     if done.kind not in _ASK_WHAT_CHANGED:
@@ -121,7 +121,7 @@ def _summarize_numbers(done: Trial) -> str:
 
 
 def format_command(done: Trial) -> str:
-    """What measures the same anew."""
+    """Format the command that measures the same anew."""
     if done.kind not in _OF_TWO_TVMS:
         return f"python3 -m dashboard {done.kind} HOME {shlex.join(_list_words(done))}"
     words = [done.candidate.exact_name, "--against", done.base.exact_name, "--until", f"{100 * done.until:g}%"]
@@ -144,7 +144,7 @@ def list_changes(done: Trial | BackfillStep) -> list[Changed]:
 
 
 def format_facts(done: Trial) -> Iterator[str]:
-    """What was measured: the TVMs, how often, where, and what is missing."""
+    """Describe the measuring: the TVMs, how often, where, and what is missing."""
     yield f"Candidate: {_format_tvm(done.candidate)}"
     yield f"Base: {_format_tvm(done.base)}"
     yield f"{format_counts(done)}, on {done.machine}, measured in {format_duration(done.measured_s)}."
@@ -152,7 +152,7 @@ def format_facts(done: Trial) -> Iterator[str]:
 
 
 def format_remarks(done: Trial) -> Iterator[str]:
-    """How it ended, and what is missing."""
+    """Say how it ended, and what is missing."""
     if done.kind not in _ASK_WHAT_CHANGED:
         return
     if done.candidate.key and done.candidate.key == done.base.key:
@@ -241,7 +241,7 @@ def _describe_number(number: TrialNumber) -> Changed:
 
 
 def format_verdict(done: Trial) -> list[str]:
-    """What came of it: of two TVMs, how much changed, and what could have been seen of the rest."""
+    """Describe the outcome: of two TVMs, how much changed, and what could have been seen of the rest."""
     if done.bisection:
         return list(_format_bisection(done, done.bisection))
     if done.reproduction:
@@ -270,7 +270,7 @@ def format_verdict(done: Trial) -> list[str]:
 
 
 def _format_suspected(series: Sequence[TrialSeries]) -> Iterator[str]:
-    """What is likely worse, but not sure enough to be told."""
+    """Name the series that are likely worse, but not surely enough to be told."""
     found = [item for item in series if item.change and item.change.standing == "suspected"]
     if found:
         shown = [
@@ -280,7 +280,7 @@ def _format_suspected(series: Sequence[TrialSeries]) -> Iterator[str]:
 
 
 def _format_calm(narrow: Sequence[TrialChange], wide: Sequence[tuple[str, float]]) -> Iterator[str]:
-    """What could have been seen of what did not change; wide: by name, the least that could in what is not known."""
+    """Bound the changes that could have gone unseen; wide: the least visible ones of what is not known, by name."""
     if narrow:
         within, least = max(change.within for change in narrow), max(change.visible for change in narrow)
         known = f"known to within ±{format_least(within)}; a change of {format_least(least)} would have been detected"
@@ -305,7 +305,7 @@ def _format_numbers(done: Trial) -> Iterator[str]:
 
 
 def format_least(fraction: float) -> str:
-    """How small a change could be seen, as in "1.2 %"."""
+    """Format the least visible change, as in "1.2 %"."""
     percent = max(0.01, 100 * fraction)
     return f"{percent:.{2 if percent < 0.995 else 1 if percent < 9.95 else 0}f} %"
 
@@ -367,7 +367,7 @@ def _format_failure(found: Bisection, suspect: Suspect) -> str:
 
 
 def _format_reproduction(done: Trial, found: Reproduction) -> Iterator[str]:
-    """What was measured again, on what, what is not as it was, and whether each number holds."""
+    """Describe the remeasurement and what differs from then, and say whether each number holds."""
     if found.why:
         yield found.why
         return

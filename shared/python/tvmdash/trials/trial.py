@@ -37,7 +37,7 @@ class TrialKind(enum.StrEnum):
 
 
 class TrialState(enum.StrEnum):
-    """How far it came: measuring, or killed at it; done; out of time; interrupted."""
+    """The state of a trial: measuring, or killed at it; done; out of time; interrupted."""
 
     RUNNING = "running"
     DONE = "done"
@@ -47,7 +47,7 @@ class TrialState(enum.StrEnum):
 
 @dataclass(frozen=True)
 class RunOfPairs:
-    """What the pairs of one run say: the mean of their natural logarithms of candidate / base, and how they scatter.
+    """The pairs of one run: the mean of their natural logarithms of candidate / base, and their deviation.
 
     logs: those of each pair; empty in older files.
     """
@@ -83,7 +83,7 @@ class TrialChange:
     measured: float | None = None
 
     def is_known(self, until: float) -> bool:
-        """Whether more pairs would narrow the interval below that no more, and not by luck."""
+        """Return True where the interval is within `until`, but for luck, and rests on enough pairs."""
         measured = self.within if self.measured is None else self.measured
         return measured <= until and self.pairs >= LEAST_PAIRS
 
@@ -103,7 +103,7 @@ class TrialTvm:
 
     @property
     def exact_name(self) -> str:
-        """What asks for this very commit or version again, also after a branch has moved."""
+        """The name of this very commit or version, also after a branch has moved."""
         if not self.version:
             return self.asked
         remote, sign, _ = self.asked.rpartition("@")
@@ -140,12 +140,12 @@ class TrialSeries:
 
     @property
     def pairs(self) -> int:
-        """How often both were measured."""
+        """Number of times that both were measured."""
         return sum(run.pairs for run in self.runs) + len(self.rounds)
 
     @property
     def has_ratio(self) -> bool:
-        """Whether its values can be divided."""
+        """True where its values can be divided."""
         return bool(self.runs) or all(min(values) > 0 for values in self.rounds)
 
     @property
@@ -160,7 +160,7 @@ class TrialSeries:
         return (*(log for run in self.runs for log in run.logs), *in_rounds)
 
     def is_known(self, until: float) -> bool:
-        """Whether its interval is as narrow as it should be."""
+        """Return True where its interval is as narrow as it should be."""
         return self.change is not None and self.change.is_known(until)
 
 
@@ -184,7 +184,7 @@ class TrialNumber:
 
     @property
     def is_changed(self) -> bool:
-        """Whether the two differ, in every run."""
+        """True where the two differ in every run."""
         return not self.varies and self.base != self.candidate
 
 
@@ -216,7 +216,7 @@ class BisectionStep:
 
 @dataclass(frozen=True)
 class Bisection:
-    """What `bisect` adds: the base of its trial is the good end, the candidate the bad one, its series is searched.
+    """The part of `bisect`: the base of its trial is the good end, the candidate the bad one, its series is searched.
 
     candidates: how many TVMs come after the good end. steps: by ID, what was measured of those between the ends.
     suspects: one of them is the culprit with this probability. builds: made for this search. noise: deviation of one
@@ -238,12 +238,12 @@ class Bisection:
 
     @property
     def is_answered(self) -> bool:
-        """Whether no more can be had, and the step is there."""
+        """True where the step is there and no more measuring would narrow its range."""
         return self.answer in (BisectionState.FOUND, BisectionState.RANGE)
 
 
 class Reproduced(enum.StrEnum):
-    """Whether an old number holds, does not, or cannot be told to."""
+    """The answer whether an old number holds."""
 
     HOLDS = "holds"
     DOES_NOT_HOLD = "does not hold"
@@ -266,7 +266,7 @@ class ReproducedSeries:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What `reproduce` adds: the base of its trial is the receipt, the candidate the same TVM now.
+    """The part of `reproduce`: the base of its trial is the receipt, the candidate the same TVM now.
 
     lines: by the ID of the series. is_same_machine is None where the receipt does not say. reference: the key of the
     TVM that both were measured beside. differs: name of a fact, then, now.
@@ -298,7 +298,7 @@ class BackfillStep:
 
 @dataclass(frozen=True)
 class Backfill:
-    """What one call of `backfill` did of the TVMs in `artifacts`, which the two sides of its trial are the ends of.
+    """The part of `backfill`, one call on the TVMs in `artifacts`, of which the two sides of its trial are the ends.
 
     done: data files. there: TVMs that were measured before. had: TVMs that could be built or were at hand. failed,
     unbuilt: what could not be measured, by experiment and TVM, or not be had, and why. left: nights that remain.
@@ -328,7 +328,7 @@ class Backfill:
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of it. until: how far the 95 % interval of every series was to reach at most, as a fraction.
+    """A trial of two TVMs. until: how far the 95 % interval of every series was to reach at most, as a fraction.
 
     experiments: the fingerprint of the code and config of each that takes part. runs: how many each had. errors: why
     one could not go on. left_out: why one says nothing of these two TVMs. alone: series that were measured on the
@@ -360,7 +360,7 @@ class Trial:
 
     @property
     def outcome(self) -> str:
-        """How it stands, in one word: by its answer, where it has one of its own."""
+        """The state in one word: its answer, where it has one of its own."""
         if self.bisection and self.bisection.answer is not BisectionState.OPEN:
             return self.bisection.answer
         part = self.reproduction or self.signoff
@@ -368,7 +368,7 @@ class Trial:
 
     @property
     def is_wanting(self) -> bool:
-        """Whether some of what was asked for was not measured, or has no answer."""
+        """True where some of what was asked for was not measured, or has no answer."""
         unjudged = {item.experiment for item in self.series} - {item.experiment for item in self.series if item.change}
         filled = self.backfill
         return bool(
@@ -385,7 +385,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class TrialRequest:
-    """What somebody asked for: results/tries/queue/<id>.json, and results/tries/running/<id>.json while it is measured.
+    """A request for a try: results/tries/queue/<id>.json, and results/tries/running/<id>.json while it is measured.
 
     candidate, base: as people name TVMs; without a base it is what suits the candidate. experiments: none of them means
     all. until: as a fraction. budget_s: for measuring. rebuild: get what is not at hand. fresh: what earlier calls
