@@ -23,8 +23,7 @@ from tvmdash.judge.history.cause import (
     of_many,
     of_tvm,
 )
-from tvmdash.judge.history.fleet import controls as change_controls
-from tvmdash.judge.history.fleet.common import BASELINE
+from tvmdash.judge.history.fleet.common import BASELINE, find_control_shifts, weigh_controls
 from tvmdash.judge.history.series import Decision
 
 NEAR = 2
@@ -126,8 +125,8 @@ def _ratio(values: Sequence[float], level: float) -> float | None:
 def _by_controls(table: Table, decision: Decision, controls: Sequence[int], night: int) -> Cause:
     if decision.effect is None or decision.state.unit is not None or decision.cut is None or decision.effect <= -1:
         return Cause()
-    shifts = change_controls.find_shifts((table.history(row, night) for row in controls), decision.cut)
-    return change_controls.weigh(shifts, math.log1p(decision.effect))
+    shifts = find_control_shifts((table.history(row, night) for row in controls), decision.cut)
+    return weigh_controls(shifts, math.log1p(decision.effect))
 
 
 def _same_code(table: Table, row: int, cut: int, night: int) -> bool | None:

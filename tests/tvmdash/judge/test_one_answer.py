@@ -17,9 +17,9 @@ from tvmdash.judge.rules import RULES
 from tvmdash.judge.search import Search
 from tvmdash.judge.two import Difference, PairStanding
 from tvmdash.series.store import Outline
-from tvmdash.signoff.judging import compare_rounds
 from tvmdash.signoff.measured import MeasuredSeries, TwoTvms
 from tvmdash.signoff.ratios import compare_ratios
+from tvmdash.signoff.signoff import compare_rounds
 from tvmdash.trials.trial import RunOfPairs, TrialChange, TrialSeries
 
 DIRECTIONS = ("lower", "higher", "none")

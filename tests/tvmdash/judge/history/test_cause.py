@@ -9,8 +9,7 @@ import pytest
 
 from tvmdash.errors import DashboardError
 from tvmdash.judge.history.cause import Cause, of_many, of_tvm
-from tvmdash.judge.history.fleet import controls as change_controls
-from tvmdash.judge.history.fleet.controls import ControlShift
+from tvmdash.judge.history.fleet.common import ControlShift, find_control_shift, weigh_controls
 from tvmdash.judge.history.series import History
 
 MEASURED = Cause(
@@ -47,20 +46,20 @@ def moved(count: int, size: float = 0.06, error: float = 0.003) -> list[ControlS
     ],
 )
 def test_controls_decide_by_how_many_moved_clearly(controls: list[ControlShift], whose: str) -> None:
-    cause = change_controls.weigh(controls, 0.06)
+    cause = weigh_controls(controls, 0.06)
     assert (cause.whose, cause.controls) == (whose, len(controls))
-    assert change_controls.weigh([ControlShift(-c.size, c.error, -c.near) for c in controls], -0.06).whose == whose
+    assert weigh_controls([ControlShift(-c.size, c.error, -c.near) for c in controls], -0.06).whose == whose
 
 
 def test_a_control_that_moved_nights_before_the_cut_did_not_move_with_it() -> None:
     values = np.exp(0.002 * np.random.default_rng(1).standard_normal(60))
     values[42:] *= 1.06
-    shift = change_controls.find_shift(History(values), 50)
+    shift = find_control_shift(History(values), 50)
     assert shift is not None
     assert shift.size == pytest.approx(0.058, abs=0.005)
     assert shift.near == pytest.approx(0.0, abs=0.01)
-    assert change_controls.weigh([shift], 0.06).whose == "unknown"
-    assert change_controls.find_shift(History(values[:50]), 50) is None
+    assert weigh_controls([shift], 0.06).whose == "unknown"
+    assert find_control_shift(History(values[:50]), 50) is None
 
 
 def test_a_cause_is_read_as_it_was_written_and_anything_else_is_refused() -> None:

@@ -27,7 +27,7 @@ from tvmdash.judge.history.series import Scaled, SeriesState, Settings
 LEAST_BEFORE = 6
 """A cut needs this many nights of its segment before it."""
 LEAST_FIRST = 2
-"""Where the scan does not reach (change_early), so many nights at the least are a level of their own."""
+"""Where the scan does not reach (search.find_early_candidates), so many nights at least are a level."""
 LEAST_POOL = 12
 USUAL = 0.12
 """One night alone is no suspicion where this share of the baseline's nights was as far off."""

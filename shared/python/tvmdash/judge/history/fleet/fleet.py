@@ -134,7 +134,7 @@ def judge_few(
     controls: AbstractSet[str] = frozenset(),
     settings: Settings | None = None,
 ) -> NightDecision:
-    """Judge only `histories` of the series `names`; `change_ahead` has found that the others are quiet tonight."""
+    """Judge only `histories` of the series `names`; `look_ahead` has found that the others are quiet tonight."""
     states = {name: forget(state.series.get(name, SeriesState()), tonight) for name in names}
     settings = settings or Settings()
     settings = replace(settings, threshold=night_threshold(settings, len(states)))
