@@ -35,9 +35,9 @@ from tvmdash.incidents.text import describe
 from tvmdash.machine.identity import MachineIdentity, Rename, RenameKind
 from tvmdash.notify import slack_history, spells
 from tvmdash.notify import state as route_states
+from tvmdash.notify.delivery import Outbox
 from tvmdash.notify.message import Entry, Item, Kept, Outgoing, State
 from tvmdash.notify.message import Occasion as Reason
-from tvmdash.notify.outbox import Outbox
 from tvmdash.signoff import waivers
 from tvmdash.trials import files as try_files
 from tvmdash.trials import text

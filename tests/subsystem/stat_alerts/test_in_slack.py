@@ -25,9 +25,9 @@ from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import Change, Event, Incident, fold, iso_of
 from tvmdash.incidents.text import describe
-from tvmdash.notify import slack as slack_module
-from tvmdash.notify.outbox import FILE
+from tvmdash.notify.message import OUTBOX_FILE
 from tvmdash.notify.payloads import build
+from tvmdash.notify.senders import slack as slack_module
 from tvmdash.notify.state import read_states
 from tvmdash.notify.token import Secrets
 from tvmdash.subsys_templates import Report
@@ -325,7 +325,7 @@ def test_a_lost_outbox_makes_nothing_be_said_twice(home: Home, content: str | No
     home.tell(10)
     home.changes(11, "acknowledged", who="ann")
     home.tell(11)
-    path = home.output / FILE
+    path = home.output / OUTBOX_FILE
     path.unlink() if content is None else path.write_text(content)
     home.tell(11)
     home.tell(12)

@@ -22,9 +22,9 @@ from tests.subsystem.website.sites import Page
 from tvmdash import common
 from tvmdash.incidents import command
 from tvmdash.notify.config import Owner, Route, RouteKind, Routing
+from tvmdash.notify.delivery import Outbox
 from tvmdash.notify.message import Message
 from tvmdash.notify.night import make_opening
-from tvmdash.notify.outbox import Outbox
 from tvmdash.notify.plan import Situation, make_plan
 from tvmdash.notify.state import RouteState, RouteStates, write_states
 from tvmdash.notify.text import describe_new

@@ -20,10 +20,11 @@ from tests.local_server import FailingHandler, QuietServer, serving
 from tests.mail import server as mail
 from tests.tvmdash.notify.route_homes import ONE, RouteHome, moved
 from tvmdash.common.structured import Stamp
-from tvmdash.notify import apprise, errors
-from tvmdash.notify.apprise import AppriseSender
+from tvmdash.notify import errors
 from tvmdash.notify.errors import BusyError, RefusedError, UncertainError
 from tvmdash.notify.message import Item, Message, Occasion
+from tvmdash.notify.senders import apprise
+from tvmdash.notify.senders.apprise import AppriseSender
 
 TOPIC = "a-topic-that-nobody-guesses"
 TEST = Message("id", Occasion.TEST, Stamp("20260512T000000Z"), "A test", (Item("A test"),))

@@ -19,14 +19,14 @@ from tests.slack.server import CHANNEL, TOKEN, Fault, State
 from tvmdash import common
 from tvmdash.dashboard_info import Home, Night
 from tvmdash.errors import DashboardError
-from tvmdash.notify import outbox as outbox_module
-from tvmdash.notify import slack as slack_module
+from tvmdash.notify import delivery as delivery_module
 from tvmdash.notify.channel import Attachment, ChannelSection, attach, tell, tell_section
-from tvmdash.notify.message import Entry
+from tvmdash.notify.delivery import Outbox
+from tvmdash.notify.message import OUTBOX_FILE, Entry
 from tvmdash.notify.message import State as Stage
-from tvmdash.notify.outbox import FILE, Outbox
 from tvmdash.notify.payloads import Part, Payload, build, format_pings
-from tvmdash.notify.slack import Slack
+from tvmdash.notify.senders import slack as slack_module
+from tvmdash.notify.senders.slack import Slack
 from tvmdash.notify.token import Secrets
 
 NIGHTS = [f"202611{day:02d}T031500Z" for day in range(1, 30)]
@@ -95,7 +95,7 @@ def test_without_slack_the_message_is_in_the_output(tmp_path: Path) -> None:
     assert "only in message.txt" in tell(None, tmp_path, TONIGHT, words("hello"))
     assert (tmp_path / "message.txt").read_text() == "hello\n\ndetails\n"
     assert json.loads((tmp_path / "message.json").read_text())["text"] == "hello"
-    assert not (tmp_path / FILE).exists()
+    assert not (tmp_path / OUTBOX_FILE).exists()
 
 
 @pytest.mark.parametrize("way", [bot, hook])
@@ -173,7 +173,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 sys.path[:0] = [{slack!r}, {shared!r}]
-from tvmdash.notify import slack as slack_util
+from tvmdash.notify.senders import slack as slack_util
 from tvmdash.notify.channel import tell
 from tvmdash.notify.payloads import Part, build
 from tvmdash.notify.token import Secrets
@@ -236,7 +236,7 @@ def test_where_slack_cannot_be_searched_a_message_is_posted_unless_it_was_tried(
 def test_a_lost_outbox_is_set_aside_and_the_message_looked_up(state: State, tmp_path: Path) -> None:
     for text in ("zero", "one"):
         tell(bot(state), tmp_path, TONIGHT, words(text))
-    (tmp_path / FILE).write_text('{"entries": [{"key": ')
+    (tmp_path / OUTBOX_FILE).write_text('{"entries": [{"key": ')
     tell(bot(state), tmp_path, TONIGHT, words("two"))
     assert heads(state) == ["two"]
     assert (tmp_path / "outbox.broken.json").exists()
@@ -253,7 +253,7 @@ def test_a_lost_outbox_is_set_aside_and_the_message_looked_up(state: State, tmp_
     ],
 )
 def test_whatever_the_ledger_holds_the_night_goes_on(state: State, tmp_path: Path, content: str) -> None:
-    (tmp_path / FILE).write_text(content)
+    (tmp_path / OUTBOX_FILE).write_text(content)
     tell(bot(state), tmp_path, TONIGHT, words("one"))
     assert heads(state) == ["one"]
 
@@ -262,10 +262,10 @@ def test_nothing_is_posted_that_cannot_be_remembered(
     state: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(path: Path, value: object) -> None:
-        if path.name == FILE:
+        if path.name == OUTBOX_FILE:
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(outbox_module.common, "write_json", full)
+    monkeypatch.setattr(delivery_module.common, "write_json", full)
     with pytest.raises(DashboardError, match="could not be recorded"):
         tell(bot(state), tmp_path, TONIGHT, words("one"))
     assert not state.calls
@@ -306,7 +306,7 @@ def test_a_graph_that_slack_does_not_take_fails_nothing(
 
 
 def test_a_night_before_all_others_by_a_clock_that_was_turned_back_is_remembered(tmp_path: Path, state: State) -> None:
-    outbox = Outbox(tmp_path / FILE, NIGHTS[0])
+    outbox = Outbox(tmp_path / OUTBOX_FILE, NIGHTS[0])
     for night in NIGHTS:
         outbox.put(Entry(night, night, Stage.SENT))
     tell(bot(state), tmp_path, "19700101T000010Z", words("one"))

@@ -14,7 +14,7 @@ from tvmdash.dashboard_info import Home
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import Incident
 from tvmdash.notify.config import Owner, RouteKind, Routing, parse_quiet_hours, read_routing
-from tvmdash.notify.owners import find_level, find_owners, is_for, is_pinged_by
+from tvmdash.notify.plan import find_level, find_owners, is_for, is_pinged_by
 from tvmdash.verdict import Level
 
 FOLDERS = {"tmp_data_dir": "tmp", "backup_dir": "backup", "setup_dir": "setup"}

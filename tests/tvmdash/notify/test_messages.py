@@ -14,7 +14,7 @@ from tvmdash.incidents.ledger import DETECTOR, Event, Incident, fold, iso_of
 from tvmdash.notify import text
 from tvmdash.notify.message import Item, Message
 from tvmdash.notify.message import Occasion as Kind
-from tvmdash.notify.slack import make_payload
+from tvmdash.notify.senders.slack import make_payload
 from tvmdash.verdict import Level, NightVerdict
 from tvmdash.verdict.account import make_account
 

@@ -20,11 +20,11 @@ from tests.slack import server
 from tests.slack.server import CHANNEL, HOOK_PATH, TOKEN, Fault, State
 from tvmdash.common import http_util
 from tvmdash.errors import DashboardError
-from tvmdash.notify import slack as slack_module
 from tvmdash.notify.errors import Budget, BusyError, DeliveryError, RefusedError, UncertainError
 from tvmdash.notify.message import Occasion, Outgoing
 from tvmdash.notify.payloads import Part, Payload, build
-from tvmdash.notify.slack import Slack, SlackSender
+from tvmdash.notify.senders import slack as slack_module
+from tvmdash.notify.senders.slack import Slack, SlackSender
 from tvmdash.notify.token import Secrets
 
 KEY = "0123456789abcdef"

@@ -14,8 +14,8 @@ from tvmdash.common import structured
 from tvmdash.dashboard_info import COMPLETE, FAILED, OK, Home, JobResult, Night, StepResult
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents.ledger import LEDGER_FILE, Event, iso_of
-from tvmdash.notify.message import Entry, Kept, State
-from tvmdash.notify.outbox import FILE, Outbox
+from tvmdash.notify.delivery import Outbox
+from tvmdash.notify.message import OUTBOX_FILE, Entry, Kept, State
 from tvmdash.records import SeriesKey
 from tvmdash.trials.trial import Trial, TrialChange, TrialSeries, TrialState, TrialTvm
 from tvmdash.verdict import ledger
@@ -144,7 +144,7 @@ def send_in_slack(home: Home, subsystem: str, nights: Sequence[str]) -> None:
     """One message for each night, as a subsystem sends them, one night after the other."""
     folder = home.output(subsystem)
     folder.mkdir(parents=True, exist_ok=True)
-    outbox = Outbox(folder / FILE, nights[0])
+    outbox = Outbox(folder / OUTBOX_FILE, nights[0])
     for night in nights:
         ts = f"{common.parse_stamp(night).timestamp() + 600:.0f}.000100"
         at = common.stamp_of(common.parse_stamp(night) + datetime.timedelta(minutes=10))

@@ -20,13 +20,12 @@ from tvmdash.dashboard_info import Home, Night
 from tvmdash.dashboard_info.home_secrets import find_secrets_of_home
 from tvmdash.errors import DashboardError
 from tvmdash.notify import slack_history, token
-from tvmdash.notify.delivery import Delivery, Due
+from tvmdash.notify.delivery import Delivery, Due, Outbox, hold, make_identity
 from tvmdash.notify.errors import Budget, DeliveryError
-from tvmdash.notify.message import Entry, Kept, Occasion, Outgoing, State
+from tvmdash.notify.message import OUTBOX_FILE, Entry, Kept, Occasion, Outgoing, State
 from tvmdash.notify.night import format_about, format_rest, make_opening, website_url
-from tvmdash.notify.outbox import FILE, Outbox, hold, make_identity
 from tvmdash.notify.payloads import Part, Payload, build, escape, format_bold, format_pings
-from tvmdash.notify.slack import SCOPES, Slack, SlackSender
+from tvmdash.notify.senders.slack import SCOPES, Slack, SlackSender
 from tvmdash.notify.state import SUBSYSTEM
 from tvmdash.text import clean_message, format_list, plain_output
 
@@ -194,7 +193,7 @@ def _leave(slack: Slack | None, output: Path, message: Payload) -> None:
 @contextlib.contextmanager
 def _hold_own(output: Path, stamp: str) -> Iterator[Outbox]:
     with hold(output):
-        yield _open(output / FILE, stamp, slack_history.read_messages(output))
+        yield _open(output / OUTBOX_FILE, stamp, slack_history.read_messages(output))
 
 
 def _open(path: Path, stamp: str, older: Iterable[Entry]) -> Outbox:
@@ -282,7 +281,7 @@ def _describe(entry: Entry | None, work: Delivery) -> str:
         why = f": {entry.why}" if entry and entry.why else ""
         return f"This night's message is not sent again{why}."
     if entry.state is State.WAITING:
-        return f"{work.fault or entry.why}: the message is queued in {FILE} and will be sent the next night."
+        return f"{work.fault or entry.why}: the message is queued in {OUTBOX_FILE} and will be sent the next night."
     if entry.state is State.SENDING:
         return f"{work.fault or entry.why}: unknown whether the message was posted. The next night checks for it."
     if work.edited:

@@ -10,6 +10,8 @@ from tvmdash.incidents.ledger import Incident
 from tvmdash.notify.payloads import Payload
 from tvmdash.verdict import Level
 
+OUTBOX_FILE = "outbox.json"
+"""In the output of a subsystem that sends in a channel of its own."""
 _OPENED = " opened"
 
 

@@ -16,21 +16,20 @@ from tvmdash.dashboard_info.home_secrets import find_secrets_of_home
 from tvmdash.errors import DashboardError
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents.ledger import Ledger
-from tvmdash.notify.apprise import open_apprise
 from tvmdash.notify.config import Route, RouteKind, Routing, read_routing
-from tvmdash.notify.delivery import Delivery, Due
+from tvmdash.notify.delivery import Delivery, Due, Outbox, hold
 from tvmdash.notify.errors import Budget
-from tvmdash.notify.github import format_address, open_issues
-from tvmdash.notify.mail import open_mail
-from tvmdash.notify.message import Entry, State, incident_of
-from tvmdash.notify.outbox import FILE, Outbox, hold
+from tvmdash.notify.message import OUTBOX_FILE, Entry, State, incident_of
 from tvmdash.notify.plan import Situation, make_plan
-from tvmdash.notify.sender import Sender
-from tvmdash.notify.slack import open_channel
+from tvmdash.notify.senders import Sender
+from tvmdash.notify.senders.apprise import open_apprise
+from tvmdash.notify.senders.github import format_address, open_issues
+from tvmdash.notify.senders.mail import open_mail
+from tvmdash.notify.senders.slack import open_channel
+from tvmdash.notify.senders.webhook import open_webhook
 from tvmdash.notify.slack_history import read_threads
 from tvmdash.notify.state import SUBSYSTEM, RouteState, RouteStates, write_states
 from tvmdash.notify.token import find_secrets
-from tvmdash.notify.webhook import open_webhook
 from tvmdash.verdict.account import Account, NightSeverity, read_account
 
 SENDERS: Mapping[RouteKind, Callable[[Route, Path], Sender]] = {
@@ -93,7 +92,7 @@ def tell_channels(
             raise DashboardError("no bot token found.", place=route.secret_file, remedy=remedy)
         folder = output / "channels" / route.name if route.name else output
         folder.mkdir(parents=True, exist_ok=True)
-        outbox = Outbox(folder / FILE, night, functools.partial(read_threads, folder / "threads", ledger, night))
+        outbox = Outbox(folder / OUTBOX_FILE, night, functools.partial(read_threads, folder / "threads", ledger, night))
         now = Situation(
             route,
             routing,

@@ -16,9 +16,8 @@ from tvmdash.common.structured import Stamp
 from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 from tvmdash.notify.config import Route, RouteKind, Routing
-from tvmdash.notify.delivery import Due
+from tvmdash.notify.delivery import Due, Outbox, make_identity
 from tvmdash.notify.message import Item, Message, Occasion
-from tvmdash.notify.outbox import Outbox, make_identity
 from tvmdash.notify.service import Told, send_due
 from tvmdash.notify.state import SUBSYSTEM as ROUTES
 from tvmdash.notify.state import THREADS, RouteState

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from tvmdash.notify.channel import SPEAKERS, check, main
-from tvmdash.notify.slack import API_URL, API_URL_VARIABLE, EVENT, SCOPES, Slack
+from tvmdash.notify.senders.slack import API_URL, API_URL_VARIABLE, EVENT, SCOPES, Slack
 
 __all__ = ["API_URL", "API_URL_VARIABLE", "EVENT", "SCOPES", "SPEAKERS", "Slack", "check", "main"]

@@ -24,8 +24,7 @@ from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as incidents
 from tvmdash.incidents.headline import format_headline
 from tvmdash.notify import slack_history
-from tvmdash.notify.message import Kept
-from tvmdash.notify.outbox import FILE as OUTBOX
+from tvmdash.notify.message import OUTBOX_FILE, Kept
 from tvmdash.notify.state import ROUTES_FILE, SUBSYSTEM
 from tvmdash.records.metrics import RATIOS
 from tvmdash.series import naming
@@ -296,13 +295,13 @@ def _list_message_files(home: Home) -> list[Path]:
     """The files that know of messages; routes.json and report.json, which lie beside some, do not."""
     routes, outputs = home.output(SUBSYSTEM), home.output(SUBSYSTEM).parent
     files = [path for path in routes.glob("*.json") if path.name not in {ROUTES_FILE, "report.json"}]
-    files += [*routes.glob("channels/*.json"), *outputs.glob(f"*/{OUTBOX}"), *outputs.glob(f"*/*/*/{OUTBOX}")]
+    files += [*routes.glob("channels/*.json"), *outputs.glob(f"*/{OUTBOX_FILE}"), *outputs.glob(f"*/*/*/{OUTBOX_FILE}")]
     return sorted([*files, *outputs.glob(f"*/{slack_history.FILE}"), *outputs.glob(f"*/*/*/{slack_history.FILE}")])
 
 
 def _route_of(home: Home, path: Path) -> str:
     """Name the route of such a file as the table does."""
-    if path.name in (OUTBOX, slack_history.FILE):
+    if path.name in (OUTBOX_FILE, slack_history.FILE):
         return f"slack {path.parent.relative_to(home.output(SUBSYSTEM).parent)}"
     return f"slack {path.stem}" if path.parent.name == "channels" else path.stem
 

@@ -23,7 +23,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.notify.config import Route
 from tvmdash.notify.errors import BusyError, UncertainError, make_http_error
 from tvmdash.notify.message import Message
-from tvmdash.notify.sender import Sender
+from tvmdash.notify.senders import Sender
 
 SCHEMA_VERSION = 1
 _PREFIX = "whsec_"

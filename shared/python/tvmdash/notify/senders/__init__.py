@@ -1,4 +1,4 @@
-"""The interface of all senders."""
+"""The ways of sending: Slack, e-mail, webhooks, GitHub issues, and any other service through Apprise."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tvmdash.notify.message import Message
 
 
 class Sender:
-    """One way of telling. safe_twice: a message sent twice is there once; edits: what it took can be changed."""
+    """A way of sending. safe_twice: a message sent twice is there once; edits: what it took can be changed."""
 
     safe_twice: ClassVar[bool] = True
     edits: ClassVar[bool] = False

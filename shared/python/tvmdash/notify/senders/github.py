@@ -12,7 +12,7 @@ from tvmdash.notify import text
 from tvmdash.notify.config import Route
 from tvmdash.notify.errors import BusyError, IncompleteError, RefusedError
 from tvmdash.notify.message import Message, Occasion
-from tvmdash.notify.sender import Sender
+from tvmdash.notify.senders import Sender
 from tvmdash.text import cut_lines, elide
 
 _MOST_CHARS, _TITLE = 60_000, 250

@@ -14,7 +14,7 @@ from tvmdash.notify import text
 from tvmdash.notify.config import Route
 from tvmdash.notify.errors import BusyError, DeliveryError, RefusedError, UncertainError, make_http_error
 from tvmdash.notify.message import Message
-from tvmdash.notify.sender import Sender
+from tvmdash.notify.senders import Sender
 
 _LOGGER = logging.getLogger("apprise")
 _LOGGER.propagate = False  # what it logs holds the address

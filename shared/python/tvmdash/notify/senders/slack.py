@@ -42,7 +42,7 @@ from tvmdash.notify.payloads import (
     format_pings,
     link,
 )
-from tvmdash.notify.sender import Sender
+from tvmdash.notify.senders import Sender
 from tvmdash.notify.text import choose_icon, list_end
 from tvmdash.notify.token import Secrets, find_secrets
 from tvmdash.text import clean_message

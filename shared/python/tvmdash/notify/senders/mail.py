@@ -20,7 +20,7 @@ from tvmdash.notify import text
 from tvmdash.notify.config import Route, Security
 from tvmdash.notify.errors import BusyError, DeliveryError, IncompleteError, RefusedError, UncertainError
 from tvmdash.notify.message import Message, Occasion
-from tvmdash.notify.sender import Sender
+from tvmdash.notify.senders import Sender
 
 _IN_LINES = email.policy.SMTP.clone(max_line_length=300)
 """Subjects on one line: one that is folded before its first word has a blank in front where a program shows it so."""
