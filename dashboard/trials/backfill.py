@@ -179,6 +179,7 @@ def put(home: Home, experiment: str, value: dict[str, Any], facts: Mapping[str, 
     folder.mkdir(parents=True, exist_ok=True)
     moment = common.utc_now()
     taken = {*records.data_stamps(folder), *home.data_stamps(experiment)}
+    # Stamps have whole seconds, and short experiments end within one.
     while common.stamp_of(moment) in taken:
         moment += datetime.timedelta(seconds=1)
     stamp = common.stamp_of(moment)

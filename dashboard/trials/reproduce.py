@@ -151,6 +151,7 @@ def _set_apart(workspace: MeasuringWorkspace, seed: int) -> MeasuringWorkspace:
     """
     setup = workspace.plan.config.setup / ".reproduce"
     setup.mkdir(parents=True, exist_ok=True)
+    # Engines are large and named by their requirements, so those of the nights serve any code.
     engines = setup / ".engines"
     if not engines.is_symlink() and not engines.exists():
         engines.symlink_to(Path("..") / ".engines")

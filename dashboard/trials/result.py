@@ -84,6 +84,7 @@ def _is_of(series: TrialSeries, value: PointValue, metric: str | None) -> bool:
 
 def _make_series(value: PointValue, key: SeriesKey) -> TrialSeries:
     """The series of that key, which has this value or, of a ratio, is what it is the ratio of."""
+    # A ratio's own unit and kind are not those of the times that it divides.
     kinds = {} if value.kind == "ratio" else {"unit": value.unit, "kind": value.kind}
     return TrialSeries(key.id, key.experiment, key.metric, key.labels, value.direction, value.title, **kinds)  # type: ignore[arg-type]
 

@@ -123,6 +123,7 @@ class MeasuringSession:
     def _measure(self, asked: Round, progress: _Progress) -> tuple[MeasuredRun, ...]:
         self.runner.job(asked.experiment)
         sources = []
+        # `progress` tells the outcome how far it came, whatever is raised.
         for progress.at, tvm in enumerate(asked.tvms):
             sources.append(self._source_of(asked.experiment, tvm))
             progress.artifact = _key_of(sources[-1])
@@ -135,6 +136,7 @@ class MeasuringSession:
             artifacts.append(self._obtain(source, progress))
             progress.artifact = artifacts[-1].key
         beside = self._obtain(self._source_of(asked.experiment, asked.beside), progress) if asked.beside else None
+        # Builds take from the budget too.
         self.runner.check_budget(asked.experiment, runs=len(sources))
         hosting = self.receive(*artifacts, *([beside] if beside else []))
         runs = {}
@@ -172,6 +174,7 @@ class MeasuringSession:
             raise MeasuringError(RoundState.UNBUILT, str(error)) from error
         if provided.is_new:
             progress.built_s += time.monotonic() - began
+            # Without a night nobody else prunes, and a search builds many TVMs.
             artifact_store.prune(self.finder.config.artifacts, self.finder.config.max_artifacts_bytes, ())
         return provided
 

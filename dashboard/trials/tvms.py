@@ -225,6 +225,7 @@ def order_by_gaps(candidates: Sequence[BuildCandidate], measured: Collection[str
             bisect.insort(places, at)
             yield candidates[at]
     while True:
+        # Of equally long gaps the earliest comes first.
         gaps = [(after - before, -before) for before, after in itertools.pairwise(places)]
         length, start = max(gaps, default=(0, 0))
         if length < 2:

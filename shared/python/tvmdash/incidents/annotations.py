@@ -119,6 +119,7 @@ def make(
             raise DashboardError(f"commit {place!r} is too short. Give at least 4 characters.")
     else:
         place = _parse_night(place)
+    # Without `series` the ID is that of older dashboards: their removals name it.
     name = hashlib.sha256(
         json.dumps([kind, place, words, who, at, scope, *([series] if series else [])]).encode()
     ).hexdigest()[:6]

@@ -49,6 +49,7 @@ def format_headline(incident: Incident) -> str:
 
 def _list_by_way(incident: Incident) -> list[Moved]:
     """Sort its series: worse, better, changed, each the farthest first."""
+    # None, which is neither, sorts behind False: worse, better, changed.
     return sorted(incident.moved, key=lambda series: (not series.worse, series.worse is None, -abs(series.effect)))
 
 

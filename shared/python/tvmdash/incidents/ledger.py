@@ -50,6 +50,7 @@ OPEN_STATES = frozenset({NEW, CONFIRMED, ACKNOWLEDGED})
 SETTLED = frozenset({EXPECTED, FIXED, FALSE_ALARM})
 STATES = (NEW, CONFIRMED, ACKNOWLEDGED, EXPECTED, FIXED, FALSE_ALARM)
 if TYPE_CHECKING:
+    # No literal is made of a variable for a type checker; at run time it is what files are checked by.
     _State = str
 else:
     _State = Literal[STATES]
@@ -316,6 +317,7 @@ def check(event: Event) -> None:
     told: object = event.read(kind)
     if isinstance(told, StateSet) and told.state not in STATES:
         raise DashboardError(f"$.data.state: {told.state!r:.40} is not one of: {', '.join(STATES)}.")
+    # `fold` makes the night of a joined series from it.
     if isinstance(told, Joined):
         _parse_iso(event.at)
 

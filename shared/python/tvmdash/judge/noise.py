@@ -208,6 +208,7 @@ def _luck(
     every = [jump for jump in every if together[jump.place] >= RULES.crowd or not jump.is_striking(guess**2)]
     home = guess**2
     prior = guess**2 * RULES.luck_freedom + seen * seen_weight
+    # What a jump counts for depends on the luck that is sought, so it is found in rounds.
     for _ in range(4):
         total, weight = _gather(every, home)
         home = max(RULES.least_luck**2, (total + prior) / (weight + RULES.luck_freedom + seen_weight))

@@ -177,6 +177,7 @@ class Search:
         first, last, best = 0, self.count - 1, 1.0
         total = np.concatenate(([0.0], np.cumsum(posterior)))
         for start in range(self.count):
+            # Cumulative sums end a little below 1: without slack the last commit would be out of reach.
             end = int(np.searchsorted(total, total[start] + 1 - self.error - 1e-12))
             if end > self.count:
                 break

@@ -23,6 +23,7 @@ A, B = "A", "B"
 PLACES = {A: 0, B: 1}
 SIGNS = {"lower": 1, "higher": -1, "none": 0}
 """By the direction of a metric, `Evidence.sign`."""
+# Logarithms of equal ratios differ by rounding alone.
 _SAME = 1e-12
 _MOST_ODDS = 1e9
 """More is as good as certain."""

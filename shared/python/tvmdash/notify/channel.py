@@ -132,6 +132,7 @@ def tell_section(slack: Slack | None, home: Home, output: Path, tonight: Night, 
     whole = f"All of it: {escape(str(output / 'message.txt'), 300)}."
     alone = _compose(home, tonight, [section], whole)
     if slack is None or not slack.can_edit:
+        # One that an earlier run of the night left would be told again in another subsystem's message.
         (output / _SECTION).unlink(missing_ok=True)
         return tell(slack, output, tonight.stamp, alone)
     _leave(slack, output, alone)

@@ -140,6 +140,7 @@ def read_despite_faults(home: Home) -> Routing:
 
 def _read_good_fields(value: common.Json, home: Home) -> Routing:
     known = {name: value[name] for name in ("routes", "owners") if isinstance(value, dict) and name in value}
+    # Required fields, of which any may be the fault that is to be told.
     needed = {"tmp_data_dir": ".", "backup_dir": ".", "setup_dir": "."}
     shown = str(home.config_file)
     return _make_routing(config_util.check({**needed, **known}, config_util.HOME_FIELDS, shown), shown)

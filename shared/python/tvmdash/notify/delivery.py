@@ -202,6 +202,7 @@ class Delivery:
             return
         uncertain = [entry for entry in self.outbox if entry.state is State.SENDING and not self.is_held(entry)]
         waiting = [entry for entry in self.outbox if entry.state is State.WAITING and not entry.held]
+        # Tonight's go first: the budget may end, or the route fail twice, before the old ones are sent.
         waiting.sort(key=lambda entry: entry.night != self.night)
         for entry in (*uncertain, *(entry for entry in waiting if not self._is_folded(entry))):
             if self._failures < _FAILURES:
@@ -263,6 +264,7 @@ class Delivery:
         digest = make_digest(entry.message) if sender.edits and entry.message else ""
         self.outbox.change(entry, state=State.SENT, why="", remote=remote, message=None, digest=digest)
         for other in self.outbox:
+            # A night's message that names one that was missed tells it as well.
             if other.state is State.WAITING and other.key in entry.marks:
                 self.outbox.change(other, state=State.SENT, why=f"told by {entry.key}", message=None)
 

@@ -20,6 +20,7 @@ Json = Any
 BAD, STOPPED, UNFINISHED, GOOD, NOTE = "❌", "⛔", "⏳", "✅", "⚠️"
 MAX_BLOCKS, MAX_SECTION, MAX_HEADER, MAX_MESSAGE, MAX_FALLBACK = 50, 3000, 150, 13000, 500
 """Slack's limits in UTF-16 units; MAX_MESSAGE is ours, over all blocks: Slack refuses somewhere above it."""
+# Room for the last block, which counts what was cut and pings whom that would have pinged.
 _RESERVED = 600
 _CUT = " …"
 _LOOKS_LIKE_A_PING = re.compile(r"<(?=[@!#])")

@@ -140,6 +140,7 @@ def _make_due(now: Situation, news: _News) -> Due:
     incident, level = news.incident, find_level(news.incident)
     opening = opening_of(incident.id)
     is_first = news.event is Occasion.OPENED
+    # The same news has the same key at each try, so that it is sent once.
     key = opening if is_first else f"{incident.id} {hashlib.sha256(repr(news.marks).encode()).hexdigest()[:12]}"
     people, pings = _find_people(now, [news])
     message = Message(

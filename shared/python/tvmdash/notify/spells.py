@@ -83,6 +83,7 @@ def tell_end(
             return False, []
         spell = make_end(before.last)
         told = [_tell(home, route, spell, moment) for route in list_watching(home, routing)]
+        # Until every route has told the end, the next `watch` tells it on those that have not.
         if not any(each.state.waiting or each.state.fault for each in told):
             (folder / _CURRENT).unlink()
         return True, told

@@ -27,6 +27,7 @@ from tvmdash.records.metrics import FOREIGN, Direction, Kind
 from tvmdash.series import packed, tables
 
 SCHEMA_VERSION = tables.VERSION
+# Times of files are coarse, by up to two seconds (FAT).
 _SETTLED_NS = 2 * 10**9
 _NO_BUILD = records.Build()
 _UNDECLARED = [FOREIGN.unit, FOREIGN.direction, FOREIGN.kind, "", FOREIGN.tolerance]

@@ -118,6 +118,7 @@ def _find_tvms(found: Sources, facts: _Facts) -> HomeTvms:
             build = experiment.builds[stamp]
             if not (key := build.artifact or version):
                 continue
+            # What the running TVM said of itself is a name of it, but may differ from its artifact's version.
             facts[key].add("", names=[version])
             facts[key].said = version
             facts[key].own.add(stamp)

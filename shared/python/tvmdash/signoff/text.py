@@ -201,6 +201,7 @@ def format_markdown(done: Signoff) -> str:
     return "\n".join([escape_markdown(format_headline(done)), *table, "", *facts, *commands]) + "\n"
 
 
+# `SignoffState` has the gravest first.
 _ORDER = tuple(SignoffState)
 
 

@@ -67,6 +67,7 @@ def make_account(
         jobs = replace(jobs, severity=NightSeverity.GOOD)  # what was imported was judged, and needs no experiment
     severity = min((of_tvm, jobs.severity), key=list(NightSeverity).index)
     if jobs.severity != NightSeverity.GOOD:
+        # Failed jobs are the news, unless TVM itself is worse; then they stand second.
         if of_tvm in {NightSeverity.GOOD, NightSeverity.UNKNOWN}:
             reasons, title = [jobs.rest, title, *reasons], jobs.title
         else:

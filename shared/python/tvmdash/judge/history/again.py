@@ -158,10 +158,8 @@ class Trial:
         self._builds = (self.nights[candidate.cut :][::-1][:MOST_BUILDS], self._list_ordinary(before))
 
     def _list_ordinary(self, places: IntArray) -> IntArray:
-        """Some nights of the baseline whose values were near its median, newest first.
-
-        The last nights before the cut are left out: where the cut is wrong, they are of the new level.
-        """
+        """Some nights of the baseline whose values were near its median, newest first."""
+        # Where the cut is wrong, the last nights before it are of the new level.
         places = places[: -8 if len(places) > 20 else -3] if len(places) > 9 else places
         away = np.abs(self.x[places[-30:]] - self.candidate.median)
         near = places[-30:][away <= np.median(away)]
@@ -198,6 +196,7 @@ class Trial:
         weight = count / (count + (scale / night) ** 2)
         if count and abs(machine) > 2.5 * scale / math.sqrt(count):
             weight = 1.0
+        # The variance of a median is 1.6 times that of a mean.
         anchor = 1.6 * self.scale**2 / max(6, self.candidate.cut - self.candidate.start)
         variance = scale**2 / max(1, len(self.new.values)) + (1 - weight) ** 2 * (night**2 + anchor)
         variance += weight**2 * scale**2 / count if count else 0.0

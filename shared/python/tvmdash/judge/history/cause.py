@@ -24,6 +24,7 @@ MEASURED_AGAIN, PAIRED, SAME_ARTIFACT, SAME_VERSION, OLDER_ARTIFACTS, EXACT, CON
 _ORDER = (MEASURED_AGAIN, PAIRED, CONTROL, SAME_ARTIFACT, SAME_VERSION, OLDER_ARTIFACTS, EXACT, CONTROLS, NOTHING)
 _WHOSE = (CODE, RUNTIME, BUILD, MACHINE, UNKNOWN)
 if TYPE_CHECKING:
+    # No literal is made of a variable for a type checker; at run time it is what files are checked by.
     _Whose = str
     _Evidence = str
 else:

@@ -111,6 +111,7 @@ def change_points(history: History, *, settings: Settings | None = None) -> tupl
     seen, block = settings.least_history - 1, FIRST_BLOCK
     while seen < len(series.x):
         stop = min(seen + block, len(series.x))
+        # An alert throws away the rest of its block, so blocks begin small and grow while nothing is found.
         block = min(2 * block, SCAN_BLOCK)
         candidate = find_first_strong(series, state, seen, stop, settings)
         if candidate is None:

@@ -231,6 +231,7 @@ def scale_series(history: History, state: SeriesState) -> Scaled:
 
 def _find_unit(values: FloatArray) -> float:
     away = np.abs(values - np.median(values))
+    # The first is 0 where more than half of the values are equal.
     for unit in (1.4826 * float(np.median(away)), float(away.mean()), float(np.abs(values).mean())):
         if unit > 0:
             return unit

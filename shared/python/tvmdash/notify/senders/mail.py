@@ -104,6 +104,7 @@ def _give(route: Route, password: str, mail: bytes, recipients: Sequence[str], l
 
 def _connect(route: Route, limit_s: float) -> smtplib.SMTP:
     name = socket.gethostname()
+    # Servers refuse a greeting that is no full domain name; an address in brackets is valid for all.
     own = name if "." in name else "[127.0.0.1]"
     if route.security is Security.TLS:
         context = make_tls_context()
@@ -142,6 +143,7 @@ def _hand_over(smtp: smtplib.SMTP, route: Route, mail: bytes, recipients: Sequen
 def _make_error(route: Route, code: int) -> DeliveryError:
     if code in _LOGIN_REFUSED:
         return RefusedError(f"{route.host} rejected the login ({code}); check user, secret_file and security")
+    # smtplib gives -1 where the server closed the connection without a code.
     if 400 <= code < 500 or code == -1:
         return BusyError(f"{route.host} asked to retry later ({code})")
     what = {550: "a recipient", 552: "the size", 553: "an address", 554: "the message"}.get(code, "it")

@@ -54,7 +54,10 @@ def find_control_shift(history: History, cut: int) -> ControlShift | None:
     scale = max(MAD_TO_SD * float(np.median(np.abs(before - level))) * (1 + 4 / len(before)), LEAST_FLOOR)
     near = float(np.median(after[:NEAR]) - np.median(before[-NEAR:]))
     return ControlShift(
-        float(np.median(after)) - level, 1.25 * scale * math.sqrt(1 / len(before) + 1 / len(after)), near
+        # The standard error of a median is 1.25 times that of a mean.
+        float(np.median(after)) - level,
+        1.25 * scale * math.sqrt(1 / len(before) + 1 / len(after)),
+        near,
     )
 
 

@@ -196,13 +196,14 @@ def _judge_each(
     settings: Settings,
     rerun: FleetRerun | None = None,
 ) -> dict[str, Decision]:
-    """Every series' own decision; with re-runs, the strongest suspects are measured first."""
+    """Every series' own decision."""
     first = {name: observe(history, states[name], settings=settings) for name, history in histories.items()}
     decisions = {
         name: _make_control_decision(decision) if name in controls else decision for name, decision in first.items()
     }
     if rerun is None:
         return decisions
+    # The budget of re-runs may end, so the strongest suspects are measured first.
     for name in sorted((name for name in histories if name not in controls), key=lambda name: -abs(first[name].z or 0)):
         if first[name].z is not None:
             decisions[name] = observe(
