@@ -16,14 +16,13 @@ from judging.paired import AskPairs, PairsTonight
 from judging.table import REACH, Table, TableRow
 from tvmdash.incidents.annotations import Annotation
 from tvmdash.incidents.ledger import EXPECTED, Ledger
-from tvmdash.judge.history.cause import MACHINE
+from tvmdash.judge.history.cause import MACHINE, Reason, ReasonKind
 from tvmdash.judge.history.change_points import change_points
 from tvmdash.judge.history.fleet import fleet as change_fleet
 from tvmdash.judge.history.fleet.ahead import Ahead, look_ahead
 from tvmdash.judge.history.fleet.common import FleetRerun, find_common_shift, find_deviations
 from tvmdash.judge.history.fleet.fleet import FleetState, NightDecision, night_threshold
 from tvmdash.judge.history.levels import rebase
-from tvmdash.judge.history.reason import Reason, ReasonKind
 from tvmdash.judge.history.series import Decision, History, Kind, SeriesState, Settings, scale_series
 from tvmdash.verdict import Controls
 

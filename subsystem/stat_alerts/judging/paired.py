@@ -11,8 +11,7 @@ from judging.memory import ALERT, BREAK, RECOVERED, Memory
 from judging.table import InTurn, Table, pairs_again
 from tvmdash.incidents.ledger import CHANGE, DETECTOR, Ledger
 from tvmdash.judge import RULES, Evidence, KnownStep, Pairs, two
-from tvmdash.judge.history.cause import PAIRED, Cause, of_tvm
-from tvmdash.judge.history.reason import Reason, ReasonKind
+from tvmdash.judge.history.cause import PAIRED, Cause, Reason, ReasonKind, of_tvm
 from tvmdash.judge.history.series import Decision, Measured, SeriesState
 from tvmdash.judge.home import Change, Judgement, Scope, interval, judge
 from tvmdash.judge.home import Decision as Said

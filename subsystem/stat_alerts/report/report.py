@@ -23,8 +23,8 @@ from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import CHANGE, Event, Incident, Ledger, iso_of
 from tvmdash.incidents.reason_text import format_reason
 from tvmdash.incidents.text import describe
+from tvmdash.judge.history.cause import Reason, ReasonKind
 from tvmdash.judge.history.grade import noise_grade
-from tvmdash.judge.history.reason import Reason, ReasonKind
 from tvmdash.subsys_templates import Report
 from tvmdash.text import elide, elide_begin, format_list, format_percent
 from tvmdash.verdict import ByChance, NightVerdict, PlantedStep, Sensitivity, SeriesOf

@@ -14,10 +14,9 @@ from judging.table import Table, finite
 
 from tvmdash.incidents.events import Moved
 from tvmdash.incidents.ledger import Incident, Ledger
-from tvmdash.judge.history.cause import UNKNOWN
+from tvmdash.judge.history.cause import UNKNOWN, Reason, ReasonKind
 from tvmdash.judge.history.grade import smallest_visible_change
 from tvmdash.judge.history.noise import CLIP, MAD_TO_SD, WIDTH, FloatArray
-from tvmdash.judge.history.reason import Reason, ReasonKind
 from tvmdash.judge.history.series import Decision, Settings
 from tvmdash.judge.history.strong import STAYS
 from tvmdash.verdict import MATTERS, TELL, Standing

@@ -10,8 +10,7 @@ from judging.judge import Judged
 from judging.table import Table
 
 from rerun.questions import Asking
-from tvmdash.judge.history.cause import CONTROLS, OLDER_ARTIFACTS, SAME_ARTIFACT, SAME_VERSION
-from tvmdash.judge.history.reason import ReasonKind
+from tvmdash.judge.history.cause import CONTROLS, OLDER_ARTIFACTS, SAME_ARTIFACT, SAME_VERSION, ReasonKind
 from tvmdash.judge.history.series import Decision
 from tvmdash.series.naming import id_of
 from tvmdash.text import elide, format_duration, format_list

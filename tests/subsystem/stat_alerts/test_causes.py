@@ -14,7 +14,7 @@ from tests.subsystem.stat_alerts.alert_homes import stamp_of
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.ledger import Incident, Ledger
 from tvmdash.incidents.text import describe
-from tvmdash.judge.history.reason import Reason, ReasonKind
+from tvmdash.judge.history.cause import Reason, ReasonKind
 from tvmdash.judge.history.series import Decision, Measured, SeriesState
 from tvmdash.records import Build
 

@@ -16,10 +16,9 @@ from tests.tvmdash.incidents.test_incidents import AT, ONE, TWO, moved, opened
 from tests.tvmdash.incidents.test_messages import exact, incident
 from tvmdash.incidents import ledger as ledgers
 from tvmdash.incidents.ledger import DETECTOR, Event, fold
-from tvmdash.judge.history.cause import CONTROLS, MACHINE, SAME_ARTIFACT, SAME_VERSION, Cause
+from tvmdash.judge.history.cause import CONTROLS, MACHINE, SAME_ARTIFACT, SAME_VERSION, Cause, Reason, ReasonKind
 from tvmdash.judge.history.fleet.common import Common
 from tvmdash.judge.history.fleet.fleet import FleetState, NightDecision
-from tvmdash.judge.history.reason import Reason, ReasonKind
 from tvmdash.judge.history.series import Decision, SeriesState
 from tvmdash.verdict import (
     MOST_TITLE,

@@ -19,8 +19,7 @@ from tvmdash import common
 from tvmdash.dashboard_info import BLOCKED, COMPLETE, FAILED, JobResult, Night
 from tvmdash.incidents import file as incident_file
 from tvmdash.incidents import ledger as ledgers
-from tvmdash.judge.history.cause import UNKNOWN
-from tvmdash.judge.history.reason import ReasonKind
+from tvmdash.judge.history.cause import UNKNOWN, ReasonKind
 from tvmdash.notify.night import make_opening
 from tvmdash.verdict import (
     Absence,

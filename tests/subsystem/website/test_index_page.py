@@ -19,7 +19,7 @@ from tvmdash import common
 from tvmdash.dashboard_info import COMPLETE, OK, Home, JobResult, StepResult
 from tvmdash.incidents import decisions
 from tvmdash.incidents.decisions import By
-from tvmdash.judge.history.reason import Reason, ReasonKind
+from tvmdash.judge.history.cause import Reason, ReasonKind
 from tvmdash.machine import identity
 from tvmdash.machine.identity import MachineIdentity, Rename, RenameKind
 from tvmdash.verdict import Level, NightVerdict, write_verdict

@@ -14,8 +14,7 @@ from tvmdash.incidents.headline import format_headline
 from tvmdash.incidents.ledger import Event, Incident
 from tvmdash.incidents.reason_text import format_reason
 from tvmdash.incidents.text import describe
-from tvmdash.judge.history.cause import MACHINE, RUNTIME, Cause
-from tvmdash.judge.history.reason import Reason, ReasonKind
+from tvmdash.judge.history.cause import MACHINE, RUNTIME, Cause, Reason, ReasonKind
 from tvmdash.judge.history.series import Decision, SeriesState
 
 EXACT: dict[str, Any] = {"metric": "code_size", "unit": "bytes", "kind": "size", "low": None, "high": None}

@@ -8,8 +8,7 @@ import pytest
 
 from tvmdash.errors import DashboardError
 from tvmdash.incidents.reason_text import format_reason
-from tvmdash.judge.history.cause import Cause
-from tvmdash.judge.history.reason import Reason, ReasonKind
+from tvmdash.judge.history.cause import Cause, Reason, ReasonKind
 from tvmdash.judge.history.series import Decision, SeriesState
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tvmdash.incidents.cause_text import format_cause_in_short
-from tvmdash.judge.history.reason import Reason, ReasonKind
+from tvmdash.judge.history.cause import Reason, ReasonKind
 from tvmdash.judge.history.series import Decision
 from tvmdash.text import format_percent, format_signed
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tvmdash.judge.evidence import Ask, Evidence, KnownStep
-from tvmdash.judge.model import FoundStep, SeriesModel, Shift, log_of_size
+from tvmdash.judge.model import FoundStep, SeriesModel, Shift, factors_of_sizes, log_of_none, log_of_size
 from tvmdash.judge.noise import HomeNoise, learn
-from tvmdash.judge.odds import factors_of_sizes, log_of_none
 from tvmdash.judge.rules import RULES
 
 

@@ -14,8 +14,7 @@ from tvmdash.common import structured
 from tvmdash.common.structured import Stamp
 from tvmdash.dashboard_info import Home, experiment_of
 from tvmdash.errors import DashboardError
-from tvmdash.judge.history.cause import Cause
-from tvmdash.judge.history.reason import Reason
+from tvmdash.judge.history.cause import Cause, Reason
 from tvmdash.verdict import ledger
 
 SUBSYSTEM = "stat_alerts"

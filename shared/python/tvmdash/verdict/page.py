@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tvmdash.common.structured import Stamp, named
-from tvmdash.judge.history.reason import Reason
+from tvmdash.judge.history.cause import Reason
 from tvmdash.verdict import Standing
 from tvmdash.verdict.remeasured import ConfirmationSummary
 

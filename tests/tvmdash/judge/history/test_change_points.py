@@ -11,7 +11,7 @@ import pytest
 
 from tvmdash.errors import DashboardError
 from tvmdash.judge.history import again, change_points, grade
-from tvmdash.judge.history.reason import Reason, ReasonKind
+from tvmdash.judge.history.cause import Reason, ReasonKind
 from tvmdash.judge.history.series import Decision, History, SeriesState, Settings
 
 NIGHTS = 120

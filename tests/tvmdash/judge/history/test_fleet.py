@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tvmdash.errors import DashboardError
+from tvmdash.judge.history.cause import ReasonKind
 from tvmdash.judge.history.fleet import fleet
 from tvmdash.judge.history.fleet.fleet import FleetState, NightDecision
-from tvmdash.judge.history.reason import ReasonKind
 from tvmdash.judge.history.series import History, Settings
 
 SERIES, CONTROLS, NIGHTS, SIGMA = 16, 4, 92, 0.006

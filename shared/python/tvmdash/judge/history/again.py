@@ -23,8 +23,7 @@ from tvmdash.judge.history.levels import Build, list_earlier_builds
 from tvmdash.judge.history.noise import CLIP, MAD_TO_SD, FloatArray, IntArray, vif
 from tvmdash.judge.history.scan import Candidate
 from tvmdash.judge.history.series import KEPT_NIGHTS, Measured, Rerun, Scaled, SeriesState, Settings
-from tvmdash.judge.model import find_freedom
-from tvmdash.judge.odds import log_factor
+from tvmdash.judge.model import find_freedom, log_factor
 
 NIGHT_SHARE = 0.7
 """The machine's part of a night's noise, as a share of the whole, before the re-runs say otherwise."""

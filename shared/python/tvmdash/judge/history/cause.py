@@ -1,13 +1,15 @@
-"""Whose doing a shift was, and which measurement says so: decided once, where both are known.
+"""Why the detector decided as it did, and whose doing a shift was: values for programs, whose words are made elsewhere.
 
-The order of the evidence, strongest first: artifacts measured in turn the same night; each artifact measured in turn
-with a reference, on its own night; the same artifact on both sides of the shift; controls; nothing. The generated code
-(module hash) decides nothing: TVM's VM, thread pool, allocator and FFI are in no module. It tells TVM's runtime from
-its generated code once the shift is known to be TVM's.
+A cause is decided once, where the shift and its evidence are known. The order of the evidence, strongest first:
+artifacts measured in turn the same night; each artifact measured in turn with a reference, on its own night; the same
+artifact on both sides of the shift; controls; nothing. The generated code (module hash) decides nothing: TVM's VM,
+thread pool, allocator and FFI are in no module. It tells TVM's runtime from its generated code once the shift is known
+to be TVM's.
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -93,3 +95,66 @@ def of_many(causes: Sequence[Cause]) -> Cause:
     )
     several = len({cause.whose for cause in causes if cause.is_tvms}) > 1
     return replace(best, whose=BUILD) if best.is_tvms and several else best
+
+
+class ReasonKind(enum.StrEnum):
+    """The ground of a decision. The first four: the series could not be judged at all."""
+
+    NO_VALUE = "no_value"
+    NOT_POSITIVE = "not_positive"
+    TOO_FEW_NIGHTS = "too_few_nights"
+    NEW_LEVEL = "new_level"
+    ONE_BUILD = "one_build"
+    WITHIN_NOISE = "within_noise"
+    WITHIN_ODDS = "within_odds"
+    BACK = "back"
+    TOO_SHORT = "too_short"
+    NOT_RELEVANT = "not_relevant"
+    DRIFT_OR_RUN = "drift_or_run"
+    REFUTED = "refuted"
+    OPEN = "open"
+    MODES = "modes"
+    YOUNG = "young"
+    UNMEASURED = "unmeasured"
+    SHIFTED = "shifted"
+    OLDER_ARTIFACTS_MOVED = "older_artifacts_moved"
+    CONTROL_MOVED = "control_moved"
+    MACHINE_MOVED = "machine_moved"
+    ALL_MOVED = "all_moved"
+
+
+UNJUDGED = (
+    ReasonKind.NO_VALUE,
+    ReasonKind.NOT_POSITIVE,
+    ReasonKind.TOO_FEW_NIGHTS,
+    ReasonKind.NEW_LEVEL,
+)
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A kind with its numbers, None where it has none.
+
+    value: tonight's value (not positive), z (within noise), odds for a step (within odds) or the relative effect (not
+    relevant). nights: of history,
+    of the level, or of the suspected shift. needed: how many nights, which z or which odds it would have had to reach.
+    """
+
+    kind: ReasonKind
+    value: float | None = None
+    nights: int | None = None
+    needed: float | None = None
+
+    @property
+    def is_unjudged(self) -> bool:
+        """True where the series could not be judged at all."""
+        return self.kind in UNJUDGED
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values; `from_json` reads it back."""
+        return structured.to_json(self)
+
+    @classmethod
+    def from_json(cls, value: Any) -> Reason:
+        """The reason that `to_json` wrote; DashboardError where it is none."""
+        return structured.from_json(cls, value, "the reason of a decision")

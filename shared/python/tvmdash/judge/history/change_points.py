@@ -21,9 +21,9 @@ from typing import Literal
 import numpy as np
 
 from tvmdash.judge.history.again import Bench, Verdict, confirm
+from tvmdash.judge.history.cause import Reason, ReasonKind
 from tvmdash.judge.history.levels import rebase
 from tvmdash.judge.history.noise import WIDTH, FloatArray, row_medians, vif
-from tvmdash.judge.history.reason import Reason, ReasonKind
 from tvmdash.judge.history.scan import LEAST_FIRST, Candidate, find_suspicious, tonight
 from tvmdash.judge.history.search import find_early_candidates, find_first_strong, find_strongest, is_clear
 from tvmdash.judge.history.series import (

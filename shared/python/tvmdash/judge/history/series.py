@@ -13,9 +13,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from tvmdash.errors import DashboardError
-from tvmdash.judge.history.cause import Cause
+from tvmdash.judge.history.cause import Cause, Reason
 from tvmdash.judge.history.noise import WIDTH, FloatArray, IntArray, noise_floors
-from tvmdash.judge.history.reason import Reason
 
 STATE_VERSION = 1
 FLOOR_EVERY = 30

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from tvmdash.errors import DashboardError
-from tvmdash.judge.history.cause import CONTROL, MACHINE, Cause
+from tvmdash.judge.history.cause import CONTROL, MACHINE, Cause, Reason, ReasonKind
 from tvmdash.judge.history.change_points import forget, observe
 from tvmdash.judge.history.fleet.common import (
     Common,
@@ -32,7 +32,6 @@ from tvmdash.judge.history.fleet.common import (
     probe_older,
 )
 from tvmdash.judge.history.levels import rebase
-from tvmdash.judge.history.reason import Reason, ReasonKind
 from tvmdash.judge.history.series import Decision, History, SeriesState, Settings, scale_series
 
 GAIN = 0.6
