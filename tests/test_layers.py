@@ -322,12 +322,12 @@ def test_the_walk_reads_the_code_that_runs() -> None:
 CEILINGS = {
     "import chain": 18,
     "class names used twice": 18,
-    "entries of a folder": 24,
+    "entries of a folder": 21,
     "rooms of the library": 31,
     "arrows between them": 141,
     "modules outside the judge that do its statistics": 1,
-    "docstrings without a verb": 517,
-    "lines of product Python": 90_192,
+    "docstrings without a verb": 94,
+    "lines of product Python": 90_096,
 }
 """What may only fall: how much of the tree one must hold in mind. Lower a number when it has fallen."""
 _RIDDLES = re.compile(r"(What|Whether|How|So many|The same)\b")

@@ -68,9 +68,6 @@ def add_logs(logs: Sequence[float]) -> float:
     return top + math.log(sum(math.exp(log - top) for log in logs))
 
 
-FloatArray = npt.NDArray[np.float64]
-
-
 @dataclass(frozen=True)
 class FoundStep:
     """The likeliest step: log odds, its shift (log) and standard error, the place of the first build that has it."""

@@ -216,7 +216,7 @@ class BisectionStep:
 
 @dataclass(frozen=True)
 class Bisection:
-    """The part of `bisect`: the base of its trial is the good end, the candidate the bad one, its series is searched.
+    """The record of a bisection: base and candidate of its trial are the good and the bad end, its series is searched.
 
     candidates: how many TVMs come after the good end. steps: by ID, what was measured of those between the ends.
     suspects: one of them is the culprit with this probability. builds: made for this search. noise: deviation of one
@@ -243,7 +243,7 @@ class Bisection:
 
 
 class Reproduced(enum.StrEnum):
-    """The answer whether an old number holds."""
+    """The verdict on a number that was measured again."""
 
     HOLDS = "holds"
     DOES_NOT_HOLD = "does not hold"
@@ -266,7 +266,7 @@ class ReproducedSeries:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """The part of `reproduce`: the base of its trial is the receipt, the candidate the same TVM now.
+    """The record of a reproduction: the base of its trial is the receipt, the candidate the same TVM now.
 
     lines: by the ID of the series. is_same_machine is None where the receipt does not say. reference: the key of the
     TVM that both were measured beside. differs: name of a fact, then, now.
@@ -298,7 +298,7 @@ class BackfillStep:
 
 @dataclass(frozen=True)
 class Backfill:
-    """The part of `backfill`, one call on the TVMs in `artifacts`, of which the two sides of its trial are the ends.
+    """The record of one `backfill`; the two sides of its trial are the ends of the range `artifacts`.
 
     done: data files. there: TVMs that were measured before. had: TVMs that could be built or were at hand. failed,
     unbuilt: what could not be measured, by experiment and TVM, or not be had, and why. left: nights that remain.

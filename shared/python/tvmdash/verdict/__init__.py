@@ -139,7 +139,7 @@ class Missing:
 
 @dataclass(frozen=True)
 class SeriesOf:
-    """A number of series of an experiment, and the first of their names."""
+    """Series of an experiment: how many, and the first of them by name."""
 
     experiment: str
     series: int

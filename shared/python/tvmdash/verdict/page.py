@@ -70,7 +70,7 @@ class ToldIncident:
 
 @dataclass(frozen=True)
 class AlertRate:
-    """Alerts of the detector where nothing happened, in `nights` metric-nights; rates are per 1000."""
+    """The rate of alerts where nothing happened, per 1000 metric-nights, of which there were `nights`."""
 
     nights: int
     alerts: int

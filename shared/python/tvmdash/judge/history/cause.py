@@ -98,7 +98,7 @@ def of_many(causes: Sequence[Cause]) -> Cause:
 
 
 class ReasonKind(enum.StrEnum):
-    """The ground of a decision. The first four: the series could not be judged at all."""
+    """The kind of a reason. The first four: the series could not be judged at all."""
 
     NO_VALUE = "no_value"
     NOT_POSITIVE = "not_positive"
