@@ -168,6 +168,7 @@ def prune(backup: Path, keep: int = KEEP) -> tuple[str, ...]:
     with _name_os_errors(backup), _hold_writer_lock(backup):
         chain = load_chain(backup / "archives")
         chain.require_sound()
+        # Each squash rewrites the whole base, so it is done for many archives at once.
         surplus = len(chain.links) - keep if len(chain.links) * 4 > keep * 5 else 0
         if surplus:
             write_manifest(chain.folder, _squash(chain, surplus))

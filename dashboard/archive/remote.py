@@ -158,6 +158,7 @@ class RemoteBackup:
                 raise DashboardError(problem, place=backup, remedy="Free some space, or set TMPDIR to another folder.")
             for path, known in there.items():
                 target = backup / path
+                # A content never changes under its name; a manifest may.
                 if not (target.is_file() and target.stat().st_size == known.size_bytes and _OBJECTS in path):
                     self._fetch(path, target)
 
@@ -198,6 +199,7 @@ class RemoteBackup:
         if arrived.size_bytes != own.size_bytes:
             problem = f"{path}: incomplete transfer, {arrived.size_bytes} of {own.size_bytes} bytes."
             raise DashboardError(problem, place=self.url)
+        # Of a storage that encrypts with keys of its own, only sizes can be compared.
         self._etags_tell = arrived.etag == own.etag
         return own.size_bytes
 

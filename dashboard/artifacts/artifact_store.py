@@ -65,6 +65,7 @@ def use(artifact: Artifact, deadline: locks.LockDeadline) -> Lock | None:
     """Keep `artifact` from being removed until the lock is released; None where it is already gone."""
     lease = locks.shared(_lock_path(artifact.path.parent, artifact.key), deadline)
     try:
+        # Again under the lock: somebody may have removed it since it was found.
         read_artifact(artifact.path)
         (artifact.path / LAST_USED).touch()
     except ArtifactError:

@@ -66,6 +66,7 @@ def _judge(host: Host, said: Sequence[Sequence[str]], begun: float) -> Iterator[
     free = _read_count(host, facts, "free_kb") * 1024
     if free < _LEAST_FREE_BYTES:
         yield f"{host.folder}: only {free / 1e9:.1f} GB free; a night needs about 2 GB. Free some space."
+    # It read its clock at some moment between the two.
     yield from find_clock_faults(_read_count(host, facts, "clock") - (begun + time.time()) / 2)
     tools = {words[1] for words in said if words[0] == "has"}
     yield from (f"{name} is not installed. Install it." for name in _TOOLS if name not in tools)

@@ -163,6 +163,7 @@ class _Import:
 
 def _join(parts: Sequence[tuple[ParsedNight, _Origin, bytes]]) -> tuple[ParsedNight, list[_Origin]]:
     """The nights of several files as one."""
+    # The digest of several files must not depend on their order in the source.
     parts = sorted(parts, key=lambda part: (part[1].part, part[1].file))
     contents = [json.loads(zlib.decompress(packed)) for _, _, packed in parts]
     content = {**contents[0], "records": [block for each in contents for block in each["records"]]}

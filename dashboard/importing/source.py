@@ -162,6 +162,7 @@ def _list_members(path: Path) -> Iterator[_Member]:
                 is_file = not entry.is_dir() and not stat.S_ISLNK(entry.external_attr >> 16)
                 yield entry.filename, entry.file_size, functools.partial(archive.open, entry) if is_file else None
         return
+    # As a stream: of a damaged archive all before the break can be read.
     with tarfile.open(path, "r|*") as stream:
         for member in stream:
             opened = functools.partial(_extract, stream, member) if member.isreg() else None

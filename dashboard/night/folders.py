@@ -31,6 +31,7 @@ _THINGS = (*(f"{row.kind}-" for row in PIPELINES), REMEASURE, f".{_MARK}.")
 def claim(folder: Path, home: Home) -> bool:
     """Make `folder`, with the mark of its home in it, in one step; False where another night has it."""
     with removal.new_folder_beside(folder) as new:
+        # Marked before it has its name: a folder without a mark belongs to no home.
         common.write_text(new / _MARK, str(home.root))
         try:
             os.rename(new, folder)

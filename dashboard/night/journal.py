@@ -42,6 +42,7 @@ class Journal:
         self._secrets = find_secrets_of_home(home)
         self._jobs = {(job.kind, job.name): job for job in night.jobs}
         self._begun = time.monotonic()
+        # `record` notes what it cannot write while it holds the lock.
         self._lock = threading.RLock()
         self._ballast = home.nights.parent / ".ballast.keep.tmp"
         home.nights.mkdir(parents=True, exist_ok=True)

@@ -61,12 +61,14 @@ class Phases:
             measured = self._provide([job for job in going if job.measures])
             experiments = [job for job in measured if job not in away]
             have = Tvms(self._context.artifacts, self._tvms.references, self._tvms.rebuild)
+            # Before this machine's setup: hosts measure while it does.
             self._hosts.begin([job for job in measured if job in away], have)
             self._hosts.wait_until_ready()
             experiments = self._each(experiments, _SETUP)
             experiments = self._each(experiments, _RUN)
             self._publish(self._side_by_side(experiments, self._analyze))
             self._publish(self._take_home([job for job in measured if job in away]))
+            # Subsystems read the record, and know no journal.
             self._journal.write_whole()
             self._each([job for job in going if not job.measures], _RUN)
         self._tvms.prune()

@@ -271,6 +271,7 @@ def _check_out(
     log = context.log_folder / f"checkout-{mirror.path.stem}.log"
     folder.mkdir(parents=True, exist_ok=True)
     for arguments in (
+        # Shared: a mirror is never deleted, so its objects need no copy.
         ["clone", "--quiet", "--shared", "--no-checkout", "--", str(mirror.path), "."],
         ["checkout", "--quiet", "--detach", commit],
     ):
