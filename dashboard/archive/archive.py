@@ -135,7 +135,7 @@ def find_damaged(backup: Path) -> tuple[str, ...]:
 
 
 def measure(backup: Path) -> int:
-    """The bytes of all files in the newest archive."""
+    """Return the bytes of all files in the newest archive."""
     return sum(entry.size_bytes for entry in _load_some(backup).state().values() if isinstance(entry, StoredFile))
 
 

@@ -74,7 +74,7 @@ class Manifest:
         return f"{self.name if self.parent else BASE}.json"
 
     def refers_to(self) -> dict[str, int]:
-        """Size in bytes of each content it names, by hash."""
+        """Return the size in bytes of each content it names, by hash."""
         files = (entry for entry in self.entries.values() if isinstance(entry, StoredFile))
         return {entry.sha256: entry.size_bytes for entry in files}
 
@@ -194,7 +194,7 @@ def _path(path: str) -> str:
 
 
 def _name(text: str) -> str:
-    """`text`, if a filesystem can take it."""
+    """Return `text`, if a filesystem can take it."""
     if b"\0" in text.encode("utf-8", errors="surrogateescape"):
         raise ValueError(f"{text!r} contains a NUL character")
     return text

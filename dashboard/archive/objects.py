@@ -138,13 +138,12 @@ class Objects:
                     (folder / name).unlink(missing_ok=True)
 
     def path_of(self, sha256: str) -> Path:
-        """Where the content of this hash lies, or would lie."""
         if not _SHA256.fullmatch(sha256):
             raise DashboardError(f"{self._folder}: {sha256!r} is not a SHA-256 in lower-case hexadecimal digits.")
         return self._folder / sha256[:2] / sha256
 
     def _list_contents(self) -> Iterator[tuple[Path, list[str]]]:
-        """Each folder of contents with the hashes in it."""
+        """Yield each folder of contents with the hashes in it."""
         if not self._folder.is_dir():
             return
         for folder in self._folder.iterdir():

@@ -192,7 +192,7 @@ class RemoteBackup:
         return set()
 
     def _send(self, source: Path, path: str) -> int:
-        """Send a file; its size in bytes."""
+        """Send a file and return its size in bytes."""
         name, own = f"{self._root}/{path}", _compute_facts(source)
         self._call("put_file", os.fspath(source), name, chunksize=_PART_BYTES)
         arrived = _read_facts(self._call("info", name))

@@ -21,7 +21,7 @@ class LockDeadline:
         self._moment = time.monotonic() + timeout_s
 
     def left_s(self) -> float:
-        """Seconds left, 0 where there are none."""
+        """Return the seconds left, 0 where there are none."""
         return max(0.0, self._moment - time.monotonic())
 
 

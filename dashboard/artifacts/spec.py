@@ -40,7 +40,6 @@ class Fallback(enum.StrEnum):
 
 
 def provider_of(spec: ArtifactSpec) -> str:
-    """The name of the provider for the remote of `spec`."""
     return WHEEL if is_wheel(spec.remote) else GIT
 
 
@@ -59,7 +58,6 @@ def check_spec(spec: ArtifactSpec) -> None:
 
 
 def source_of(spec: ArtifactSpec) -> WheelSource:
-    """Where the wheel of `spec` comes from."""
     return parse_source(spec.remote)
 
 

@@ -113,7 +113,6 @@ def _make_home_config(base: Home, config: HomeConfig) -> dict[str, Any]:
 
 
 def plan_of(trial: SmokeTrial, home: Home) -> Plan:
-    """The plan of the scratch home's night."""
     return make_plan(home, trial.code, seed=int(os.environ.get("TVMDASH_SEED", "0")))
 
 

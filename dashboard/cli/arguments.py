@@ -45,7 +45,6 @@ def add_home_verb(
 
 
 def add_code_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options for script folders and the seed."""
     parser.add_argument(
         "--experiments-dir", type=make_absolute, metavar="DIR", help="folder that contains the experiments"
     )
@@ -56,7 +55,6 @@ def add_code_options(parser: argparse.ArgumentParser) -> None:
 
 
 def find_code(arguments: argparse.Namespace) -> CodeFolders:
-    """The folders to search for scripts."""
     return CodeFolders(arguments.experiments_dir, arguments.subsystem_dir, code_folders(Home(arguments.home)))
 
 
@@ -74,7 +72,6 @@ def find_home(arguments: argparse.Namespace) -> Home:
 
 
 def choose_exit_code(night: Night) -> int:
-    """The exit code of a command that ran this night."""
     if night.state == INTERRUPTED:
         return STOPPED
     return OK_CODE if night.state == COMPLETE and night.well else SOME_FAILED
@@ -111,7 +108,7 @@ def parse_duration_s(text: str) -> float:
 
 
 def count(text: str) -> int:
-    """A whole number above 0, as the type of an option."""
+    """Parse an option's whole number above 0."""
     if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0.")
     return int(text)

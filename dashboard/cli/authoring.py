@@ -19,7 +19,6 @@ _NAMED = 12
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
-    """Add them to the command line."""
     new = verbs.add_parser("new", help="create a working experiment or subsystem with its test")
     new.add_argument("kind", choices=[row.kind for row in PIPELINES])
     new.add_argument("name", metavar="NAME", help="name: lower-case letters, digits and underscores")

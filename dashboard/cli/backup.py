@@ -13,7 +13,6 @@ from tvmdash.errors import DashboardError
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
-    """Add them to the command line."""
     restore = verbs.add_parser("restore", help="restore a home from its backup_dir; without TARGET, list the archives")
     restore.add_argument("backup", metavar="BACKUP_DIR", help="the folder, or the s3://BUCKET/FOLDER of its copy")
     restore.add_argument(

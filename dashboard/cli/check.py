@@ -39,7 +39,6 @@ _CHECK_S = 60
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
-    """Add it to the command line."""
     add_no_look_up(add_home_verb(verbs, "check", _check, "report every problem in a home's configuration at once"))
 
 

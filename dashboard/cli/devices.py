@@ -24,7 +24,6 @@ from tvmdash.machine.devices import CPU, Device, read_devices
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
-    """Add it to the command line."""
     parser = add_home_verb(verbs, "devices", _devices, "show what the home's devices support; --add adds a device")
     parser.add_argument("--add", metavar="DEVICE", help="add this device to the home's config, e.g. opencl or cuda:1")
     parser.add_argument(

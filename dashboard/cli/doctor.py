@@ -43,7 +43,6 @@ _NAMED = 3
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
-    """Add them to the command line."""
     doctor = add_home_verb(
         verbs, "doctor", _doctor, "diagnose a home and its machine; --fix repairs what is safe to repair"
     )
@@ -77,7 +76,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
 
 
 def _examine(home: Home, code: CodeFolders, arguments: argparse.Namespace) -> Iterator[HomeFinding]:
-    """Everything, the home's own files first."""
+    """Examine everything, the home's own files first."""
     now = common.utc_now()
     yield from _find_in_config(home, code, rebuild=not arguments.no_rebuild_tvm)
     yield from _find_in_history(home, now, is_clock_right=arguments.clock_is_right)

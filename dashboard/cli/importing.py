@@ -24,7 +24,6 @@ _NAMED, _LONGEST = 5, 60
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
-    """Add it to the command line."""
     take = add_home_verb(
         verbs, "import", _import, "import results of asv, pyperf, Google Benchmark, relay-bench or records", code=False
     )

@@ -9,7 +9,6 @@ from dashboard.cli.arguments import Verbs, add_home_verb, add_passed_on_verb
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
-    """Add them to the command line."""
     notify = add_home_verb(verbs, "notify", _notify, "try Slack", code=False)
     notify.add_argument(
         "--check", action="store_true", required=True, help="send a test message to Slack and report what is wrong"

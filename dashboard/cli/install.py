@@ -20,7 +20,6 @@ _TIME = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
-    """Add it to the command line."""
     parser = add_home_verb(verbs, "install", _install, "schedule nights with cron or systemd", code=False)
     parser.add_argument(
         "--at", type=_parse_time, default=(3, 0), metavar="HH:MM", help="daily start time (default: 03:00)"

@@ -49,7 +49,6 @@ _WHY_ALONE: Mapping[Alone, str] = MappingProxyType(
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
-    """Add it to the command line."""
     add_no_look_up(add_home_verb(verbs, "plan", _plan, "print what a night would do without running anything"))
 
 
@@ -142,7 +141,7 @@ def survey_tvms(plan: Plan, *, rebuild: bool) -> list[DeviceFinding]:
 
 
 def _format_names(plan: Plan, spec: ArtifactSpec) -> str:
-    """The names of this TVM in the home's config."""
+    """Format the names of this TVM in the home's config."""
     names = dict.fromkeys(job.variant for job in plan.experiments if job.tvm == spec and job.variant)
     return f", as {', '.join(names)}" if names else ", as reference" if spec not in plan.artifacts else ""
 
@@ -208,7 +207,7 @@ class DurationEstimate:
 
 
 def _summarize_durations(plan: Plan) -> list[str]:
-    """A line for each job, and the sum."""
+    """Format a line for each job, and the sum."""
     estimated = [_estimate(plan.home, job) for job in (*plan.experiments, *plan.away, *plan.subsystems)]
     if not estimated:
         return []

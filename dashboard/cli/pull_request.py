@@ -17,7 +17,6 @@ _log = logging.getLogger("github")
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
-    """Add them to the command line."""
     request = add_home_verb(
         verbs, "try-request", _request, "check who requests a try in a pull request; print the arguments", code=False
     )

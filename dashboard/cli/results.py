@@ -17,7 +17,6 @@ _FORMATS = ("console", "csv", "json", "markdown", "html")
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
-    """Add them to the command line."""
     results = add_home_verb(
         verbs, "results", _results, "print all results of a night, or ask all nights in SQL", code=False
     )

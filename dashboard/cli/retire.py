@@ -23,7 +23,6 @@ _DAYS = 14
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
-    """Add them to the command line."""
     retire = add_home_verb(
         verbs,
         "retire",
@@ -63,7 +62,7 @@ _WHAT = "an experiment (cnn_comp), or series by name; * and ? are wildcards (cnn
 
 
 def _parse_day(text: str) -> datetime.datetime:
-    """The end of that day."""
+    """Return the end of that day."""
     try:
         day = datetime.datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=datetime.UTC)
     except ValueError:

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
-    """Add it to the command line."""
     run = add_home_verb(verbs, "run", _run, "run a night")
     run.add_argument(
         "--no-rebuild-tvm",

@@ -50,7 +50,6 @@ _one_at_a_time = threading.Lock()
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
-    """Add them to the command line."""
     add_home_verb(verbs, "publish", _publish, "make the home's website again, e.g. after a restore; measures nothing")
     serve = add_home_verb(verbs, "serve", _serve, "serve the home's website to a browser", code=False)
     serve.add_argument("--port", type=int, default=0, help="port (default: 0, any free port)")

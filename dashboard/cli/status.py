@@ -25,7 +25,6 @@ _LEVELS = (Level.REGRESSION, Level.SUSPECT, Level.CHANGED, Level.INCOMPLETE, Lev
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
-    """Add it to the command line."""
     add_fail_on(add_home_verb(verbs, "status", _status, "print the outcome of the last night", code=False))
 
 

@@ -28,7 +28,6 @@ _AGAIN = "Nights are running again"
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
-    """Add it to the command line."""
     text = "alert when nights do not run as scheduled; run it from cron"
     parser = add_home_verb(verbs, "watch", _watch, text, code=False)
     parser.add_argument("--verbose", action="store_true", help="also print the state when nothing has changed")
@@ -96,7 +95,7 @@ def _make_spell(home: Home, watched: Watched) -> Spell:
 
 
 def _choose_night(watched: Watched) -> str:
-    """The night that the message is about."""
+    """Choose the night that the message is about."""
     if watched.due is not None and watched.is_overdue:
         return common.stamp_of(watched.due)
     if watched.refusal is not None:
@@ -145,7 +144,6 @@ def _format_grace(watched: Watched) -> str:
 
 
 def _find_reasons(home: Home, watched: Watched) -> Iterator[str]:
-    """Known reasons."""
     if watched.refusal is not None:
         yield str(watched.refusal)
     elif watched.attempt is not None:

@@ -8,7 +8,6 @@ from dashboard.cli.arguments import OK_CODE, Verbs, make_absolute
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
-    """Add it to the command line."""
     work = verbs.add_parser(
         "work", help="measure on this host for a home on another machine (started by that home's night, not by hand)"
     )

@@ -84,7 +84,6 @@ class Circumstances:
 
 
 def format_begun(where: Circumstances) -> str:
-    """While it is built and measured."""
     text = f"Building TVM with this pull request and measuring it on {escape_markdown(where.machine)}."
     return _join(where, f"{text} This comment will be updated with the result.")
 
@@ -96,7 +95,6 @@ def format_result(done: Trial, where: Circumstances) -> str:
 
 
 def format_nothing(where: Circumstances) -> str:
-    """Where there is no result."""
     text = f"No result from {escape_markdown(where.machine)}: TVM could not be built or measured."
     return _join(where, f"{text} See the log of the run for the reason." if where.run_url else text)
 

@@ -67,7 +67,7 @@ class _Parser(argparse.ArgumentParser):
         return self.parse_args(words)
 
     def error(self, message: str) -> NoReturn:
-        """Where argparse would end the program."""
+        """Raise where argparse would end the program."""
         raise NotUnderstoodError(f"{message}. Usage: {USAGE}.")
 
 

@@ -239,7 +239,6 @@ class Copies:
             new.unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Remove the archives."""
         with contextlib.suppress(OSError):
             for path in self._folder.glob("tvm-*.tar"):
                 path.unlink()

@@ -193,7 +193,7 @@ class Channel:
     def send(
         self, message: Message, content: IO[bytes] | None = None, size: int = 0, within_s: float = SILENCE_S
     ) -> None:
-        """Say it; with the `size` bytes of `content`."""
+        """Send the message, with the `size` bytes of `content`."""
         line = {_KIND: type(message).__name__, _BYTES: size, **structured.to_json(message)}
         self.send_raw(json.dumps(line, allow_nan=False), content, size, within_s)
 
@@ -251,7 +251,7 @@ class Channel:
         return structured.from_json(kind, value, self._name), size
 
     def receive_line(self, within_s: float) -> str:
-        """The next line, whoever says it."""
+        """Return the next line, whoever wrote it."""
         return self._receive_line(within_s).decode("utf-8", errors="replace")
 
     def _receive_line(self, within_s: float) -> bytes:

@@ -49,7 +49,6 @@ class Parcel:
     kept: tuple[str, ...] = ()
 
     def log(self, job: str, stage: str) -> Path:
-        """The output of a stage."""
         return self.folder / _STATUS / job / f"{stage}.log"
 
 
@@ -104,7 +103,6 @@ def _list_raw(tmp_data: Path, stamp: str) -> Iterator[Path]:
 
 
 def hash_file(path: Path) -> str:
-    """The SHA-256 of its bytes, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -139,7 +139,6 @@ class _Kind:
         return cls(own, {**stated, **declared}, list(map(str, parameters)) if isinstance(parameters, list) else [])
 
     def columns(self, value: float, point: Mapping[str, Any]) -> dict[str, Any]:
-        """The columns of a record of this value."""
         if self.own:
             return parsed.describe_own(self.own, value, **self.declared)
         samples = [parsed.to_ms(sample) for sample in parsed.parse_numbers(point.get("samples"))]

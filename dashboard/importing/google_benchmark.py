@@ -165,7 +165,7 @@ def _find_repetition(row: _Row) -> tuple[str, object]:
 
 
 def _find_aggregate(row: _Row) -> str | None:
-    """Which statistic a row is; None for a measurement."""
+    """Return the statistic that a row holds; None for a measurement."""
     match = _TAIL.search(str(row.get("name", "")))
     if row.get("run_type") == "aggregate":
         return str(row.get("aggregate_name"))

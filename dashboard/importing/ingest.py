@@ -39,7 +39,6 @@ BESIDE = frozenset({"machine.json", "benchmarks.json", "asv.conf.json", "status.
 
 
 def format_of(file: File) -> ImportFormat | None:
-    """Whose file this is."""
     return next((file_format for file_format in FORMATS if file_format.owns(file)), None)
 
 
@@ -162,7 +161,7 @@ class _Import:
 
 
 def _join(parts: Sequence[tuple[ParsedNight, _Origin, bytes]]) -> tuple[ParsedNight, list[_Origin]]:
-    """The nights of several files as one."""
+    """Join the nights of several files into one."""
     # The digest of several files must not depend on their order in the source.
     parts = sorted(parts, key=lambda part: (part[1].part, part[1].file))
     contents = [json.loads(zlib.decompress(packed)) for _, _, packed in parts]
@@ -174,7 +173,6 @@ def _join(parts: Sequence[tuple[ParsedNight, _Origin, bytes]]) -> tuple[ParsedNi
 
 
 def _digest_of(origins: Sequence[_Origin]) -> str:
-    """Return one digest for several files."""
     content = "\n".join(f"{origin.file} {origin.sha256}" for origin in origins)
     return hashlib.sha256(content.encode()).hexdigest()
 
@@ -234,7 +232,7 @@ class _ImportedNights:
         return replace(night, content=content, night={**night.night, "machine": request.machine})
 
     def refuse(self, night: ParsedNight, style: ImportFormat, origin: _Origin) -> ImportReport | None:
-        """Why it cannot be taken; None where it can."""
+        """Report why it cannot be taken; None where it can."""
         origins, moment = self._origins.setdefault(night.experiment, {}), common.stamp_of(night.moment)
         for stamp, facts in origins.items():
             if (facts.get("format"), facts.get("moment")) != (style.name, moment):
@@ -252,7 +250,7 @@ class _ImportedNights:
         return None
 
     def put(self, night: ParsedNight, origins: Sequence[_Origin], style: ImportFormat) -> ImportReport:
-        """Keep a night unless it is in."""
+        """Keep the night, unless it is in already."""
         first, shown = origins[0], ", ".join(origin.shown for origin in origins)
         several = len(origins) > 1
         known = self.find(_digest_of(origins))

@@ -75,7 +75,7 @@ def place(table: Table, value: Mapping[str, Any], *, unknown: set[str] | None = 
 
 
 def merge(*parts: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of all parts; objects are put together."""
+    """Merge the columns of all parts; objects are put together."""
     whole: dict[str, Any] = {}
     for part in parts:
         for name, item in part.items():
@@ -187,28 +187,25 @@ def record(moment: datetime.datetime, *parts: Mapping[str, Any]) -> dict[str, An
 
 
 def make_data(parsed: Sequence[Mapping[str, Any]], failures: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """A night's content of records."""
     known = {"schema_version": records.SCHEMA_VERSION, "records": list(parsed)}
     return {**known, **({"failures": list(failures)} if failures else {})}
 
 
 def parse_number(value: object) -> float | None:
-    """`value` where it is a number."""
+    """Return `value` where it is a number."""
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def parse_numbers(value: object) -> list[float]:
-    """The numbers in a list."""
     return [known for known in map(parse_number, value) if known is not None] if isinstance(value, list) else []
 
 
 def check_mapping(value: object) -> dict[str, Any]:
-    """`value` where it is an object, else an empty one."""
+    """Return `value` where it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def check_objects(value: object) -> list[dict[str, Any]]:
-    """The objects in a list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 

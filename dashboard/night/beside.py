@@ -44,7 +44,6 @@ class Half:
         return self.folder / stage
 
     def log(self, stage: str) -> Path:
-        """The stage's output."""
         return self.folder / f"{stage}.log"
 
 
@@ -119,7 +118,7 @@ def run_in_turn(
 
 
 def _fault_of(perform: PerformWithin, half: Half, left_s: float) -> str:
-    """Why the half failed, empty where it did not."""
+    """Return why the half failed, empty where it did not."""
     which = "the reference's" if half.of_reference else "tonight's"
     try:
         half.folder.mkdir(parents=True)

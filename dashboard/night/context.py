@@ -82,7 +82,6 @@ class Workspace:
         return self.root / "ratios.json"
 
     def log(self, stage: str) -> Path:
-        """The stage's output."""
         return self.root / f"{stage}.log"
 
 
@@ -110,7 +109,6 @@ class Context:
         return night_mark(self.home, self.stamp)
 
     def workspace(self, job: Job) -> Workspace:
-        """The job's folder."""
         return Workspace(self.folder / f"{job.kind}-{job.name}")
 
     def find_deadline(self, job: Job, stage: Stage) -> JobDeadline:
@@ -135,12 +133,10 @@ class Context:
         return guest.make_sandbox(visible, (workspace.code, workspace.scratch, *written))
 
     def artifact(self, job: Job) -> Artifact | None:
-        """The job's TVM, where it has one."""
         return self.artifacts.get(job.tvm) if job.tvm else None
 
 
 def night_mark(home: Home, stamp: str) -> str:
-    """The mark of one night of one home."""
     return f"{home.root}:{stamp}"
 
 

@@ -61,7 +61,7 @@ def make_room(plan: Plan) -> None:
 
 
 def list_unfinished(tmp_data: Path, home: Home) -> list[Path]:
-    """The folders of this home's nights, oldest first."""
+    """List the folders of this home's nights, oldest first."""
     return [folder for folder in _list_stamped(tmp_data) if _read_owner(folder) == str(home.root)]
 
 

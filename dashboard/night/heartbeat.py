@@ -57,12 +57,12 @@ class Heartbeat:
     run_id: str = ""
 
     def start(self, stamp: str) -> None:
-        """The night `stamp` has begun: it holds the home."""
+        """Tell that the night `stamp` has begun: it holds the home."""
         self.run_id = make_run_id(self.home, stamp)
         self._tell(_Event.START, "", _START_S)
 
     def succeed(self) -> None:
-        """Every job went well."""
+        """Tell that every job went well."""
         self._tell(_Event.SUCCESS, "", _END_S)
 
     def fail(self, text: str) -> None:
@@ -125,7 +125,6 @@ def make_run_id(home: str, stamp: str) -> str:
 
 
 def make_address(url: str, style: HeartbeatStyle, event: tuple[str, str], run_id: str, body: str = "") -> str:
-    """The address that tells the event."""
     parts = urlsplit(url)
     given, host = parse_qsl(parts.query, keep_blank_values=True), parts.hostname or ""
     ending, state = event

@@ -52,7 +52,6 @@ class Journal:
 
     @property
     def night(self) -> Night:
-        """The night so far."""
         with self._lock:
             return dataclasses.replace(self._night, jobs=tuple(self._jobs.values()))
 
@@ -108,7 +107,6 @@ class Journal:
         self._home.night_journal(self._night.stamp).unlink(missing_ok=True)
 
     def close(self, state: str) -> Night:
-        """End the record."""
         elapsed = time.monotonic() - self._begun
         self.change(state=state, ended=common.stamp_of(common.utc_now()), elapsed_s=round(elapsed, 3))
         self._ballast.unlink(missing_ok=True)

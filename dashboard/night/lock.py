@@ -197,7 +197,7 @@ def _list_cards_locks() -> list[Path]:
 
 
 def _read_holder(path: Path) -> str:
-    """Who holds it alone now; empty where nobody does."""
+    """Return who holds it alone now; empty where nobody does."""
     return (lock.read_holder(path) or "an unknown process") if lock.is_held(path) else ""
 
 

@@ -51,7 +51,6 @@ class Phases:
         opened.callback(self._hosts.close)
 
     def perform(self) -> None:
-        """All of them."""
         self._archive(BEFORE)
         away = [] if self._is_ordered else self._plan.away
         jobs = (*self._plan.experiments, *away, *self._plan.subsystems)

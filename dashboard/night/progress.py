@@ -132,7 +132,7 @@ class Progress:
             _log.info("%s %s, %s: started", job.kind, job.name, stage.name)
 
     def end(self, job: Job, result: StepResult) -> None:
-        """A step has ended, or was not begun."""
+        """Note that a step has ended, or was not begun."""
         with self._lock:
             self._running.pop((job.kind, job.name, result.stage), None)
             for known in (self._since, self._usual, self._raw):

@@ -83,7 +83,7 @@ def _place(setup_dir: Path, experiment: str, key: str, stamp: str) -> Path:
 
 
 def stamp_of(setup: Path) -> str:
-    """The night that a kept setup is of."""
+    """Return the night that a kept setup is of."""
     return setup.name.partition("-")[2]
 
 

@@ -44,12 +44,11 @@ class Recorder:
         self.begun_unix_s = 0.0
 
     def start(self) -> None:
-        """Begin."""
         self.begun_unix_s, self._begun = time.time(), time.monotonic()
         self._thread.start()
 
     def stop(self) -> None:
-        """End, after at most one more reading."""
+        """End after at most one more reading."""
         self._stop.set()
         self._thread.join()
         self._elapsed_s = time.monotonic() - self._begun
@@ -66,7 +65,7 @@ class Recorder:
                 self._period_s *= 2
 
     def _read(self) -> float:
-        """Take one reading; the CPU seconds that it took."""
+        """Take one reading; return the CPU seconds that it took."""
         begun = time.thread_time()
         row: dict[str, float | None] = {SECONDS: time.monotonic() - self._begun}
         for sensor in list(self._sensors):
@@ -82,7 +81,6 @@ class Recorder:
         return took
 
     def columns(self) -> dict[str, list[float | None]]:
-        """Return the readings by column."""
         names = dict.fromkeys(name for row in self._rows for name in row)
         return {name: [row.get(name) for row in self._rows] for name in names}
 
@@ -157,7 +155,7 @@ def host_sensors(root: Path = Path("/")) -> list[Sensor]:
 
 
 def memory_total_bytes(root: Path = Path("/")) -> int:
-    """The machine's memory; 0 where it does not say."""
+    """Return the machine's memory; 0 where it does not say."""
     return int(_read_meminfo(root / "proc").get("MemTotal", 0))
 
 

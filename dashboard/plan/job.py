@@ -109,7 +109,6 @@ class Job:
 
     @property
     def title(self) -> str:
-        """Its name for people."""
         return make_title(self.name, str(self.config.get("title") or self.experiment))
 
     @property

@@ -115,7 +115,7 @@ def _find_jobs(home: Home, code: CodeFolders, known: _KnownConfig) -> list[Job]:
 
 
 def _spread(jobs: Sequence[Job]) -> list[Job]:
-    """Each job once for each host that measures it."""
+    """Make each job once for each host that measures it."""
     return [_put_on_host(job, host) for job in jobs for host in (job.hosts if job.measures else ("",))]
 
 

@@ -173,5 +173,5 @@ class TvmsTonight:
 
 
 def format_spec(spec: ArtifactSpec) -> str:
-    """A TVM that is asked for, as in "0.26.0 from pypi"."""
+    """Format a TVM as in "0.26.0 from pypi"."""
     return f"{spec.branch} from {spec.shown}"

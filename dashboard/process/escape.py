@@ -38,7 +38,7 @@ def has_privileges() -> bool:
 
 
 def main(port: str, hidden: str, own: str, processes: str, size_bytes: str) -> list[str]:
-    """The ways out, by their names in `sandbox.Hole`."""
+    """Return the ways out, by their names in `sandbox.Hole`."""
     with open(os.path.join(own, "written"), "w"):
         pass  # without it nothing could be measured: an error, which is told; whose it is shows who this is outside
     limits = {resource.RLIMIT_NPROC: int(processes), resource.RLIMIT_FSIZE: int(size_bytes)}

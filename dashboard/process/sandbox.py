@@ -65,7 +65,7 @@ class Sandbox:
     writable: tuple[Path, ...] = ()
 
     def wrap(self, argv: Sequence[str], cwd: Path) -> list[str]:
-        """The command line that runs `argv` in it."""
+        """Return the command line that runs `argv` in it."""
         python, visible, writable = _spell(_list_python()), _spell(self.visible), _spell(self.writable)
         temporary = ["--dir", "/var", *_make_temporary("/tmp"), *_make_temporary("/var/tmp")]  # noqa: S108 - its own
         parents = _list_parents([*_SYSTEM, "/etc/passwd", *python, *visible, *writable])
@@ -257,7 +257,7 @@ def _list_devices() -> Iterator[str]:
 
 
 def _make_temporary(folder: str) -> tuple[str, ...]:
-    """An empty folder, to which each user may write."""
+    """Mount an empty folder, to which each user may write."""
     return ("--perms", "1777", "--tmpfs", folder)
 
 

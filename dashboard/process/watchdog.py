@@ -69,7 +69,7 @@ def _read(path: str) -> bytes:
 
 
 def _remedy(commands: str) -> None:
-    """Call commands that stand in a text of JSON."""
+    """Call the commands in a text of JSON."""
     import json
     import subprocess
 

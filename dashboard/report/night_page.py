@@ -101,7 +101,7 @@ def _format_artifact(artifact: Mapping[str, object], night: Night) -> str:
 
 
 def _format_engines(experiments: Sequence[ExperimentResult]) -> str:
-    """Each engine but TVM with its versions."""
+    """Format each engine but TVM with its versions."""
     versions: dict[str, set[str]] = {}
     for result in experiments:
         for record in result.data.records if result.data else ():
@@ -149,7 +149,7 @@ def _format_row(result: ExperimentResult) -> list[str]:
 
 
 def _format_anchor(result: ExperimentResult) -> str:
-    """As GitHub makes it of the heading."""
+    """Make the anchor that GitHub gives the heading."""
     return re.sub(r"[^\w-]", "", result.job.name.lower().replace(" ", "-"))
 
 
@@ -204,7 +204,7 @@ def _format_reference_engines(result: ExperimentResult) -> list[str]:
 
 
 def _format_failures(result: ExperimentResult) -> Iterator[str]:
-    """A line for each reason."""
+    """Yield a line for each reason."""
     groups: dict[str, list[str]] = {}
     for failure in result.data.failures if result.data else ():
         groups.setdefault(" ".join(failure.error.split()), []).append(format_failed_point(failure))

@@ -25,7 +25,6 @@ class Gauge:
     values: tuple[tuple[Mapping[str, str], float], ...]
 
     def format_lines(self) -> Iterator[str]:
-        """As the file has it."""
         name = f"{_PREFIX}_{self.name}"
         yield f"# HELP {name} {self.description}"
         yield f"# TYPE {name} gauge"

@@ -173,7 +173,7 @@ class Handler(BaseHTTPRequestHandler):
         return self.clerk.act(content, self.headers)
 
     def _read_body(self, size: int) -> bytes | None:
-        """The body; None where it is cut off or too slow."""
+        """Read the body; None where it is cut off or too slow."""
         content, end = bytearray(), time.monotonic() + _BODY_S
         with contextlib.suppress(TimeoutError):
             while (left := size - len(content)) and time.monotonic() < end:
@@ -332,7 +332,6 @@ def serve(
 
 
 def _address_of(server: LimitedServer) -> str:
-    """Where a browser finds it."""
     host, port = str(server.server_address[0]), server.server_address[1]
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
@@ -428,7 +427,7 @@ class LimitedServer(ThreadingHTTPServer):
         return True
 
     def _shed(self, key: int) -> None:
-        """Its thread then reads the end and goes."""
+        """Close the connection: its thread then reads the end and goes."""
         with contextlib.suppress(OSError):  # the reader has gone
             self._connections.pop(key).socket.shutdown(socket.SHUT_RDWR)
 

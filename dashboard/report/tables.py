@@ -64,7 +64,6 @@ def name_points(data: NightData) -> list[Shown]:
 
 
 def format_failed_point(failure: Failure) -> str:
-    """Which point failed."""
     values = ", ".join(f"{name} {value}" for name, value in failure.values.items())
     return elide(f"{failure.workload} ({values})" if values else failure.workload, 120)
 
@@ -116,7 +115,7 @@ class _PointNames:
         self._targets = self._are_targets_needed(labels)
 
     def name_point(self, labels: Labels) -> tuple[str, str]:
-        """The case and the way of one point."""
+        """Return the case and the way of one point."""
         case = str(labels["workload"]).removeprefix(self._domain)
         parts = [
             f"{name} {value}" for name, value in _flatten(labels, _CASE) if name in self._cases[labels["workload"]]
@@ -182,7 +181,7 @@ def format_tables(points: Sequence[Shown]) -> Iterator[str]:
 
 
 def _name_metric(shown_point: Shown) -> str:
-    """As its author calls it, else as in `Compile time`."""
+    """Name a metric as its author does, else as in `Compile time`."""
     point = shown_point.point
     name = (point.title or point.key.metric.replace("_", " ")) if point else RUN_TIME
     return name[:1].upper() + name[1:]
@@ -202,7 +201,7 @@ def format_numbers(data: NightData) -> Iterator[str]:
 
 
 def format_leaves(data: NightData) -> Iterator[str]:
-    """The numbers of a foreign experiment by their path."""
+    """Yield the numbers of a foreign experiment by their path."""
     rows = [[escape(path, 120), three_digits(value)] for path, value in data.leaves.items()]
     if rows:
         yield from ["", *format_table(["number", "value"], rows[:_LEAVES])]

@@ -82,7 +82,7 @@ class Clerk:
         return "" if hmac.compare_digest(given, self.token.encode()) else "This page is old. Load it again."
 
     def act(self, body: bytes, headers: Message) -> tuple[HTTPStatus, str]:
-        """Do what the body asks for: a sentence about it."""
+        """Perform the act in the body; return a sentence about it."""
         try:
             asked = common.parse_json(body, "the request")
             if not isinstance(asked, dict) or not all(isinstance(value, str) for value in asked.values()):

@@ -64,7 +64,7 @@ def keep(home: Home, reason: str, ending: Ending = Ending.REFUSED) -> None:
 
 
 def clear(home: Home) -> None:
-    """A night has begun."""
+    """Forget the last refusal, because a night has begun."""
     try:
         _find(home).unlink(missing_ok=True)
     except OSError as error:

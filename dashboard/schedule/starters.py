@@ -41,7 +41,7 @@ class Starter:
         return [begin, f"{self.minute} {self.hour} * * *  {night}", f"*/{_WATCH_MINUTES} * * * *  {watching}", end]
 
     def make_units(self) -> dict[str, str]:
-        """The text of each unit by its name."""
+        """Return the text of each unit by its name."""
         name = name_units(self.home)
         about = _escape_specifiers(str(self.home))
         night, watching = (" ".join(map(_quote_for_systemd, words)) for words in (self.run, self.watch))
@@ -163,7 +163,6 @@ def write_units(units: Mapping[str, str]) -> None:
 
 
 def list_units(home: Path) -> list[Path]:
-    """The files of this home's units."""
     name = name_units(home)
     found = (
         Path(UNITS).expanduser() / f"{name}{end}" for end in (".timer", ".service", "-watch.timer", "-watch.service")

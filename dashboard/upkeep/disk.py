@@ -63,7 +63,7 @@ def find_growth(home: Home, folders: Sequence[Path]) -> list[Growth]:
 
 
 def examine(home: Home, folders: Sequence[Path], least_bytes: int) -> Iterator[HomeFinding]:
-    """When each disk is full."""
+    """Estimate when each disk is full."""
     for growth in find_growth(home, folders):
         free = shutil.disk_usage(growth.folder).free
         left = growth.count_nights_left(free, least_bytes)

@@ -67,7 +67,7 @@ def _find_load(root: Path, look_s: float) -> Iterator[HomeFinding]:
 
 
 def _read_cores(root: Path) -> tuple[int, int, int]:
-    """Ticks so far of all cores: busy, stolen, all."""
+    """Read the ticks so far of all cores: busy, stolen, all."""
     line = next(iter(_read(root / "proc/stat").splitlines()), "")
     fields = [int(part) for part in line.split()[1:9] if part.isdecimal()]
     user, nice, system, idle, wait, interrupts, soft, stolen = (*fields, *[0] * 8)[:8]

@@ -83,7 +83,7 @@ def find_strays(
 
 
 def _find_misnamed(folder: Path, since: float) -> Iterator[Stray]:
-    """Files that are named by a moment that there is not."""
+    """Find files whose names are no valid time."""
     for path in sorted(folder.glob("*.json")):
         match = _STAMPED.fullmatch(path.name)
         if match and not common.is_stamp(match[1]) and _is_since(path, since):

@@ -95,7 +95,6 @@ class _Worker:
         self._acknowledged = folder / "acknowledged"
 
     def work(self) -> None:
-        """The whole conversation."""
         self._channel.send(self._make_hello())
         threading.Thread(target=self._send_beats, name="beats", daemon=True).start()
         begin, config = self._inbox.take(_FIRST_WORD_S)
@@ -222,7 +221,7 @@ class _Inbox:
                 os.kill(os.getpid(), signal.SIGINT)
 
     def take(self, within_s: float) -> tuple[Message, IO[bytes]]:
-        """The next message, with what follows it."""
+        """Return the next message, with what follows it."""
         try:
             item = self._taken.get(timeout=within_s)
         except queue.Empty:
@@ -242,7 +241,7 @@ class _Inbox:
 
 
 def _remove_old_codes(folder: Path) -> None:
-    """Keep the code that this is and the one before."""
+    """Keep this code and the one before."""
     codes = sorted((path for path in folder.iterdir() if path.is_dir()), key=lambda path: -path.stat().st_mtime)
     for path in codes[_KEPT_CODES:]:
         if path.resolve() not in REPOSITORY.parents and path.resolve() != REPOSITORY:
@@ -267,7 +266,6 @@ def list_lacking(offered: Mapping[str, int], folder: Path) -> Iterator[tuple[str
 
 
 def hash_content(content: IO[bytes]) -> str:
-    """The SHA-256 of all of it, in hexadecimal."""
     digest = hashlib.sha256()
     content.seek(0)
     while chunk := content.read(_CHUNK):

@@ -64,7 +64,6 @@ def satisfies(artifact: Artifact, spec: ArtifactSpec) -> bool:
 
 
 def rank(artifact: Artifact) -> object:
-    """Sorts artifacts by the moment of their commit."""
     return artifact.facts["committed_utc"], artifact.key
 
 

@@ -40,7 +40,6 @@ def _ask(library: ctypes.CDLL, device: int, number: int) -> str:
 
 
 def list_cuda() -> Iterator[str]:
-    """NVIDIA's devices."""
     library, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
     if library.cuInit(0) == 0 and library.cuDeviceGetCount(ctypes.byref(count)) == 0:
         for index in range(count.value):
@@ -50,7 +49,7 @@ def list_cuda() -> Iterator[str]:
 
 
 def list_rocm() -> Iterator[str]:
-    """AMD's devices by their numbers."""
+    """Yield AMD's devices by their numbers."""
     library, count = ctypes.CDLL("libamdhip64.so"), ctypes.c_int()
     if library.hipGetDeviceCount(ctypes.byref(count)) == 0:
         yield from (f"device {index}" for index in range(count.value))

@@ -39,7 +39,7 @@ def library_name(kind: str) -> str:
 
 
 def tag_of(version: str) -> str:
-    """The git ref that a release was made from."""
+    """Return the git ref that a release was made from."""
     return f"refs/tags/v{version}"
 
 

@@ -266,7 +266,7 @@ _OF_DEVICES = ("nvidia-", "cuda-")
 
 
 def read_distribution(folder: Path, name: str) -> Distribution:
-    """The package `name` as installed in `folder`."""
+    """Find the one package `name` in `folder`."""
     import importlib.metadata  # in each function that needs it: a tenth of what the command line takes to start
 
     distributions = list(importlib.metadata.distributions(name=name, path=[str(folder)]))

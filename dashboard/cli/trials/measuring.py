@@ -38,7 +38,6 @@ _TVM_NAMES = (
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
-    """Add them to the command line."""
     for add in (_add_remeasure, _add_try, _add_compare, _add_bisect, _add_backfill, _add_reproduce):
         add(verbs)
 

@@ -35,7 +35,6 @@ _CODES = {
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
-    """Add it to the command line."""
     about = "list every change between two TVMs that the home has measured, open or waived"
     signoff = add_home_verb(verbs, "signoff", _sign_off, about, code=False)
     signoff.add_argument("a", metavar="A", help=f"the TVM to compare with: {_NAMES}")

@@ -28,7 +28,6 @@ _SHOWN = 20
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
-    """Add it to the command line."""
     tries = add_home_verb(verbs, "tries", _list, "manage the tries of a home: list, show, cancel, resume, work")
     tries.set_defaults(all=False)
     actions = tries.add_subparsers(title="actions", metavar="ACTION", description="default action: list")
