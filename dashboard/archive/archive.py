@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dashboard.archive.chain import Chain, State, load_chain
-from dashboard.archive.manifests import Entry, Folder, Link, Manifest, StoredFile, write_manifest
+from dashboard.archive.chain import Chain, Entry, Folder, Link, Manifest, State, StoredFile, load_chain, write_manifest
 from dashboard.archive.objects import Objects
 from dashboard.archive.scan import Scan, scan, store
 from tvmdash import common

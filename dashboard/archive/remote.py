@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dashboard.archive.chain import Chain, load_chain
-from dashboard.archive.manifests import BASE, read_manifest
+from dashboard.archive.chain import BASE, Chain, load_chain, read_manifest
 from dashboard.archive.objects import Objects, open_regular
 from tvmdash.errors import DashboardError
 from tvmdash.text import format_duration

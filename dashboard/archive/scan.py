@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
-from dashboard.archive.chain import State
-from dashboard.archive.manifests import Folder, Link, StoredFile
+from dashboard.archive.chain import Folder, Link, State, StoredFile
 from dashboard.archive.objects import Objects, UnreadableSourceError
 from tvmdash.common.files import trees
 from tvmdash.common.files.trees import Bounds, Fault, Problem, TreeEntry

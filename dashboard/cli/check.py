@@ -14,7 +14,7 @@ from dashboard.artifacts.artifact import ArtifactSpec
 from dashboard.cli.arguments import OK_CODE, USAGE, Verbs, add_home_verb, find_code
 from dashboard.cli.devices import survey_devices
 from dashboard.cli.plan import add_no_look_up, summarize_references, survey_tvms
-from dashboard.hosts import probe
+from dashboard.hosts import launcher
 from dashboard.night import folders, lock
 from dashboard.night.context import stage_environment
 from dashboard.night.publish import describe_own
@@ -183,7 +183,7 @@ def _find_host_faults(plan: Plan) -> Iterator[str]:
     names = {job.host for job in plan.away}
     hosts = [host for name, host in plan.config.hosts.items() if name in names]
     with ThreadPoolExecutor(max(1, len(hosts))) as pool:
-        for faults in pool.map(probe.find_faults, hosts):
+        for faults in pool.map(launcher.find_faults, hosts):
             yield from faults
 
 

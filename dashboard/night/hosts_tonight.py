@@ -14,9 +14,9 @@ from pathlib import Path
 
 from dashboard.hosts import bundle, launcher, parcels
 from dashboard.hosts.bundle import BundledCode, Copies, Tvms
+from dashboard.hosts.launcher import find_clock_faults
 from dashboard.hosts.messages import Begin
 from dashboard.hosts.parcels import AskedOfHost, Parcel
-from dashboard.hosts.probe import find_clock_faults
 from dashboard.hosts.session import Session
 from dashboard.night.context import Context
 from dashboard.night.journal import Journal

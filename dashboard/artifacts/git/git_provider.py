@@ -18,10 +18,9 @@ from pathlib import Path, PurePosixPath
 
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec, library_sizes, python_tag, runs_here
 from dashboard.artifacts.build_context import BuildContext
-from dashboard.artifacts.git import build_tools, cmake
-from dashboard.artifacts.git import command as git_command
+from dashboard.artifacts.git import cmake
 from dashboard.artifacts.git import names as git_names
-from dashboard.artifacts.git.mirror import Mirror
+from dashboard.artifacts.git.mirror import Mirror, ask_git, run_git
 from dashboard.artifacts.git.names import check_remote, is_local
 from dashboard.artifacts.proof import Health, prove
 from dashboard.artifacts.spec import GIT
@@ -91,7 +90,7 @@ def resolve(spec: ArtifactSpec, context: BuildContext) -> ArtifactSpec:
 
 def base_of(exact: ArtifactSpec) -> str:
     """The artifact's key: the same for the same commit, options, toolchain, Python and machine."""
-    how = f"{exact.remote}\0{_format_options(exact)}\0{build_tools.toolchain().words}"
+    how = f"{exact.remote}\0{_format_options(exact)}\0{cmake.find_toolchain().words}"
     digest = hashlib.sha256(how.encode("utf-8", errors="surrogatepass")).hexdigest()[:8]
     return f"{GIT}-{exact.branch[:12]}-{digest}-{python_tag()}-{platform.machine()}"
 
@@ -100,10 +99,10 @@ def build(exact: ArtifactSpec, folder: Path, context: BuildContext) -> Artifact:
     """Check out, compile and prove `exact` in the empty `folder`; ArtifactError says at which step it ended."""
     begun = time.monotonic()
     options, mirror = dict(exact.options), Mirror.of(context.folder, exact.remote)
-    build_tools.check(options)
-    tools = build_tools.toolchain()
+    cmake.check_tools(options)
+    tools = cmake.find_toolchain()
     this = cmake.CmakeBuild(
-        folder / "source", context, build_tools.install(context), tools, options, name=f"build-{exact.branch[:12]}"
+        folder / "source", context, cmake.install_tools(context), tools, options, name=f"build-{exact.branch[:12]}"
     )
     check_out(mirror, exact.branch, this.tree, context, leave_out=_list_left_out(options))
     this.compile()
@@ -274,7 +273,7 @@ def _check_out(
         ["clone", "--quiet", "--shared", "--no-checkout", "--", str(mirror.path), "."],
         ["checkout", "--quiet", "--detach", commit],
     ):
-        git_command.work(arguments, cwd=folder, log=log, deadline=context.deadline)
+        run_git(arguments, cwd=folder, log=log, deadline=context.deadline)
     for submodule in read_submodules(folder, mirror.remote):
         if submodule.path not in leave_out:
             its_mirror = Mirror.of(context.folder, submodule.url, named_by=mirror.named_by or mirror.remote)
@@ -284,7 +283,7 @@ def _check_out(
 def read_submodules(folder: Path, remote: str) -> Iterator[Submodule]:
     """Yield the submodules of the commit checked out in `folder`, which came from `remote`."""
     links = {}
-    for line in (git_command.ask(["ls-tree", "-r", "-z", "HEAD"], cwd=folder) or "").split("\0"):
+    for line in (ask_git(["ls-tree", "-r", "-z", "HEAD"], cwd=folder) or "").split("\0"):
         match = _GITLINK.match(line)
         if match:
             links[match[2]] = match[1]

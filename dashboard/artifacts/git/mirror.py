@@ -1,17 +1,125 @@
-"""A bare mirror of a remote, fetched and never deleted: what was known stays known when the remote is out of reach."""
+"""Git, run without a terminal and hooks; and bare mirrors, which are never deleted: a remote may be out of reach."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from dashboard.artifacts import locks
 from dashboard.artifacts.artifact import ArtifactError
 from dashboard.artifacts.build_context import BuildContext
-from dashboard.artifacts.git import command as git_command
 from dashboard.artifacts.git.names import find_public_addresses, is_commit, may_be_commit, ref_of_pull
+from dashboard.artifacts.locks import LockDeadline
+from dashboard.process import process
+from tvmdash.errors import DashboardError
+
+_ALWAYS = (
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "protocol.ext.allow=never",
+    "-c",
+    "gc.auto=0",
+    "-c",
+    "maintenance.auto=false",
+    "-c",
+    "advice.detachedHead=false",
+    "-c",
+    "safe.directory=*",
+)
+"""safe.directory: mirrors may belong to another account than the one that runs tonight; no code of theirs is run."""
+_NOT_FOR_GIT = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+)
+_ANONYMOUS = ("-c", "credential.helper=", "-c", "http.extraHeader=", "-c", "http.cookieFile=")
+_NOBODY = {"HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent", "GIT_SSH_COMMAND": "false"}
+"""Without ~/.netrc, ~/.gitconfig and ssh."""
+_QUERY_TIMEOUT_S = 120.0
+
+
+@dataclass(frozen=True)
+class Caution:
+    """Settings for asking an untrusted remote: it receives no password or key of this user.
+
+    Where a stranger named whom to ask, that is asked by `protocol` alone, at these `addresses` (`HOST:PORT:ADDRESS`;
+    git before 2.37 looks the host up again), and may send git nowhere else.
+    """
+
+    addresses: tuple[str, ...] = ()
+    protocol: str = ""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        pinned = [word for address in self.addresses for word in ("-c", f"http.curloptResolve={address}")]
+        return (*_ANONYMOUS, *pinned, *(("-c", "http.followRedirects=false") if self.protocol else ()))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**_NOBODY, **({"GIT_ALLOW_PROTOCOL": self.protocol} if self.protocol else {})}
+
+
+def run_git(
+    arguments: list[str], *, cwd: Path, log: Path | None, deadline: LockDeadline, caution: Caution | None = None
+) -> None:
+    """Run a git command that takes long or reaches out; ArtifactError says what it said last.
+
+    log: None where nobody will look at one.
+    """
+    words = ["git", *_ALWAYS, *(caution.options if caution else ()), *arguments]
+    environment = {**_environment(), **(caution.environment if caution else {})}
+    with tempfile.TemporaryDirectory() as scratch:
+        written = log or Path(scratch) / "git.log"
+        try:
+            outcome = process.run(words, cwd=cwd, env=environment, timeout_s=deadline.left_s(), log=written)
+        except DashboardError as error:
+            raise ArtifactError(f"{error} Install git.") from error
+    what, kept = f"git {arguments[0]}", f"log: {log}" if log else ""
+    if outcome.timed_out:
+        kept = f" ({kept})" if kept else ""
+        raise ArtifactError(f"{what}: timed out after {outcome.elapsed_s:.0f} s{kept}. Allow more time.")
+    if outcome.exit_code != 0:
+        errors = [line for line in outcome.tail.split("\n") if line.startswith(("fatal:", "error:", "ssh:"))]
+        last = (errors or outcome.tail.split("\n"))[-1].strip()[:300] or "no output"
+        how = f"exit status {outcome.exit_code}" if outcome.signal is None else f"signal {outcome.signal}"
+        raise ArtifactError(f"{what}: {last} ({'; '.join(filter(None, (how, kept)))}).")
+
+
+def ask_git(arguments: list[str], *, cwd: Path, borrowed: Path | None = None) -> str | None:
+    """Run a git command on a repository of this disk and return its output; None where it fails.
+
+    borrowed: a bare repository whose commits it sees as well.
+    """
+    objects = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(borrowed / "objects")} if borrowed else {}
+    try:
+        done = subprocess.run(
+            ["git", *_ALWAYS, *arguments],
+            cwd=cwd,
+            env={**_environment(), **objects},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_QUERY_TIMEOUT_S,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise ArtifactError("git: could not be started. Install git.") from error
+    except subprocess.TimeoutExpired as error:
+        raise ArtifactError(f"{cwd}: git {arguments[0]} did not finish within {_QUERY_TIMEOUT_S:.0f} s.") from error
+    return done.stdout.decode("utf-8", errors="replace") if done.returncode == 0 else None
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_GIT}
+    return {**kept, "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "SSH_ASKPASS": "true", "LC_ALL": "C.UTF-8"}
+
 
 MIRRORS = ".mirrors"
 _EVERYTHING = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
@@ -58,7 +166,7 @@ class Mirror:
             refs = [f"+{ref}:{ref}" if ref.startswith("refs/") else ref for ref in wanted]
             arguments = ["fetch", "--no-recurse-submodules", "--no-write-fetch-head", "--quiet"]
             try:
-                git_command.work(
+                run_git(
                     [*arguments, *([] if refs else ["--prune"]), "--", self.remote, *(refs or _EVERYTHING)],
                     cwd=self.path,
                     log=log,
@@ -68,14 +176,14 @@ class Mirror:
             except ArtifactError as error:
                 raise ArtifactError(f"{self.remote}: {error}") from error
 
-    def _choose_caution(self, context: BuildContext) -> git_command.Caution | None:
+    def _choose_caution(self, context: BuildContext) -> Caution | None:
         """Choose the restrictions on a fetch for a guest; ArtifactError where its commit leads to this network."""
         if context.guest is None:
             return None
         if not self.named_by:
-            return git_command.Caution()
+            return Caution()
         addresses = find_public_addresses(self.remote, self.named_by)
-        return git_command.Caution(addresses, self.remote.partition("://")[0] if "://" in self.remote else "file")
+        return Caution(addresses, self.remote.partition("://")[0] if "://" in self.remote else "file")
 
     def check_offered(self, revision: str, deadline: locks.LockDeadline) -> None:
         """ArtifactError where the remote has no branch or tag of this name; nothing is fetched.
@@ -86,14 +194,14 @@ class Mirror:
             return
         arguments = ["ls-remote", "--exit-code", "--quiet", "--", self.remote, ref_of_pull(revision) or revision]
         try:
-            git_command.work(arguments, cwd=Path("/"), log=None, deadline=deadline)
+            run_git(arguments, cwd=Path("/"), log=None, deadline=deadline)
         except ArtifactError as error:
             raise ArtifactError(f"{self.remote}: could not fetch {revision}: {error}") from error
 
     def _make(self, context: BuildContext, log: Path) -> None:
         """An empty repository where there is none, and no traces of a fetch that was killed; hold the lock."""
         self.path.mkdir(parents=True, exist_ok=True)
-        git_command.work(["init", "--bare", "--quiet", "."], cwd=self.path, log=log, deadline=context.deadline)
+        run_git(["init", "--bare", "--quiet", "."], cwd=self.path, log=log, deadline=context.deadline)
         # git leaves its lock files behind when it is killed, and refuses to go on beside them.
         for stale in (*self.path.glob("*.lock"), *self.path.glob("refs/**/*.lock")):
             stale.unlink(missing_ok=True)
@@ -134,24 +242,22 @@ class Mirror:
         """The 40 digits of the commit that git knows by this exact name."""
         if not self.path.is_dir():
             return None
-        answer = git_command.ask(
-            ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"], cwd=self.path
-        )
+        answer = ask_git(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"], cwd=self.path)
         commit = (answer or "").strip()
         return commit if is_commit(commit) else None
 
     def contains(self, tip: str, commit: str) -> bool:
         """Return True where `commit` is `tip` or one of its ancestors."""
-        return git_command.ask(["merge-base", "--is-ancestor", commit, tip], cwd=self.path) is not None
+        return ask_git(["merge-base", "--is-ancestor", commit, tip], cwd=self.path) is not None
 
     def find_merge_base(self, tip: str, other: str, other_mirror: Mirror) -> str | None:
         """The last commit that `tip` has in common with `other`, a commit of the other mirror; None without one."""
-        answer = git_command.ask(["merge-base", tip, other], cwd=self.path, borrowed=other_mirror.path)
+        answer = ask_git(["merge-base", tip, other], cwd=self.path, borrowed=other_mirror.path)
         return (answer or "").strip() or None
 
     def describe(self, commit: str) -> str:
         """The commit as the nearest tag before it, how many commits since, its digits; only these without a tag."""
-        answer = git_command.ask(["describe", "--tags", "--long", "--always", "--abbrev=9", commit], cwd=self.path)
+        answer = ask_git(["describe", "--tags", "--long", "--always", "--abbrev=9", commit], cwd=self.path)
         return (answer or commit[:9]).strip()
 
     def commits(self, old: str, new: str, *, most: int = 1000) -> tuple[Commit, ...]:
@@ -161,7 +267,7 @@ class Mirror:
     def folders(self, old: str, new: str, *, most: int) -> dict[str, tuple[str, ...]]:
         """By the digits of each commit that `commits` lists, the folders of the files it changed, at most two deep."""
         arguments = ["log", f"--max-count={most}", "--first-parent", "-m", "--name-only", "--format=%x1e%H"]
-        text = git_command.ask([*arguments, f"{old}..{new}", "--"], cwd=self.path) or ""
+        text = ask_git([*arguments, f"{old}..{new}", "--"], cwd=self.path) or ""
         changed: dict[str, tuple[str, ...]] = {}
         for entry in text.split("\x1e")[1:]:
             sha, *files = filter(None, entry.split("\n"))
@@ -176,7 +282,7 @@ class Mirror:
         return commits[0]
 
     def _log(self, arguments: list[str]) -> tuple[Commit, ...]:
-        text = git_command.ask(["log", "-z", f"--format={_FIELDS}", *arguments, "--"], cwd=self.path) or ""
+        text = ask_git(["log", "-z", f"--format={_FIELDS}", *arguments, "--"], cwd=self.path) or ""
         entries = (entry.split("\x1f", 3) for entry in text.split("\0") if entry.count("\x1f") == 3)
         # Newer gits write UTC as Z, older ones as +00:00.
         return tuple(Commit(sha, who, when.replace("Z", "+00:00"), title) for sha, who, when, title in entries)

@@ -20,8 +20,8 @@ from pathlib import Path
 from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import RUNTIME_MANIFEST, RUNTIMES, Artifact, ArtifactError
 from dashboard.artifacts.build_context import BuildContext
-from dashboard.artifacts.git import command as git_command
 from dashboard.artifacts.git.cmake import find_first_error
+from dashboard.artifacts.git.mirror import ask_git, run_git
 from dashboard.artifacts.locks import LockDeadline
 from dashboard.artifacts.runtimes.abilities import DRIVERS, find_abilities, list_driver_devices
 from dashboard.artifacts.runtimes.recipes import PACKAGES, RECIPES, Recipe, install_packages
@@ -76,7 +76,7 @@ class Making:
         self.source.mkdir()
         self._git("init", "--quiet", ".")
         self._git("fetch", "--quiet", "--depth=1", "--no-tags", "--", self.remote, tag)
-        commit = (git_command.ask(["rev-parse", "FETCH_HEAD^{commit}"], cwd=self.source) or "").strip()
+        commit = (ask_git(["rev-parse", "FETCH_HEAD^{commit}"], cwd=self.source) or "").strip()
         own = self.artifact.commit
         if own is None or not commit.startswith(own):
             raise ArtifactError(
@@ -109,9 +109,7 @@ class Making:
         return self.context.log_folder / f"runtime-{self.kind}-{self.artifact.version}-{step}.log"
 
     def _git(self, *arguments: str) -> None:
-        git_command.work(
-            list(arguments), cwd=self.source, log=self._log(f"git-{arguments[0]}"), deadline=self.context.deadline
-        )
+        run_git(list(arguments), cwd=self.source, log=self._log(f"git-{arguments[0]}"), deadline=self.context.deadline)
 
     def _run(self, step: str, argv: Sequence[str]) -> None:
         environment = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "TMPDIR": str(self.place)}

@@ -22,7 +22,7 @@ import pytest
 
 from dashboard.archive import objects
 from dashboard.archive.archive import ArchiveResult, archive, archives, prune, restore, verify
-from dashboard.archive.manifests import read_manifest
+from dashboard.archive.chain import read_manifest
 from tests.dashboard.killed import in_a_child, killed_at
 from tvmdash.common.files import trees
 from tvmdash.errors import DashboardError

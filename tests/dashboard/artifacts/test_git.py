@@ -18,7 +18,7 @@ import pytest
 from dashboard.artifacts import artifact_store
 from dashboard.artifacts.artifact import Artifact, ArtifactError, ArtifactSpec
 from dashboard.artifacts.build_context import BuildContext
-from dashboard.artifacts.git import build_tools, cmake, git_provider
+from dashboard.artifacts.git import cmake, git_provider
 from dashboard.artifacts.git import names as git_names
 from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import LockDeadline
@@ -47,7 +47,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
     kept = os.environ.get("TVMDASH_TEST_ARTIFACTS")
     folder = Path(kept) if kept else tmp_path_factory.mktemp("tools")
     logs = tmp_path_factory.mktemp("tool-logs")
-    return build_tools.install(BuildContext(folder, logs, LockDeadline(TIMEOUT_S))).parent
+    return cmake.install_tools(BuildContext(folder, logs, LockDeadline(TIMEOUT_S))).parent
 
 
 @pytest.fixture
@@ -408,11 +408,11 @@ def test_a_submodule_that_points_where_it_must_not_is_refused(url: str) -> None:
 
 def test_the_doctor_names_what_is_missing_with_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    told = "\n".join(build_tools.find_missing({"USE_CUDA": "ON"}))
+    told = "\n".join(cmake.find_missing({"USE_CUDA": "ON"}))
     for words in ("apt install git", "apt install g++", "llvm-15-dev", "nvcc"):
         assert words in told
     with pytest.raises(ArtifactError, match="cannot be built from source"):
-        build_tools.check({})
+        cmake.check_tools({})
 
 
 @pytest.mark.parametrize(

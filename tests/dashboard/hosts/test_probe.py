@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.hosts import probe
+from dashboard.hosts.launcher import find_faults
 from dashboard.plan.hosts import Host, Launcher
 from tests.dashboard import homes
 
@@ -20,6 +20,6 @@ def test_an_answer_that_is_no_number_is_a_fault_of_the_host(
     for program in ("ssh", "srun"):
         homes.script(tmp_path / program, f"#!/bin/sh\necho tvm-dashboard {name} {number}\n")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    (fault,) = probe.find_faults(Host("box", launcher, address="box", folder="/x"))
+    (fault,) = find_faults(Host("box", launcher, address="box", folder="/x"))
     assert fault.startswith(f"Host box: answered '{number[:30]}")
     assert f"for {name}, not a number." in fault

@@ -12,7 +12,7 @@ import pytest
 
 from dashboard.artifacts.artifact import Artifact, ArtifactSpec
 from dashboard.artifacts.build_context import BuildContext
-from dashboard.artifacts.git import build_tools
+from dashboard.artifacts.git import cmake
 from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import LockDeadline
 from dashboard.plan.artifact_names import ArtifactFinder
@@ -265,7 +265,7 @@ def test_the_commit_that_slowed_a_real_build_is_found(tmp_path: Path) -> None:
     shelf = tmp_path / "lab" / "shelf"
     shelf.mkdir()
     kept_tools = os.environ.get("TVMDASH_TEST_ARTIFACTS")
-    tools = build_tools.install(BuildContext(Path(kept_tools) if kept_tools else shelf, tmp_path, LockDeadline(300)))
+    tools = cmake.install_tools(BuildContext(Path(kept_tools) if kept_tools else shelf, tmp_path, LockDeadline(300)))
     if kept_tools:
         (shelf / ".tools").symlink_to(tools.parent)
     ends = ("--good", f"git:{commits[0][:9]}", "--bad", "git:main")

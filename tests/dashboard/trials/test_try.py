@@ -12,7 +12,7 @@ import pytest
 
 from dashboard.artifacts.artifact import Artifact
 from dashboard.artifacts.build_context import BuildContext
-from dashboard.artifacts.git import build_tools
+from dashboard.artifacts.git import cmake
 from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import LockDeadline
 from dashboard.cli.arguments import CANNOT_TELL, OK_CODE, TVM_WORSE
@@ -255,7 +255,7 @@ def test_a_pull_request_is_built_and_tried_against_where_it_left_the_branch(tmp_
     lab.home.experiment(NAME, run=f"{homes.BEGIN}{raw}\n{homes.says('run')}\n", setup=labs.SETUP, config={"pairs": 5})
     kept_tools, shelf = os.environ.get("TVMDASH_TEST_ARTIFACTS"), lab.home.root / "shelf"
     shelf.mkdir()
-    tools = build_tools.install(BuildContext(Path(kept_tools) if kept_tools else shelf, tmp_path, LockDeadline(300)))
+    tools = cmake.install_tools(BuildContext(Path(kept_tools) if kept_tools else shelf, tmp_path, LockDeadline(300)))
     if kept_tools:
         (shelf / ".tools").symlink_to(tools.parent)
     done = lab.home.run_with({"GITHUB_TOKEN": secret}, "git:pull/7", "--until", "5%", verb="try")

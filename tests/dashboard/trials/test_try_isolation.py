@@ -26,7 +26,7 @@ from dashboard.artifacts.artifact import (
     write_manifest,
 )
 from dashboard.artifacts.build_context import BuildContext
-from dashboard.artifacts.git import build_tools, cmake, git_provider, names
+from dashboard.artifacts.git import cmake, git_provider, names
 from dashboard.artifacts.git.mirror import Mirror
 from dashboard.artifacts.locks import LockDeadline
 from dashboard.process import orphans, sandbox
@@ -301,7 +301,7 @@ def make_build(tmp_path: Path, guest: Guest | None) -> cmake.CmakeBuild:
     for folder in ("place/source", "shelf", "logs", "tools"):
         (tmp_path / folder).mkdir(parents=True)
     context = BuildContext(tmp_path / "shelf", tmp_path / "logs", LockDeadline(60), guest)
-    tools = build_tools.Toolchain("/usr/bin/c++", "", "", "", "")
+    tools = cmake.Toolchain("/usr/bin/c++", "", "", "", "")
     return cmake.CmakeBuild(tmp_path / "place" / "source", context, tmp_path / "tools", tools)
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.archive.chain import load_chain
-from dashboard.archive.manifests import StoredFile
+from dashboard.archive.chain import StoredFile, load_chain
 from dashboard.upkeep import disk, drill, steadiness, strays
 from tests.dashboard.homes import HomeForTests, make_home, read, wait_for, write
 from tvmdash import common
