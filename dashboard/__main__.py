@@ -11,7 +11,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 
 def _enter_environment() -> None:
-    """Where the pinned packages are not there, start again with the newest complete environment that has them."""
+    """Start again, where the pinned packages are missing, with the newest complete environment that has them."""
     if importlib.util.find_spec("jsonschema_rs"):
         return
     named = os.environ.get("TVMDASH_VENV_DIR")

@@ -97,7 +97,7 @@ def _add(home: Path, scanned: Scan, chain: Chain, objects: Objects, name: str) -
 
 
 def archives(backup: Path) -> list[ArchiveInfo]:
-    """Every archive in `backup`, oldest first, then those that are broken; DashboardError where there is none."""
+    """List every archive in `backup`, oldest first, then the broken ones; DashboardError where there is none."""
     chain = _load_some(backup)
     sound = [
         ArchiveInfo(link.name, _count_files(link.entries), _count_files(state), link.skipped, link.complete)
@@ -126,7 +126,7 @@ def verify(backup: Path, name: str | None = None) -> None:
 
 
 def find_damaged(backup: Path) -> tuple[str, ...]:
-    """The files of all archives, by their paths in `backup`, that are missing or not as they were written."""
+    """List the files of all archives, by their paths in `backup`, that are missing or not as written."""
     chain, objects = _load_some(backup), Objects(backup / "objects")
     faults = objects.find_faults({content for link in chain.links for content in link.refers_to().items()})
     broken = [chain.folder / f"{name}.json" for name in chain.broken]
@@ -177,7 +177,7 @@ def prune(backup: Path, keep: int = KEEP) -> tuple[str, ...]:
 
 
 def _squash(chain: Chain, surplus: int) -> Manifest:
-    """The base that stands for the `surplus` oldest archives and the next one, whose name it takes."""
+    """Make the base for the `surplus` oldest archives and the next one, whose name it takes."""
     last = chain.links[surplus]
     gone = [link.name for link in chain.links[: surplus + 1]] + [path.stem for path in chain.leftover]
     return Manifest(

@@ -107,7 +107,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> int:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The manifest in `path`; DashboardError where anything in it is not as it was written."""
+    """Read the manifest in `path`; DashboardError where anything in it is not as it was written."""
     try:
         with open_regular(path) as file:
             raw = file.read()
@@ -124,7 +124,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def _split(raw: bytes) -> tuple[bytes, str]:
-    """The manifest without its checksum, and the checksum, which is taken over exactly these bytes."""
+    """Split off the checksum, which is taken over exactly the bytes that remain."""
     start = len(_BEFORE_SUM)
     end = start + 64 + len(_AFTER_SUM)
     if not raw.startswith(_BEFORE_SUM) or raw[end - len(_AFTER_SUM) : end] != _AFTER_SUM:
@@ -187,7 +187,7 @@ def _text(value: Json) -> str | None:
 
 
 def _path(path: str) -> str:
-    """`path`, if it can be a name and stays inside the home."""
+    """Return `path`, if it can be a name and stays inside the home."""
     if _STRAYING.search(_name(path)) and path != ".":
         raise ValueError(f"path {path!r} points outside the home")
     return path
@@ -247,7 +247,7 @@ class Chain:
     leftover: tuple[Path, ...]
 
     def states(self) -> Iterator[tuple[Manifest, State]]:
-        """Each archive with what it holds, oldest first. The state is changed in place from one to the next."""
+        """Yield each archive with its state, oldest first. The state is changed in place from one to the next."""
         state: State = {}
         for link in self.links:
             link.apply(state)
@@ -277,7 +277,7 @@ class Chain:
         return manifest
 
     def require_sound(self) -> None:
-        """DashboardError where an archive is broken, with what still stands and what to do."""
+        """Raise DashboardError where an archive is broken; it says what still stands and what to do."""
         if not self.broken:
             return
         name, why = next(iter(self.broken.items()))
@@ -289,7 +289,7 @@ class Chain:
         )
 
     def refuse_name(self, name: str) -> None:
-        """DashboardError where a new archive cannot be called `name`."""
+        """Raise DashboardError where a new archive cannot be called `name`."""
         if not NAME.fullmatch(name):
             raise DashboardError(f"{name!r} is not a valid archive name (expected e.g. 20261121T031500Z-before).")
         taken = {link.name for link in self.links} | self.broken.keys()
@@ -298,7 +298,7 @@ class Chain:
 
 
 def load_chain(folder: Path) -> Chain:
-    """The chain in `folder` (empty where there is none yet). What is broken is in it, not raised."""
+    """Load the chain in `folder` (empty where there is none yet). Broken archives are listed in it, not raised."""
     deltas = {path.stem: path for path in sorted(folder.glob("[A-Za-z0-9]*.json")) if path.stem != BASE}
     base_path = folder / f"{BASE}.json"
     if not base_path.exists():
@@ -319,7 +319,7 @@ def load_chain(folder: Path) -> Chain:
 
 
 def _read_deltas(deltas: dict[str, Path]) -> tuple[dict[str, Manifest], dict[str, str]]:
-    """The readable deltas by their parents' names, and why others are broken."""
+    """Read the deltas by their parents' names, and collect the faults of those that are broken."""
     children: dict[str, Manifest] = {}
     broken: dict[str, str] = {}
     for name, path in deltas.items():
@@ -338,7 +338,7 @@ def _read_deltas(deltas: dict[str, Path]) -> tuple[dict[str, Manifest], dict[str
 
 
 def _follow(base: Manifest, children: dict[str, Manifest]) -> list[Manifest]:
-    """The chain from `base` on; its deltas are taken out of `children`."""
+    """Follow the chain from `base` on, taking its deltas out of `children`."""
     links = [base]
     while True:
         child = children.get(links[-1].name)

@@ -112,7 +112,7 @@ class Objects:
                 path.unlink()
 
     def content(self, sha256: str, size_bytes: int) -> Iterator[bytes]:
-        """The content in pieces of at most 1 MiB; DashboardError as soon as it is not what it should be."""
+        """Yield the content in pieces of at most 1 MiB; DashboardError as soon as it is not as it should be."""
         return _check_content(self.path_of(sha256), sha256, size_bytes)
 
     def check(self, sha256: str, size_bytes: int) -> None:
@@ -191,7 +191,7 @@ def _check_content(path: Path, sha256: str, size_bytes: int) -> Iterator[bytes]:
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """The file, never waited for; OSError where it cannot be opened, or is a pipe or anything else that is no file."""
+    """Open the file without ever waiting for it; OSError where that fails, or where it is a pipe or no file."""
     # A FIFO put in a file's place would block open(2) for ever.
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115 - returned
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

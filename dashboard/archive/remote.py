@@ -64,7 +64,7 @@ def is_remote(text: str) -> bool:
 
 
 def check_url(url: str) -> str:
-    """The address without an end slash; DashboardError where it is none."""
+    """Return the address without an end slash; DashboardError where it is none."""
     if not _FORM.fullmatch(url):
         raise DashboardError(f"{url!r:.200} is not an object storage URL.", remedy="Use s3://BUCKET/FOLDER.")
     return url.rstrip("/")
@@ -162,7 +162,7 @@ class RemoteBackup:
                     self._fetch(path, target)
 
     def _list(self) -> dict[str, _There]:
-        """The files of the backup by their paths in it; nothing where there is no such folder yet."""
+        """List the backup's files by their paths in it; none where there is no such folder yet."""
         try:
             found: Mapping[str, Mapping[str, Any]] = self._call("find", self._root, detail=True)
         except FileNotFoundError:
@@ -173,7 +173,7 @@ class RemoteBackup:
         return {path: facts for path, facts in files.items() if _FILE.fullmatch(path)}
 
     def _refuse_other_chain(self, chain: Chain, there: Mapping[str, _There]) -> None:
-        """DashboardError where the copy is not of these archives: making it so would remove the last of the others."""
+        """Refuse to replace the copy of other archives, which may be the last that there is of them."""
         names = {Path(path).stem for path in there if path.startswith(f"{_ARCHIVES}/")} - {BASE}
         own = {link.name for link in chain.links}.union(*(link.squashed for link in chain.links[:1]))
         if not names & own and _BASE in there:
@@ -184,7 +184,7 @@ class RemoteBackup:
             raise DashboardError(problem, place=self.url, remedy=remedy)
 
     def _read_base_name(self) -> set[str]:
-        """The name of the archive that is the base there; none where it is damaged."""
+        """Read the name of the archive that is the base there; none where it is damaged."""
         with tempfile.TemporaryDirectory() as folder, contextlib.suppress(DashboardError):
             self._fetch(_BASE, Path(folder) / _BASE)
             return {read_manifest(Path(folder) / _BASE).name}
@@ -237,7 +237,7 @@ class RemoteBackup:
 
 @contextlib.contextmanager
 def pulled(url: str, scratch: Path | None = None) -> Iterator[Path]:
-    """A folder that holds what is in the storage, as long as the block lasts."""
+    """Fetch the backup into a folder that lasts as long as the block."""
     remote = RemoteBackup(url)
     with tempfile.TemporaryDirectory(prefix="tvm-dashboard-backup-", dir=scratch) as folder:
         remote.pull(Path(folder))
@@ -245,7 +245,7 @@ def pulled(url: str, scratch: Path | None = None) -> Iterator[Path]:
 
 
 def describe_mended(url: str, files: int) -> str:
-    """A sentence on files of the copy that were damaged and are no longer."""
+    """Describe how many damaged files of the copy were replaced."""
     of = "1 damaged file of the copy was" if files == 1 else f"{files} damaged files of the copy were"
     return f"{url}: {of} replaced from backup_dir."
 

@@ -44,7 +44,7 @@ class Scan:
     beside: dict[str, Path] = field(default_factory=dict)
 
     def source_of(self, home: Path, path: str) -> tuple[Path, str]:
-        """The file that is archived as `path`: the folder that was scanned, and its path in it."""
+        """Return the source of the archived `path`: the folder that was scanned, and the path in it."""
         outside = ((folder, path[len(place) + 1 :]) for place, folder in self.beside.items() if _is_in(path, place))
         return next(outside, (home, path))
 

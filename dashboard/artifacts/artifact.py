@@ -125,7 +125,7 @@ class Artifact:
 
 
 def python_tag() -> str:
-    """The running Python as wheels name it, as in cp311."""
+    """Return the running Python as wheels name it, as in cp311."""
     return f"cp{sys.version_info.major}{sys.version_info.minor}{sys.abiflags}"
 
 
@@ -134,7 +134,7 @@ def runs_here(artifact: Artifact) -> bool:
 
 
 def library_sizes(path: Path, folders: tuple[Path, ...]) -> dict[str, int]:
-    """The size of every shared library below `folders`, by its path within `path`."""
+    """Measure every shared library below `folders`, by its path within `path`."""
     libraries = sorted(
         folder / entry.path
         for folder in folders
@@ -162,7 +162,7 @@ def write_manifest(artifact: Artifact) -> None:
 
 
 def read_artifact(path: Path) -> Artifact:
-    """The artifact in the folder `path`; ArtifactError where the manifest or a library is not as it was built."""
+    """Read the artifact in `path`; ArtifactError where the manifest or a library is not as it was built."""
     manifest = path / MANIFEST
     try:
         value = common.read_json(manifest, max_bytes=1 << 20)
@@ -212,7 +212,7 @@ def _texts(value: common.Json, json_path: str) -> dict[str, str]:
 
 
 def _inside(value: common.Json, json_path: str) -> str:
-    """A path that cannot lead out of the artifact's folder."""
+    """Return a path that cannot lead out of the artifact's folder."""
     parts = PurePosixPath(_text(value, json_path))
     if parts.is_absolute() or ".." in parts.parts:
         raise ValueError(f"{json_path}: {value!r} points outside the artifact's folder")

@@ -46,7 +46,7 @@ class Pruned:
 
 
 def artifacts_in(folder: Path) -> list[Artifact]:
-    """Every artifact in `folder` that counts; a broken one is logged and left out."""
+    """List the artifacts in `folder`; a broken one is logged and left out."""
     artifacts = []
     for path in _list_stored(folder):
         try:
@@ -84,7 +84,7 @@ def claim(folder: Path, base: str, deadline: locks.LockDeadline) -> Lock:
 
 @contextlib.contextmanager
 def workplace(folder: Path, base: str) -> Iterator[Path]:
-    """A new empty folder to build `base` in, on the filesystem of `folder`; removed at the end. Claim `base` first."""
+    """Make a new empty folder to build `base` in, beside the artifacts; removed at the end. Claim `base` first."""
     parent = folder / _BUILDING / base
     trees.remove(parent)
     parent.mkdir(parents=True)
@@ -165,7 +165,7 @@ def _size_bytes(path: Path) -> int:
 
 
 def _name_build_lock(base: str) -> str:
-    """The name of the lock on building `base`: never that of an artifact's, whose key may be `base` itself."""
+    """Name the lock on building `base`: never as an artifact's, whose key may be `base` itself."""
     return f"{base}.building"
 
 

@@ -49,14 +49,14 @@ def main() -> None:
 
 
 def _ffi_version() -> str:
-    """The version of tvm-ffi, `none` for a TVM that was written before it."""
+    """Return the version of tvm-ffi, `none` for a TVM that was written before it."""
     if importlib.util.find_spec("tvm_ffi") is None:
         return "none"
     return str(importlib.import_module("tvm_ffi").__version__)
 
 
 def _llvm_version(tvm: Any) -> str | None:
-    """The major version of the LLVM within it; None where it does not say."""
+    """Return the major version of TVM's LLVM; None where it does not say."""
     ask = tvm.get_global_func("target.llvm_version_major", True) if hasattr(tvm, "get_global_func") else None
     return str(ask()) if ask else None
 

@@ -26,19 +26,19 @@ class LockDeadline:
 
 
 def try_exclusive(path: Path, purpose: str) -> Lock | None:
-    """The lock, or None where somebody holds it; `purpose` is what a waiting night is told."""
+    """Take the lock, or return None where somebody holds it; `purpose` is what a waiting night is told."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return lock.take(path, purpose)
 
 
 def exclusive(path: Path, purpose: str, deadline: LockDeadline) -> Lock:
-    """The lock, waited for until `deadline`; then ArtifactError says who holds it."""
+    """Take the lock, waiting until `deadline`; then ArtifactError says who holds it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return lock.take(path, purpose, within_s=deadline.left_s()) or _refuse(path, deadline)
 
 
 def shared(path: Path, deadline: LockDeadline) -> Lock:
-    """A lock that any number of nights hold together while nobody holds it exclusively."""
+    """Take a lock that any number of nights hold together while nobody holds it exclusively."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return lock.take(path, shared=True, within_s=deadline.left_s()) or _refuse(path, deadline)
 
@@ -51,7 +51,7 @@ def _refuse(path: Path, deadline: LockDeadline) -> NoReturn:
 
 
 def holder_of(path: Path) -> str:
-    """Who took the lock last, in words, with the moment in UTC."""
+    """Describe who took the lock last, with the moment in UTC."""
     try:
         taken = datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.UTC)
     except FileNotFoundError:

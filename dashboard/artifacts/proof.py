@@ -51,7 +51,7 @@ def prove(
     deadline: LockDeadline,
     guest: Guest | None = None,
 ) -> Health:
-    """The health of the build at `pythonpath`; ArtifactError says at which step and how it failed.
+    """Prove the build at `pythonpath`; ArtifactError says at which step and how it failed.
 
     guest: how it is run where its code is not trusted.
     """
@@ -71,7 +71,7 @@ class Check:
     variables: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, argv: Sequence[str], guest: Guest | None = None) -> str:
-        """The end of what the script `argv` prints; ArtifactError says at which step and how it failed."""
+        """Run the script `argv`; return the end of its output. ArtifactError says at which step it failed, and how."""
         self.scratch.mkdir(exist_ok=True)
         visible = (Path(argv[0]), *self.pythonpath, *self.library_path)
         outcome = process.run(
@@ -109,7 +109,7 @@ def _format_reason(outcome: process.ProcessOutcome, log: Path) -> str:
 
 
 def parse_health(tail: str, pythonpath: Sequence[Path], log: Path) -> Health:
-    """The health in the last line of the check's output that is an object, if its TVM lies in `pythonpath`."""
+    """Parse the check's output; ArtifactError unless it is of a TVM in `pythonpath`."""
     try:
         value = read_answer(tail, log)
         file = Path(value["tvm_file"])
@@ -123,11 +123,11 @@ def parse_health(tail: str, pythonpath: Sequence[Path], log: Path) -> Health:
 
 
 def read_answer(tail: str, log: Path) -> Any:
-    """The last line of a check's output that is a JSON object; DashboardError where none is."""
+    """Parse the last line of a check's output that is a JSON object; DashboardError where none is."""
     line = next((line for line in reversed(tail.split("\n")) if line.startswith("{")), "")
     return common.parse_json(line.encode(), str(log))
 
 
 def _strip_commit(commit: str | None) -> str | None:
-    """The commit without the g that git describe puts before it."""
+    """Remove the g that git describe puts before a commit."""
     return re.sub(r"^g(?=[0-9a-f]{7,40}$)", "", commit) if commit else None

@@ -46,10 +46,10 @@ class Provider(Protocol):
         """Return True where `spec` means the same TVM every night."""
 
     def resolve(self, spec: ArtifactSpec, context: BuildContext) -> ArtifactSpec:
-        """`spec` made exact; without network where it is exact already."""
+        """Make `spec` exact; without network where it is exact already."""
 
     def base_of(self, exact: ArtifactSpec) -> str:
-        """The name of what is built for `exact`: one night at a time builds it."""
+        """Name the thing to build for `exact`: one night at a time builds it."""
 
     def build(self, exact: ArtifactSpec, folder: Path, context: BuildContext) -> Artifact:
         """Build and prove the artifact in the empty `folder`."""
@@ -92,7 +92,7 @@ class _Request:
 
 
 def trust_all(exact: ArtifactSpec) -> Guest | None:
-    """The rule of what configs and the operator name: their code runs as this user."""
+    """Trust the TVMs that configs and the operator name: their code runs as this user."""
     return None
 
 
@@ -106,7 +106,7 @@ def provide(
     guest_of: GuestRule = trust_all,
     fallback: Fallback = Fallback.UNREACHABLE,
 ) -> Provided:
-    """The artifact that `spec` asks for, in `folder`, built where it is not there; ArtifactError where it cannot be.
+    """Return the artifact in `folder` that `spec` asks for, built if it is missing; ArtifactError where it cannot be.
 
     fallback: when the newest at hand is given instead of what a name that moves on means now. Without `rebuild`, the
     newest at hand, and the network is left alone. Logs of pip and of the health check go to `log_folder`. Everything
@@ -133,7 +133,7 @@ def provide(
 
 
 def take(path: Path) -> Provided:
-    """The artifact in the folder `path`, leased; ArtifactError where it is not there. The network is left alone."""
+    """Lease the artifact in the folder `path`, without network; ArtifactError where it is not there."""
     artifact = read_artifact(path)
     lease = artifact_store.use(artifact, LockDeadline(_LEASE_S))
     if lease is None:
@@ -142,14 +142,14 @@ def take(path: Path) -> Provided:
 
 
 def list_here(spec: ArtifactSpec, folder: Path) -> list[Artifact]:
-    """The artifacts in `folder` that satisfy `spec`, newest first."""
+    """List the artifacts in `folder` that satisfy `spec`, newest first."""
     provider: Provider = PROVIDERS[provider_of(spec)]
     fitting = [artifact for artifact in artifact_store.artifacts_in(folder) if provider.satisfies(artifact, spec)]
     return sorted(fitting, key=provider.rank, reverse=True)
 
 
 def _take(request: _Request, spec: ArtifactSpec, note: str = "") -> Provided | None:
-    """The newest artifact at hand that satisfies `spec`, leased."""
+    """Lease the newest artifact at hand that satisfies `spec`."""
     for artifact in list_here(spec, request.context.folder):
         lease = artifact_store.use(artifact, request.context.deadline)
         if lease is not None:
@@ -193,7 +193,7 @@ def _take_instead(request: _Request, what: str, error: ArtifactError) -> Provide
 
 
 def _describe_older(request: _Request, artifact: Artifact) -> str:
-    """A sentence where what is offered now is older than what was offered before; else empty."""
+    """Describe an offer that is older than what was offered before; else return ""."""
     rank = request.provider.rank
     newest = next(iter(list_here(request.spec, request.context.folder)), artifact)
     if rank(newest) <= rank(artifact) or newest.version == artifact.version:
@@ -250,7 +250,7 @@ def look_up(
     rebuild: bool,
     fallback: Fallback = Fallback.UNREACHABLE,
 ) -> Lookup:
-    """As `provide` would choose: of the artifacts in `folder` and, where `rebuild` allows it, of what is offered."""
+    """Choose as `provide` would, among the artifacts in `folder` and, where `rebuild` allows it, what is offered."""
     here = [artifact.version for artifact in list_here(spec, folder)]
     newest = here[0] if here else ""
     if newest and (PROVIDERS[provider_of(spec)].is_exact(spec) or not rebuild):
@@ -266,7 +266,7 @@ def look_up(
 
 
 def _ask_source(spec: ArtifactSpec, folder: Path, deadline: LockDeadline) -> str:
-    """The version that the source has for `spec` now; ArtifactError where it has none, or does not answer."""
+    """Ask the source for its version of `spec` now; ArtifactError where it has none, or does not answer."""
     if provider_of(spec) == GIT:
         Mirror.of(folder, spec.remote).check_offered(spec.branch, deadline)
     elif spec.branch == LATEST:

@@ -52,7 +52,7 @@ class TonightsBuild:
         return sorted(self.nights, key=self._is_bad)
 
     def put_good_first(self, versions: Sequence[str]) -> list[str]:
-        """The versions, those last that were measured since the regression began and not before."""
+        """Sort the versions: those measured only since the regression began come last."""
         bad, good = set[str](), set[str]()
         for night in self.nights:
             (bad if self._is_bad(night) else good).update(str(entry.get("version")) for entry in night.artifacts)
@@ -71,7 +71,7 @@ class FoundReference:
 
 
 def find(tonight: TonightsBuild) -> FoundReference:
-    """The reference of one of tonight's TVMs; nothing is raised where it cannot be had, a note says so."""
+    """Find the reference of one of tonight's TVMs; where it cannot be had, a note says so and nothing is raised."""
     if tonight.artifact.provider == GIT:
         return _find_build(tonight)
     found = _find_build(tonight) if source_of(tonight.spec).pre else FoundReference(None)
@@ -91,7 +91,7 @@ def _find_build(tonight: TonightsBuild) -> FoundReference:
 def list_builds_before(
     artifact: Artifact, spec: ArtifactSpec, others: Collection[ArtifactSpec], nights: Sequence[Night]
 ) -> Iterator[str]:
-    """The keys of earlier nights' builds of the same TVM, newest night first; of a night on `artifact` its reference's.
+    """Yield the keys of earlier builds of the same TVM, newest first; of a night on `artifact` its reference's.
 
     A build of an earlier night is of the same TVM where it was built alike and taken for the same branch, or for one
     that is not asked for any more.
@@ -128,7 +128,7 @@ def _list_chosen(night: Night, key: str) -> Iterator[Reference]:
 
 
 def find_kept_release(version: str, tvm: ArtifactSpec, nights: Sequence[Night]) -> Reference | None:
-    """The release that the newest of these nights chose as the reference of that version, of the source of `tvm`."""
+    """Find the release that the newest of these nights chose for that version, of the source of `tvm`."""
     source = source_of(tvm).id
     for night in nights:
         for entry in night.artifacts:
@@ -172,7 +172,7 @@ def _find_without_index(
 
 
 def _provide_first(versions: Sequence[str], tonight: TonightsBuild, deadline: LockDeadline) -> FoundReference:
-    """The first of these releases that can be had and is healthy."""
+    """Provide the first of these releases that can be had and is healthy."""
     faults: dict[str, ArtifactError] = {}
     for version in tonight.put_good_first(versions)[:MOST_TRIES]:
         try:
@@ -197,5 +197,5 @@ def _describe_faults(faults: Mapping[str, ArtifactError], consequence: str) -> t
 
 
 def describe_fault(reference: str, error: object, consequence: str) -> str:
-    """Why a reference cannot be had, and what comes of it."""
+    """Describe why a reference cannot be had, and what comes of it."""
     return f"Could not obtain the reference {reference}, so {consequence}: {error}"

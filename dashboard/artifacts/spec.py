@@ -95,7 +95,7 @@ def _parse(name: str, own: ArtifactSpec) -> ArtifactSpec | None:
 
 
 def _parse_wheel(name: str, rest: str, own: ArtifactSpec) -> ArtifactSpec:
-    """`wheel:VERSION` of the home's own source, `wheel:PACKAGE@VERSION`, or `wheel:PACKAGE` for its newest."""
+    """Parse `wheel:VERSION` of the home's own source, `wheel:PACKAGE@VERSION`, or `wheel:PACKAGE` for its newest."""
     if rest != LATEST and not VERSION.fullmatch(rest):
         remote, at, version = name.rpartition("@")
         has_version = at and (version == LATEST or VERSION.fullmatch(version))
@@ -108,5 +108,5 @@ def _parse_wheel(name: str, rest: str, own: ArtifactSpec) -> ArtifactSpec:
 
 
 def _make_wheel(remote: str, version: str) -> ArtifactSpec:
-    """With the remote spelled as everywhere, so that two who ask for the same get the same."""
+    """Spell the remote as everywhere, so that two who ask for the same get the same."""
     return ArtifactSpec(str(parse_source(remote)), version)

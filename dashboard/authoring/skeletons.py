@@ -67,7 +67,7 @@ def _write_job(row: Pipeline, name: str, skeleton: Path, folder: Path) -> None:
 
 
 def _write_stage(script: Path, folder: Path) -> None:
-    """A link within the repository, which moves as a whole; elsewhere a script that finds it by the environment."""
+    """Link to the script within the repository, which moves as a whole; elsewhere write one that finds it."""
     if folder.is_relative_to(REPOSITORY):
         script.symlink_to(os.path.relpath(STAGE_SCRIPT, folder))
         return

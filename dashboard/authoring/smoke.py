@@ -44,7 +44,7 @@ class SmokeTrial:
 
 
 def find_job(named: str, code: CodeFolders) -> tuple[Pipeline, str, CodeFolders]:
-    """The kind, the name and the place of what is named: a job, or the folder of one; DashboardError for neither."""
+    """Find the kind, name and place of a job, named or given by its folder; DashboardError where there is none."""
     path = Path(named).expanduser()
     if "/" in named:
         path = path.absolute()
@@ -81,7 +81,7 @@ def trial_of(named: str, base: Home, code: CodeFolders, config_file: Path | None
 
 
 def make_scratch_home(trial: SmokeTrial, base: Home, root: Path | None) -> Home:
-    """A home with this job alone, in `root` or a temporary folder; it takes its TVM from where the base home does."""
+    """Make a home with this job alone, in `root` or a temporary folder, with the TVM of the base home."""
     config = read_home_config(base)
     if lock.is_held(base):
         raise lock.HeldError(

@@ -59,7 +59,7 @@ def find_code(arguments: argparse.Namespace) -> CodeFolders:
 
 
 def find_home(arguments: argparse.Namespace) -> Home:
-    """The home given on the command line; DashboardError if the folder does not exist or is not a home."""
+    """Return the home on the command line; DashboardError if the folder does not exist or is not a home."""
     home = Home(arguments.home)
     if not home.root.is_dir():
         raise DashboardError(f"{home.root}: no such folder. Give the path of a dashboard home.")
@@ -100,7 +100,7 @@ def add_passed_on_verb(
 
 
 def parse_duration_s(text: str) -> float:
-    """Seconds in a text like `90`, `90s`, `10m`, `1.5h` or `2d`."""
+    """Parse a duration like `90`, `90s`, `10m`, `1.5h` or `2d` to seconds."""
     match = _DURATION.fullmatch(text)
     if not match or not float(match[1]):
         raise argparse.ArgumentTypeError(f"invalid duration {text!r} (use e.g. 90s, 10m, 3h)")
@@ -115,7 +115,7 @@ def count(text: str) -> int:
 
 
 def parse_percent(text: str) -> float:
-    """A fraction in a text like `1%`, `0.5 %` or `1`, which is a percentage as well."""
+    """Parse a percentage like `1%`, `0.5 %` or `1` to a fraction."""
     number = text.removesuffix("%").strip()
     try:
         percent = float(number)

@@ -60,7 +60,7 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _open_backup(named: str) -> Iterator[Path]:
-    """The folder of archives that was named, or that of what lies in the object storage named."""
+    """Open the named folder of archives, or fetch the object storage that is named."""
     from dashboard.archive import remote
 
     if remote.is_remote(named):
@@ -72,7 +72,7 @@ def _open_backup(named: str) -> Iterator[Path]:
 
 
 def _refuse_home(backup: Path) -> None:
-    """DashboardError where the folder is not there, or is a home: it says where that home's archives are."""
+    """Raise DashboardError for a missing folder, and for a home, saying where that home's archives are."""
     from dashboard.plan.home_config import read_home_config
 
     if not backup.is_dir():

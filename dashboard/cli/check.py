@@ -75,7 +75,7 @@ def judge_last_start(home: Home) -> HomeFinding | None:
 
 
 def list_set_aside(home: Home) -> list[str]:
-    """A sentence for each thing that nights could not tidy and moved aside."""
+    """Describe each thing that nights could not tidy and moved aside."""
     with contextlib.suppress(DashboardError):  # what is wrong with the config is among the faults
         paths = folders.list_set_aside(read_home_config(home).tmp_data)
         return [
@@ -85,7 +85,7 @@ def list_set_aside(home: Home) -> list[str]:
 
 
 def find_faults(home: Home, code: CodeFolders) -> list[str]:
-    """One sentence for each fault: configs, scripts, folders, disk space, tools."""
+    """Find the faults of configs, scripts, folders, disk space and tools, one sentence each."""
     try:
         plan = make_plan(home, code)
     except DashboardError as error:
@@ -188,7 +188,7 @@ def _find_host_faults(plan: Plan) -> Iterator[str]:
 
 
 def _find_first_existing(path: Path) -> Path:
-    """The nearest folder above `path` that is there; one that this user may not look into counts."""
+    """Find the nearest folder above `path` that exists; one that this user may not look into counts."""
     return next(candidate for candidate in (path, *path.parents) if os.path.lexists(candidate))
 
 

@@ -47,7 +47,7 @@ def _devices(arguments: argparse.Namespace) -> int:
 
 
 def add_device(plan: Plan, code: CodeFolders, name: str, experiments: Sequence[str] | None) -> list[Path]:
-    """Name the device in the home's config and in those of the experiments; the files that were changed.
+    """Name the device in the home's config and in those of the experiments; return the changed files.
 
     An experiment that is named is active afterwards. DashboardError where one does not take devices, and where none
     was named and none of the active ones does; then nothing is written.
@@ -74,7 +74,7 @@ def _add_to_experiment(home: Home, device: str, name: str) -> Path:
 
 
 def survey_devices(plan: Plan, devices: Sequence[Device] | None = None) -> list[DeviceFinding]:
-    """A sentence for each device, by default those that an experiment of this machine asks for.
+    """Examine devices, by default those that an experiment of this machine asks for; a sentence for each.
 
     On the newest TVM of the home's own that is at hand.
     """

@@ -101,7 +101,7 @@ def _examine(home: Home, code: CodeFolders, arguments: argparse.Namespace) -> It
 
 
 def _find_in_config(home: Home, code: CodeFolders, *, rebuild: bool) -> Iterator[HomeFinding]:
-    """The findings of `check`: configs, scripts, folders, hosts, TVMs, devices."""
+    """Yield the findings of `check`: configs, scripts, folders, hosts, TVMs, devices."""
     faults = find_faults(home, code)
     remedy = f"python3 -m dashboard check {home.root} runs only these checks and is faster."
     yield from (make_fault("config", fault, remedy if fault is faults[-1] else "") for fault in faults)
@@ -224,7 +224,7 @@ def _find_in_archives(home: Home, config: HomeConfig, now: datetime.datetime, *,
 
 
 def _judge_copy(config: HomeConfig, last: drill.Drill | None) -> HomeFinding:
-    """By the last weekly drill: fetching all of it is no matter of a moment."""
+    """Judge by the last weekly drill, because fetching all of it takes long."""
     remedy = f"python3 -m dashboard verify {config.backup_copy} fetches and checks all of it."
     if last is None:
         return make_good("archives", f"a restore from {config.backup_copy} is tested once a week; none was due yet.")

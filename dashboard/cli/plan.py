@@ -126,7 +126,7 @@ def add_no_look_up(parser: argparse.ArgumentParser) -> None:
 
 
 def survey_tvms(plan: Plan, *, rebuild: bool) -> list[DeviceFinding]:
-    """A sentence for each TVM and named reference that a night which began now would take; a fault where it has none.
+    """Describe each TVM and named reference of a night that began now; a fault where it would have none.
 
     rebuild: the night may fetch one, so the sources are asked.
     """
@@ -160,7 +160,7 @@ def _format_found(spec: ArtifactSpec, found: Lookup) -> str:
 
 
 def summarize_references(plan: Plan) -> list[str]:
-    """A line for each TVM, and one for the experiments that are measured alone."""
+    """Write a line for each TVM, and one for the experiments that are measured alone."""
     if plan.config.reference is ReferenceRule.NONE:
         return ["Reference: none (disabled in the config)."] if plan.artifacts else []
     lines = [f"Reference of TVM {format_spec(item.tvm)}: {_describe(item)}." for item in forecast_references(plan)]
@@ -244,7 +244,7 @@ def _is_whole(result: JobResult) -> bool:
 
 
 def _describe_nights(job: Job, name: str, seconds: Mapping[str, float]) -> DurationEstimate:
-    """As on the first of the nights; the second one, if any, had less to measure."""
+    """Estimate by the first of the nights; the second one, if any, had less to measure."""
     (stamp, elapsed_s), *shorter = seconds.items()
     source = f"as {f'{name} ' if name != job.name else ''}on {stamp}"
     for other, less_s in shorter:

@@ -98,7 +98,7 @@ def _rename(arguments: argparse.Namespace) -> int:
 
 
 def _list_left_behind(home: Home, change: Rename) -> Iterator[str]:
-    """A line for each pattern of owners, mutes and what is retired that was of the old name and is not of the new."""
+    """Yield a line for each pattern of owners, mutes and retired series that still has the old name only."""
     from tvmdash.incidents import decisions
     from tvmdash.notify.config import read_what_is_good
 

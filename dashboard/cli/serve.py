@@ -110,7 +110,7 @@ def _serve(arguments: argparse.Namespace) -> int:
 
 
 def _read_token(path: Path, home: Path) -> str:
-    """The token in a file that only this user can read; DashboardError where it is none."""
+    """Read the token in a file that only this user can read; DashboardError where it is none."""
     lines = SecretFile(path, "token", "~/.config/tvmdash/submit_token").read_lines(home)
     if not lines or len(lines[0].strip()) < _LEAST_SECRET:
         problem = f"no token of {_LEAST_SECRET} characters."

@@ -149,7 +149,7 @@ def _format_longest(job: JobResult) -> str:
 
 
 def summarize_status(home: Home, night: Night) -> str:
-    """The night as a table: a row for each job, a column for each stage."""
+    """Summarize the night, with a table: a row for each job, a column for each stage."""
     stages = list(dict.fromkeys(step.stage for job in night.jobs for step in job.steps))
     rows = [["", *stages, "time"]]
     for job in night.jobs:
@@ -170,7 +170,7 @@ def add_fail_on(parser: argparse.ArgumentParser) -> None:
 
 
 def judge_exit_code(home: Home, night: Night, code: int, fail_on: str | None) -> int:
-    """`code`, or where that says that all is well and the verdict is to count, what the verdict comes to."""
+    """Return `code`, or that of the verdict where the night itself went well and `fail_on` is given."""
     if code != OK_CODE or fail_on is None:
         return code
     try:

@@ -52,7 +52,7 @@ def _watch(arguments: argparse.Namespace) -> int:
 
 
 def read_grace(home: Home) -> datetime.timedelta | None:
-    """The configured grace period, even if another part of the config has an error."""
+    """Read the configured grace period, even if another part of the config has an error."""
     try:
         value = last_config.read_config(home)
     except DashboardError:

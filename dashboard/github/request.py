@@ -41,7 +41,7 @@ def check_asker(login: str, allowed: Collection[str], shown: str) -> None:
 
 
 def parse_comment(text: str, pull: PullRequest, own: ArtifactSpec, *, server: str = SERVER) -> list[str]:
-    """The arguments of `try` for the first line of a comment; NotUnderstoodError where it makes no sense.
+    """Parse a comment's first line to arguments of `try`; NotUnderstoodError where it makes no sense.
 
     What is tried is the pull request as it is when it is fetched, or the COMMIT that is named.
     """

@@ -119,13 +119,13 @@ class Tvms:
     rebuild: bool
 
     def list_keys(self, jobs: Sequence[Job]) -> Iterator[str]:
-        """The keys of the TVMs that these jobs need, and of what those are measured against."""
+        """Yield the keys of the TVMs that these jobs need, and of their references."""
         for tvm in wanted_by(jobs):
             yield from (tonight[tvm].key for tonight in (self.have, self.references) if tvm in tonight)
 
 
 def pack_config(plan: Plan, host: Host, jobs: Sequence[Job], code: BundledCode, tvms: Tvms) -> bytes:
-    """The config folder of the host's own home, as a tar archive: the home's, as far as it is about `jobs`."""
+    """Pack the config folder for the host's own home: this home's, as far as it is about `jobs`."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
         _add_text(archive, config_util.CONFIG_FILE, json.dumps(_make_home_config(plan, host, code, tvms)))
@@ -161,7 +161,7 @@ def _make_home_config(plan: Plan, host: Host, code: BundledCode, tvms: Tvms) -> 
 
 
 def _pin_job(value: dict[str, Any], plan: Plan, have: Mapping[ArtifactSpec, Artifact]) -> Mapping[str, Any]:
-    """The experiment's config, with the version or commit of a TVM of its own."""
+    """Pin the version or commit of a TVM that the experiment's config names."""
     if value.get("tvm_remote") or value.get("tvm_branch"):
         own, options = plan.config.tvm, value.get("tvm_options")
         asked = ArtifactSpec.of(
@@ -209,13 +209,13 @@ class Copies:
         self._packing = threading.Lock()
 
     def list_for(self, wanted: Iterable[str], python_tag: str, machine: str) -> Mapping[str, int]:
-        """The bytes that each of the keys `wanted` takes, where it was built for this Python and kind of machine."""
+        """Measure the bytes of each key in `wanted` that was built for this Python and kind of machine."""
         there = {"python": python_tag, "machine": machine}
         items = (self._artifacts[key] for key in dict.fromkeys(wanted))
         return {item.key: trees.walk(item.path).size_bytes for item in items if there.items() <= item.facts.items()}
 
     def pack(self, key: str) -> Path:
-        """The artifact as a tar archive; DashboardError where there is no such artifact or no room."""
+        """Pack the artifact as a tar archive; DashboardError where there is no such artifact or no room."""
         if key not in self._artifacts:
             raise DashboardError(f"{key!r:.120} is not one of tonight's TVM artifacts.")
         path = self._folder / f"tvm-{key}.tar"

@@ -56,7 +56,7 @@ def _name_job(host: Host, home: Path) -> str:
 
 
 def _make_srun(host: Host, home: Path | None = None) -> list[str]:
-    """For the worker of a home's night; without one for something short that is done at once or not at all."""
+    """Begin the command for the worker of a home's night, or without a home for something short, at once or never."""
     at_once = home is None
     minutes = math.ceil(host.time_limit_s / 60)
     options = {
@@ -85,7 +85,7 @@ _TOOLS = ("bash", "flock", "tar", "head")
 
 
 def find_faults(host: Host) -> list[str]:
-    """A sentence with the remedy for each thing in the way of a night there."""
+    """Find the obstacles to a night there, a sentence with the remedy for each."""
     begun = time.time()
     try:
         said = _ask(host)
@@ -95,7 +95,7 @@ def find_faults(host: Host) -> list[str]:
 
 
 def find_clock_faults(ahead_s: float) -> Iterator[str]:
-    """A sentence with the remedy where a host's clock is too far ahead of the one here, or behind."""
+    """Yield a sentence where a host's clock is too far ahead of the one here, or behind."""
     if abs(ahead_s) > _MOST_OFFSET_S:
         which = "ahead" if ahead_s > 0 else "behind"
         yield (
@@ -104,7 +104,7 @@ def find_clock_faults(ahead_s: float) -> Iterator[str]:
 
 
 def _ask(host: Host) -> list[list[str]]:
-    """The words of each line that the host said; DashboardError where it cannot be reached."""
+    """Ask the host; return the words of each line. DashboardError where it cannot be reached."""
     argv = make_probe(host, ["sh", "-c", _SCRIPT.read_text(encoding="utf-8"), "probe", host.folder])
     with tempfile.TemporaryDirectory() as folder:
         outcome = process.run(argv, cwd=Path("/"), env=os.environ, timeout_s=_LIMIT_S, log=Path(folder, "log"))

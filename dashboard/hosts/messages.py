@@ -229,7 +229,7 @@ class Channel:
             raise ChannelError(f"{self._name}: connection lost: {error.strerror}.") from error
 
     def receive(self, within_s: float) -> tuple[Message, int]:
-        """The next message, and how many bytes follow it (`receive_bytes`)."""
+        """Return the next message, and the number of bytes that follow it (`receive_bytes`)."""
         line = self._receive_line(within_s)
         try:
             return self._parse(common.parse_json(line, self._name))

@@ -56,7 +56,7 @@ class Parcel:
 
 
 def list_unacknowledged(home: Home, acknowledged: Path, unfinished: Collection[str] = ()) -> list[str]:
-    """The stamps of the nights that were not handed over yet, the oldest first.
+    """List the stamps of the nights that were not handed over yet, oldest first.
 
     unfinished: those with a folder left; where such a night was interrupted, something of it is still to be saved, and
     it is handed over once it is.
@@ -162,7 +162,7 @@ def _unpack(file: Path, asked: AskedOfHost, folder: Path) -> None:
 
 
 def _check_member(member: tarfile.TarInfo, asked: AskedOfHost) -> None:
-    """DashboardError where it is no file that was asked for: what a host says must not reach what is another's."""
+    """Refuse any file that was not asked for: a host must not reach what belongs to another."""
     if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse() or not _is_expected(member, asked):
         raise DashboardError(f"it contains an unexpected entry, {member.name!r:.120}.")
     most = _MOST_BYTES[member.name.partition("/")[0]]
@@ -187,7 +187,7 @@ def _is_expected(member: tarfile.TarInfo, asked: AskedOfHost) -> bool:
 
 
 def _check(folder: Path, asked: AskedOfHost) -> Night:
-    """The record of the night; DashboardError where it, or what was measured, is not as a host's night leaves it."""
+    """Check the night's record and its data; DashboardError where they are not as a host's night leaves them."""
     night = Night.from_json(common.read_json(folder / _NIGHT), folder / _NIGHT)
     if night.stamp != asked.stamp or not common.is_stamp(asked.stamp):
         raise DashboardError(f"{_NIGHT}: belongs to the night {night.stamp!r:.40}, not {asked.stamp}.")

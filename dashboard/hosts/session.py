@@ -206,7 +206,7 @@ class Session:
         return self._receive_with_size(wanted, within_s)[0]
 
     def _receive_with_size(self, wanted: tuple[type[_Wanted], ...], within_s: float) -> tuple[_Wanted, int]:
-        """The next message that is no beat; once the worker is there, no silence may be long."""
+        """Return the next message that is no beat; once the worker is there, no silence may be long."""
         end = time.monotonic() + within_s
         silence_s = within_s if Hello in wanted else SILENCE_S  # it beats from then on
         while True:
@@ -226,7 +226,7 @@ class Session:
                 raise ChannelError(f"{self._host.name}: unexpected reply {type(message).__name__}.")
 
     def _fetch(self, offer: Offer, size: int, folder: Path, least_free_bytes: int, end: float) -> Path:
-        """The parcel as a file; OSError where there is no room for it and for what is in it."""
+        """Fetch the parcel into a file; OSError where there is no room for it and for what is in it."""
         if shutil.disk_usage(folder).free < 2 * size + least_free_bytes:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".", suffix=".tmp", delete=False) as file:
@@ -246,7 +246,7 @@ class Session:
 
     @contextlib.contextmanager
     def _explained(self, remedy: str = "") -> Iterator[None]:
-        """An error of the conversation with what the host, or what reaches it, said last, and with the remedy."""
+        """Complete an error of the conversation with the host's last output, and with the remedy."""
         try:
             yield
         except ChannelError as error:

@@ -128,7 +128,7 @@ class _Kind:
 
     @classmethod
     def of(cls, name: str, described: Mapping[str, Any]) -> _Kind | None:
-        """By asv's benchmarks.json, else by the beginning of its name, as asv does; None of a type that asv has not."""
+        """Classify by asv's benchmarks.json, else by the name's beginning, as asv does; None of an unknown type."""
         match = _PREFIX.match(name.rpartition(".")[2])
         kind = str(described.get("type") or (_TYPES[match[0].rstrip("_").lower()] if match else ""))
         if kind not in _OWN:

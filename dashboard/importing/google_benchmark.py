@@ -127,7 +127,7 @@ def _name_workload(row: _Row) -> str:
 
 
 def _group(rows: Sequence[_Row]) -> Iterator[tuple[dict[str, Any], list[_Row]]]:
-    """The rows of each benchmark, and what tells it from others of one name, which the library allows.
+    """Yield the rows of each benchmark, with what tells it from others of one name, which the library allows.
 
     Their labels do where each has its own, else their order: from the second on `instance` is its number. So the
     first is as it was before there was another.
@@ -191,7 +191,7 @@ def _read_times(group: Sequence[_Row], left_out: Counter[str]) -> dict[str, Any]
 
 
 def _read_beside(group: Sequence[_Row]) -> dict[str, Any]:
-    """The time of the CPU, memory and counters, each as the mean of the repetitions or as the library's own."""
+    """Read the CPU time, memory and counters, each as the mean of the repetitions or the library's own."""
     means = [row for row in group if _find_aggregate(row) is None] or [
         row for row in group if _find_aggregate(row) == "mean"
     ]

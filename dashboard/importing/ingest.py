@@ -193,7 +193,7 @@ class _ImportedNights:
                 self._note(name, stamp, origin)
 
     def _load(self, experiment: str) -> dict[str, Mapping[str, Any]]:
-        """By stamp what each night of an experiment says of its origin, nothing where it was not imported."""
+        """Load the origins of an experiment's nights by stamp, empty where one was not imported."""
         known = common.object_in(self._kept, experiment)
         folder = self._request.home.data(experiment)
         return {
@@ -208,7 +208,7 @@ class _ImportedNights:
             self._by_digest.setdefault(str(sha256), []).append((experiment, stamp))
 
     def find(self, sha256: str) -> str | None:
-        """The data file of the night, or the first of the nights, that these bytes are in already as a whole."""
+        """Find the data file of the first night that has these bytes in already as a whole."""
         nights = self._by_digest.get(sha256)
         if not nights:
             return None
@@ -217,7 +217,7 @@ class _ImportedNights:
         return f"{experiment}/data_{stamp}.json" if whole else None
 
     def adopt(self, night: ParsedNight, style: ImportFormat) -> ParsedNight:
-        """The night as the user and the home call its experiment, its machine and its TVM."""
+        """Name the night's experiment, machine and TVM as the user and the home do."""
         request = self._request
         formerly = _clean_name(night.formerly, style) if night.formerly else ""
         has_format = any(origin.get("format") == style.name for origin in self._origins.get(formerly, {}).values())
@@ -298,7 +298,7 @@ class _ImportedNights:
         return stamp
 
     def _free_stamp(self, night: ParsedNight) -> str:
-        """The stamp of the night's moment, or of the first second after it that no other night of it has."""
+        """Find the first stamp from the night's moment on that no other night of it has."""
         moment, taken = night.moment, self._origins.get(night.experiment, {})
         while (stamp := common.stamp_of(moment)) in taken:
             moment += _NEXT_SECOND
@@ -329,7 +329,7 @@ def _read_index(path: Path) -> Mapping[str, Any]:
 
 
 def _read_origin(path: Path) -> Mapping[str, Any]:
-    """Where a data file was imported from; nothing where it was not, or is not readable."""
+    """Read the origin of an imported data file; empty where it was not imported, or is not readable."""
     try:
         raw = path.read_bytes()
         value = common.parse_json(raw, str(path)) if b'"imported"' in raw else {}
@@ -345,7 +345,7 @@ def _count_records(content: Mapping[str, Any]) -> int:
 
 
 def _clean_name(text: str, style: ImportFormat) -> str:
-    """An experiment's name made of what a stranger calls it."""
+    """Make a valid experiment name of a stranger's."""
     clean = re.sub(r"[^A-Za-z0-9_.-]+", "_", text).lstrip(".-")[:80]
     return clean if _NAME.fullmatch(clean) else style.name.replace("-", "_")
 

@@ -52,12 +52,12 @@ Table = Mapping[str, ImportField]
 
 
 def fields(role: Role, names: str, column: str = "") -> Table:
-    """A row for each of the names, which go to `column` under their own names."""
+    """Make a row for each of the names, which go to `column` under their own names."""
     return {name: ImportField(role, (column, name) if column else ()) for name in names.split()}
 
 
 def place(table: Table, value: Mapping[str, Any], *, unknown: set[str] | None = None, at: str = "") -> dict[str, Any]:
-    """The columns of a record that the fields of `value` fill; the names of others, below `at`, go to `unknown`."""
+    """Fill a record's columns from the fields of `value`; names of others, below `at`, go to `unknown`."""
     columns: dict[str, Any] = {}
     for name, item in value.items():
         known = table.get(name)
@@ -116,7 +116,7 @@ class ImportReading:
     experiment: str | None = None
 
     def moment(self, naive: datetime.datetime) -> datetime.datetime:
-        """The UTC moment of a stamp, which is of `zone` where it names none. Of an hour that comes twice the first."""
+        """Return the UTC moment of a stamp, in `zone` where it names none. Of an hour that comes twice the first."""
         aware = naive if naive.tzinfo else naive.replace(tzinfo=self.zone)
         try:
             return aware.astimezone(datetime.UTC).replace(microsecond=0)
@@ -154,7 +154,7 @@ def reduce_samples(processes_ms: Sequence[Sequence[float]]) -> dict[str, Any]:
 
 
 def describe_stated(mean_ms: float, *, std_ms: float | None = None, median_ms: float | None = None) -> dict[str, Any]:
-    """As `reduce_samples`, of a source that gives no samples."""
+    """Make columns as `reduce_samples`, for a source that gives no samples."""
     doubts = {"doubts": [NO_MEDIAN]} if median_ms is None else {}
     return _timed(
         mean_ms, std_ms, {"execution_elapsed_ms_median": mean_ms if median_ms is None else median_ms, **doubts}
@@ -166,12 +166,12 @@ def _timed(mean_ms: float, std_ms: float | None, info: Mapping[str, Any]) -> dic
 
 
 def describe_own(name: str, value: float, **declared: str) -> dict[str, Any]:
-    """The columns of a number of the source's own that is no time; declared: its unit and direction."""
+    """Make the columns of a source's own number that is no time; declared: its unit and direction."""
     return {"additional_info": {name: value, "metrics": {name: {"kind": "number", **declared}}}}
 
 
 def record(moment: datetime.datetime, *parts: Mapping[str, Any]) -> dict[str, Any]:
-    """A record's JSON with the columns of all parts; what none gives is empty."""
+    """Make a record's JSON with the columns of all parts; a column that none gives is empty."""
     return merge(
         {
             "timestamp": moment.isoformat().replace("+00:00", "Z"),

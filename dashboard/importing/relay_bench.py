@@ -75,7 +75,7 @@ def _read(file: File, reading: ImportReading) -> Iterator[ParsedNight]:
 
 
 def _find_stamp(file: File) -> str | None:
-    """The stamp of the folder that holds the experiment's."""
+    """Find the stamp of the folder that holds the experiment's."""
     matches = [match for folder in file.name.parts[:-2] if (match := _FOLDER.fullmatch(folder))]
     return matches[-1][1] if matches else None
 
@@ -106,7 +106,7 @@ def _read_csv(file: File, reading: ImportReading) -> Iterator[ParsedNight]:
 
 
 def _group_rows(file: File) -> tuple[Mapping[tuple[tuple[str, str], ...], list[float]], int]:
-    """The times in ms by parameters, and how many rows have none."""
+    """Group the times in ms by parameters, and count the rows without one."""
     groups: dict[tuple[tuple[str, str], ...], list[float]] = {}
     bad = 0
     try:

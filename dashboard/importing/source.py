@@ -54,7 +54,7 @@ class File:
         return hashlib.sha256(self.content).hexdigest()
 
     def near(self, relative: str) -> File | None:
-        """The file at a path relative to this one's folder, where there is one to be read."""
+        """Open the file at a path relative to this one's folder; None where there is none to be read."""
         if self.container is None:
             return None
         if self.container.is_dir():
@@ -65,7 +65,7 @@ class File:
         return _find_members(self.container, posixpath.basename(relative)).get(wanted)
 
     def json(self) -> Any:
-        """The JSON value in it, with null for NaN and Infinity, which Python's writers leave where a tool has none."""
+        """Parse the JSON, with null for NaN and Infinity, which Python's writers leave where a tool has none."""
         return common.parse_json(self.content, "", has_gaps=True)
 
 
@@ -78,7 +78,7 @@ class Unreadable:
 
 
 def list_files(source: Path, name: str = "") -> Iterator[File | Unreadable]:
-    """The regular files of a file, a folder or an archive, one at a time in order of their names.
+    """Yield the regular files of a file, a folder or an archive, one at a time in order of their names.
 
     A single file may have another `name` than its own. DashboardError where there is no such source. Links are not
     followed; what is in an archive is not unpacked.
@@ -116,7 +116,7 @@ def _list_path(path: Path, name: PurePosixPath, shown: str) -> Iterator[File | U
 
 
 def _open_content(shown: str, name: PurePosixPath, raw: IO[bytes], container: Path | None) -> File | Unreadable:
-    """The file as it is without the compression that its name says."""
+    """Read the file without the compression that its name says."""
     opener = _OPENERS.get(name.suffix.lower())
     try:
         content = (opener(raw) if opener else raw).read(MAX_FILE_BYTES + 1)
@@ -130,7 +130,7 @@ def _open_content(shown: str, name: PurePosixPath, raw: IO[bytes], container: Pa
 
 
 def _list_archive(path: Path, shown: str) -> Iterator[File | Unreadable]:
-    """The members of an archive; one that is broken gives what lies before the break."""
+    """Yield the members of an archive; one that is broken gives what lies before the break."""
     total = 0
     try:
         for count, (name, size, open_member) in enumerate(_list_members(path), start=1):
@@ -175,7 +175,7 @@ def _extract(stream: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
 
 @functools.lru_cache(maxsize=2)
 def _find_members(archive: Path, name: str) -> Mapping[str, File]:
-    """The members of that name, by their paths; an archive is read once more for them."""
+    """Find the members of that name, by their paths; an archive is read once more for them."""
     found = {}
     for file in _list_archive(archive, str(archive)):
         if isinstance(file, File) and file.name.name == name:

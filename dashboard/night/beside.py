@@ -40,7 +40,6 @@ class Half:
     is_the_nights: bool = False
 
     def of(self, stage: str) -> Path:
-        """The folder that the stage writes to."""
         return self.folder / stage
 
     def log(self, stage: str) -> Path:
@@ -54,7 +53,7 @@ PerformWithin = Callable[[Half, float], None]
 
 
 def plan_halves(root: Path, pairs: int, seed: str) -> list[Half]:
-    """All runs in their order; `root` is the folder of the job."""
+    """List all runs in their order; `root` is the folder of the job."""
     rng, halves = random.Random(seed), list[Half]()
     for number in range(pairs):
         halves += rng.sample(_pair(root, number), 2)
@@ -62,7 +61,7 @@ def plan_halves(root: Path, pairs: int, seed: str) -> list[Half]:
 
 
 def list_pairs(root: Path, pairs: int) -> list[Sequence[Half]]:
-    """By pair, the half of tonight's TVM and that of the reference."""
+    """Pair the half of tonight's TVM with that of the reference."""
     return [_pair(root, number) for number in range(pairs)]
 
 
@@ -79,7 +78,7 @@ def takes_turns(context: Context, job: Job) -> bool:
 
 
 def plan_turns(context: Context, job: Job) -> list[Half]:
-    """The runs of tonight in their order; nothing is there of earlier ones."""
+    """Order tonight's runs, and remove what is left of earlier ones."""
     root = context.workspace(job).root
     trees.remove(root / FOLDER)
     return plan_halves(root, job.config["pairs"], f"{context.plan.seed} {job.name}")
@@ -159,7 +158,7 @@ def _is_whole(half: Half) -> bool:
 
 
 def compare_pairs(pairs: Sequence[tuple[Numbers, Numbers]], declared: Mapping[str, Any]) -> dict[str, Any]:
-    """By path, what `pairs` of tonight's numbers and the reference's say of it; only of times and rates above 0."""
+    """Compare `pairs` of tonight's numbers with the reference's, by path; only times and rates above 0."""
     declarations = Declarations(declared)
     paths = dict.fromkeys(path for tonight, _ in pairs for path in tonight)
     found = {}
@@ -179,7 +178,7 @@ def compare_pairs(pairs: Sequence[tuple[Numbers, Numbers]], declared: Mapping[st
 
 
 def read_numbers(path: Path) -> Numbers:
-    """The numbers that an analyze stage left in the file; none where it left records."""
+    """Read the numbers that an analyze stage left in the file; none where it left records."""
     value = common.read_json(path)
     records.check_data(value)
     return {} if "records" in value else dict(records.numeric_leaves(value))

@@ -52,7 +52,6 @@ class Workspace:
         return self.root / "tmp"
 
     def of(self, stage: str) -> Path:
-        """The folder that the stage writes to."""
         return self.root / stage
 
     @property
@@ -125,7 +124,7 @@ class Context:
         return self.guest
 
     def make_sandbox(self, job: Job, *written: Path) -> Sandbox | None:
-        """Where a stage of the job is run that writes to these folders (a reader of SQLite does); None if trusted."""
+        """Make the sandbox of a stage that writes to these folders (a reader of SQLite does); None if trusted."""
         guest, workspace = self.find_guest(job), self.workspace(job)
         if guest is None:
             return None
@@ -174,7 +173,7 @@ def write_reference(path: Path, reference: Artifact, measured: Mapping[str, int]
 
 
 def read_reference_artifact(path: Path) -> Artifact:
-    """The TVM that `write_reference` named at `path`, as stages need it."""
+    """Read the TVM that `write_reference` named at `path`, as stages need it."""
     value = common.read_json(path, max_bytes=1 << 20)
     python_path, library_path = (tuple(map(Path, value[name])) for name in ("pythonpath", "library_path"))
     named = (value["key"], value["provider"], value["version"], value["commit"])
@@ -190,7 +189,7 @@ def read_reference(path: Path) -> dict[str, Any] | None:
 
 
 def make_guests_environment(environment: Mapping[str, str], scratch: Path) -> dict[str, str]:
-    """The environment of a stage for code that is not trusted: a home of its own, and nothing of the operator's.
+    """Make an environment for untrusted code: a home of its own, and nothing of the operator's.
 
     What this process was started with goes, but for the devices; what configs add stays unless it looks like a secret.
     """
@@ -213,7 +212,7 @@ def stage_environment(
     artifact: Artifact | None,
     added: Mapping[str, str],
 ) -> dict[str, str]:
-    """The whole environment of one stage; `added` is what the home's config adds, the job's own comes last."""
+    """Make the whole environment of one stage; `added` is from the home's config, the job's own comes last."""
     passed = {
         name: value for name, value in os.environ.items() if name in _PASSED_ON or name.startswith(_PASSED_PREFIXES)
     }

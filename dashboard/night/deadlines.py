@@ -54,7 +54,7 @@ class NightDeadlines:
         self._alike: dict[tuple[str, str, str], bool] = {}
 
     def find(self, job: Job, stage: Stage, fingerprint: str) -> JobDeadline:
-        """The deadline of a stage of a job whose code and config have that fingerprint."""
+        """Return the deadline of a stage of a job whose code and config have that fingerprint."""
         key = (job.kind, job.name, stage.name, fingerprint)
         if key not in self._found:
             self._found[key] = self._learn(job, stage, fingerprint)

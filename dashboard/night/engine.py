@@ -221,7 +221,7 @@ def _environment(context: Context, job: Job, workspace: Workspace) -> dict[str, 
 
 
 def _name_reference(context: Context, job: Job, stage: Stage) -> dict[str, str]:
-    """For what measures both by itself, the file that names the TVM to measure against."""
+    """Name the file of the reference to a stage that measures both TVMs by itself."""
     path = context.workspace(job).reference
     is_told = stage.alone and path.is_file() and not beside.takes_turns(context, job)
     return {REFERENCE: str(path)} if is_told else {}
@@ -237,7 +237,7 @@ class StageFailedError(DashboardError):
 
 
 def judge(outcome: ProcessOutcome, folder: Path, stage: Stage, timeout_s: float, *, usual: str = "") -> str:
-    """The message of a stage that went well; DashboardError says in words why it did not.
+    """Return the message of a stage that went well; DashboardError says why it did not.
 
     usual: what it usually takes, as a sentence.
     """

@@ -70,7 +70,7 @@ def _list_stamped(tmp_data: Path) -> list[Path]:
 
 
 def _read_owner(folder: Path) -> str | None:
-    """The home whose night this is; None where no mark says so."""
+    """Read which home's night this is; None where no mark says so."""
     with contextlib.suppress(OSError), trees.open_file(folder, _MARK) as file:
         return file.read(_LONGEST_PATH).decode("utf-8", errors="surrogateescape")
     return None
@@ -128,7 +128,7 @@ def sweep(home: Home, tmp_data: Path) -> list[str]:
 
 
 def _list_written(results: Path) -> Iterator[tuple[Path, bool]]:
-    """Each folder in which the dashboard writes, and whether it shares it with files of other people's naming."""
+    """Yield each folder that the dashboard writes to; True where it shares it with other people's names."""
     yield from ((folder, False) for folder in (results, *_folders_in(results)))
     for row in PIPELINES:
         for what in _folders_in(results / row.folder):

@@ -120,7 +120,7 @@ def open_heartbeat(home: Home) -> Heartbeat:
 
 
 def make_run_id(home: str, stamp: str) -> str:
-    """The UUID of one night, the same for its start and its end."""
+    """Make the UUID of one night, the same for its start and its end."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{os.uname().nodename}:{home}:{stamp}"))
 
 
@@ -139,7 +139,7 @@ def make_address(url: str, style: HeartbeatStyle, event: tuple[str, str], run_id
 
 
 def format_failure(summary: str, night: Night) -> str:
-    """The night's last words, and the end of the output of each stage that failed."""
+    """Join the night's summary and the end of the output of each stage that failed."""
     steps = [(job, step) for job in night.jobs if (step := job.first_failure)]
     tails = [
         f"--- {job.kind} {job.name}, {step.stage}:\n{step.log_tail.rstrip()}" for job, step in steps if step.log_adds

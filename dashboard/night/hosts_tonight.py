@@ -60,7 +60,7 @@ class _Visit:
     begun: float = field(default_factory=time.monotonic)
 
     def stop_clock(self) -> None:
-        """The host is done with what took it the time; a second call changes nothing."""
+        """Note the time that the host took; a second call changes nothing."""
         elapsed_s = self.record.elapsed_s or round(time.monotonic() - self.begun, 3)
         self.record = replace(self.record, elapsed_s=elapsed_s)
 
@@ -116,7 +116,7 @@ class HostsTonight:
         return _Visit(config.hosts[name], jobs, session, HostNight(name, HostState.AWAY, ""))
 
     def _attend(self, visit: _Visit, code: BundledCode, tvms: Tvms) -> None:
-        """The whole conversation with one host; whatever fails is in its record."""
+        """Hold the whole conversation with one host; whatever fails is in its record."""
         try:
             self._converse(visit, code, tvms)
         except DashboardError as error:
@@ -239,7 +239,7 @@ class HostsTonight:
             self._journal.note(f"{visit.host.name} delivered its measurements of {', '.join(visit.record.late)}.")
 
     def _list_told(self, visit: _Visit) -> Iterator[str]:
-        """The notes of the host's own nights; those of an earlier one that tonight's has as well are told once."""
+        """Yield the notes of the host's own nights; one that an earlier night has as well is told once."""
         own = visit.told.pop(self._context.stamp, ())
         notes = [f"{visit.host.name}: {note}" for note in own]
         for stamp, late in visit.told.items():
@@ -277,7 +277,7 @@ class HostsTonight:
 
 
 def _remove_old_refused(folder: Path, host: str) -> None:
-    """A host must not fill the disk with what it cannot hand over."""
+    """Keep a host from filling the disk with what it cannot hand over."""
     total = 0
     archives = folder.glob(f"refused-{host}-{'[0-9a-f]' * 64}.tar")
     for path in sorted(archives, key=lambda path: path.stat().st_mtime_ns, reverse=True):
@@ -287,5 +287,5 @@ def _remove_old_refused(folder: Path, host: str) -> None:
 
 
 def _name_host(host: Host, step: StepResult) -> StepResult:
-    """The step; what went wrong in it names the machine that its words are about."""
+    """Name the host in the message of a step that failed there."""
     return step if step.success else replace(step, message=f"{host.name}: {step.message}")

@@ -145,7 +145,7 @@ class Journal:
 
 
 def _read_log(log: Path) -> str | None:
-    """The stage's output; None where it has no log, or put something else in its place."""
+    """Read the stage's output; None where it has no log, or put something else in its place."""
     with contextlib.suppress(OSError), trees.open_file(log.parent, log.name) as file:
         return file.read(_MOST_LOG_BYTES).decode("utf-8", errors="surrogateescape")
     return None

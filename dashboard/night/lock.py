@@ -80,7 +80,7 @@ def _hold_machine_or_raise(
 
 @contextlib.contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """DashboardError with the remedy where the lock `path` cannot be opened."""
+    """Raise DashboardError with the remedy where the lock `path` cannot be opened."""
     try:
         yield
     except OSError as error:
@@ -92,7 +92,7 @@ def _take(home: Home, within_s: float) -> lock.Lock | None:
 
 
 def _wait_for_turn(home: Home) -> lock.Lock | None:
-    """The home, after what lets nights pass has let go of it; None where something else holds it."""
+    """Take the home once what lets nights pass has let go of it; None where something else holds it."""
     held = _take(home, _GLANCE_S)
     if held is not None:
         return held
@@ -124,7 +124,7 @@ def is_held(home: Home) -> bool:
 
 
 def read_holder_pid(home: Home) -> int | None:
-    """The ID of the process that last held the home; None where its lock names none."""
+    """Read the ID of the process that last held the home; None where its lock names none."""
     return lock.read_holder_pid(home.lock_file)
 
 
@@ -140,7 +140,7 @@ def _find_own_name() -> str:
 def hold_machine(
     home: Home, patience_s: float, cards: Sequence[str] = ()
 ) -> contextlib.AbstractContextManager[object] | None:
-    """The machine, or these cards of it, for whatever measures for `home`; None where others have it for `patience_s`.
+    """Hold the machine, or these cards of it, for `home`; None where others have it for `patience_s`.
 
     While it waits, commands that let nights pass do not begin. OSError where a lock's file cannot be opened.
     """
@@ -156,7 +156,7 @@ def hold_machine(
 
 
 def _pass_gate(what: str, purpose: str, end: float, *, is_shared: bool) -> lock.Lock | None:
-    """The lock, once whoever came before has it or has given up; None where that is not so before `end`."""
+    """Take the lock after whoever came before; None where that is not so before `end`."""
     taken = _try_gate(what, purpose, min(end, time.monotonic() + _GLANCE_S), is_shared=is_shared)
     if taken is None and time.monotonic() < end:
         _log.info("Waiting: %s", describe_holders([what] if what or is_shared else []))
@@ -180,7 +180,7 @@ def is_machine_waited_for(cards: Sequence[str] = ()) -> bool:
 
 
 def describe_holders(cards: Sequence[str] = ()) -> str:
-    """Who measures on this machine now, or is about to, and since when, as a sentence; of cards only on these."""
+    """Describe who measures on this machine now, or is about to, and since when; of cards only on these."""
     where = f"another home is measuring on this machine ({node()})"
     if whole := _read_holder(_file(_MACHINE, "lock")):
         return f"{where}: {whole}."
@@ -202,7 +202,7 @@ def _read_holder(path: Path) -> str:
 
 
 def list_gaps() -> Iterator[str]:
-    """A sentence for each reason why somebody else may have measured here at the same time and not know of this one."""
+    """Yield a sentence for each reason why somebody may have measured here at the same time unnoticed."""
     if node() != _find_own_name():
         yield (
             f"{NODE} names this machine {node()} instead of {_find_own_name()}: homes that do not use the same name "
@@ -217,7 +217,7 @@ def list_gaps() -> Iterator[str]:
 
 
 def _file(what: str, suffix: str) -> Path:
-    """Where the lock of the machine, or of a card, lies: in the first folder where this user can use or make it."""
+    """Find the first folder where this user can use or make the lock of the machine or card."""
     name = f"{_name(f'@{what}' if what else '')}.{suffix}"
     usable = (Path(folder, name) for folder in _FOLDERS if _can_use(Path(folder, name)))
     return next(usable, Path(_FOLDERS[-1], name))

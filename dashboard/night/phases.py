@@ -299,7 +299,7 @@ def _push(context: Context, journal: Journal) -> bool:
 
 
 def _list_references_to_keep(context: Context, journal: Journal) -> dict[str, Path]:
-    """The releases that this night or the last one measured against, which the package index may drop one day.
+    """Find the releases measured against by this night or the last, which the index may drop one day.
 
     And the wheels that the last nights measured of other sources: a page of nightly wheels drops the old ones.
     """

@@ -114,7 +114,7 @@ class Progress:
             self._changed.set()
 
     def begin(self, job: Job, stage: Stage, left_in: Path, usual_s: float | None = None) -> None:
-        """A step begins; stages that may take long are said without a terminal, too.
+        """Note that a step begins; stages that may take long are logged without a terminal, too.
 
         left_in: where it may leave how many points it has measured. usual_s: what it usually takes.
         """
@@ -165,7 +165,7 @@ class Progress:
             self._show_on_site(pages.LiveState.RUNNING, value)
 
     def _show_on_site(self, state: pages.LiveState, value: Mapping[str, Any]) -> None:
-        """For the website's readers, where there is one; a publish replaces its folder, with what was said last."""
+        """Show it on the website, where there is one; a publish replaces its folder, with what was shown last."""
         about = {
             "state": state,
             "night": self._night,

@@ -79,7 +79,7 @@ def add_declared(job: Job, value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _declare(record: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
-    """The record with what is declared of the experiment's own numbers in it, so that it says so wherever it goes."""
+    """Put the declarations of the experiment's own numbers into the record, to go wherever it goes."""
     info = record["additional_info"]
     own = {**declared, **common.object_in(info, metrics.OWN)}
     config_util.check_metrics(own, "data.json")
@@ -95,7 +95,7 @@ def _declare(record: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str
 
 
 def describe_unmeasured(context: Context, job: Job) -> str:
-    """A sentence about what the experiment declares and did not measure; empty where it measured all or was ended."""
+    """Describe declared metrics that were not measured; empty where all were, or the run was ended."""
     path = context.home.data_file(job.name, context.stamp)
     if context.partial or not path.is_file():
         return ""
@@ -163,7 +163,7 @@ _NAMED, _LONGEST_NAME = 8, 80
 
 
 def describe_own(experiment: str, declared: Mapping[str, Declared], data: NightData | None) -> Iterator[str]:
-    """A line for what is declared, and where a night's data are known, one for what does not match it."""
+    """Describe what is declared and, where a night's data are known, what does not match it."""
     declared = {**declared, **(data.declared if data else {})}
     if declared:
         yield f"{experiment} declares {_format_names([f'{name} ({own})' for name, own in declared.items()])}."
@@ -177,7 +177,7 @@ def describe_own(experiment: str, declared: Mapping[str, Declared], data: NightD
 
 
 def _describe_unmeasured(data: NightData) -> str:
-    """A sentence about what is declared of the night's numbers though none has come; empty where all have."""
+    """Describe declared metrics of which no number has come; empty where all have."""
     if not data.unmeasured:
         return ""
     place = "of that name in additional_info (by details, check, after or derive)" if data.records else "there"

@@ -177,7 +177,7 @@ def _partial(context: Context, name: str) -> PartialData | None:
 
 
 def _job(context: Context, folder: Path) -> Job:
-    """The experiment of that night, on the artifact that it was measured with where that is still there."""
+    """Rebuild the experiment of that night, on the artifact that it was measured with if that is still there."""
     config, is_sandboxed = _read_config(folder)
     code, name = folder / "code", _name(folder)
     job = Job("experiment", name, code, folder / "config", config, tvm=None, is_sandboxed=is_sandboxed)
@@ -191,7 +191,7 @@ def _job(context: Context, folder: Path) -> Job:
 
 
 def _read_config(folder: Path) -> tuple[dict[str, object], bool]:
-    """The experiment's config without what the plan takes out of it, and whether it asks for a sandbox."""
+    """Read the experiment's config without what the plan takes out of it, and whether it asks for a sandbox."""
     with contextlib.suppress(DashboardError):  # it was checked when the night began; without it, defaults serve
         value = common.read_json(folder / "config" / "config.json")
         if isinstance(value, dict):

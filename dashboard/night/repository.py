@@ -10,7 +10,7 @@ from tvmdash import __version__
 
 
 def describe(folder: Path) -> dict[str, Any]:
-    """`version`; `commit` and `dirty` (whether files differ from it), None where `folder` is not under git's care."""
+    """Return `version`; and `commit` and `dirty`, which are None where git does not know `folder`."""
     try:
         # An installed copy may lie inside somebody's checkout, whose commit is not ours.
         _git(folder, "ls-files", "--error-unmatch", "dashboard/__init__.py")

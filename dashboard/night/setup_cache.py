@@ -57,7 +57,7 @@ def _is_left_out(entry: TreeEntry) -> bool:
 
 
 def _find_outside(folder: Path, entry: TreeEntry) -> Path | None:
-    """The file outside `folder` to which a relative link in it leads; None of anything else."""
+    """Find the file outside `folder` to which a relative link in it leads; None for anything else."""
     if not entry.is_link or os.path.isabs(entry.target):
         return None
     target = trees.find_target(folder, entry.path)
@@ -67,13 +67,13 @@ def _find_outside(folder: Path, entry: TreeEntry) -> Path | None:
 
 
 def find(setup_dir: Path, experiment: str, key: str) -> Path | None:
-    """The newest complete setup with this fingerprint; none where it asks to be run again."""
+    """Find the newest complete setup with this fingerprint; None where it asks to be run again."""
     markers = sorted((setup_dir / experiment).glob(f"{key}-*/{COMPLETE}"))
     return markers[-1].parent if markers and not (markers[-1].parent / SETUP_RETRY_FILE).exists() else None
 
 
 def find_made(setup_dir: Path, experiment: str, key: str, stamp: str) -> Path | None:
-    """The complete setup that this night made, also where it asks to be run again: by the next night."""
+    """Find the complete setup of this night, also one that asks to be run again: by the next night."""
     setup = _place(setup_dir, experiment, key, stamp)
     return setup if (setup / COMPLETE).exists() else None
 
@@ -88,7 +88,7 @@ def stamp_of(setup: Path) -> str:
 
 
 def begin(setup_dir: Path, experiment: str, key: str, stamp: str) -> Path:
-    """A new empty folder for a setup. It keeps this path, so that paths written into it stay right."""
+    """Make an empty folder for a setup. It keeps this path, so that paths written into it stay right."""
     setup = _place(setup_dir, experiment, key, stamp)
     trees.remove(setup)
     setup.mkdir(parents=True)

@@ -138,7 +138,7 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def host_sensors(root: Path = Path("/")) -> list[Sensor]:
-    """The sensors that this machine has; `root` is where /proc and /sys lie."""
+    """List the sensors of this machine; `root` is where /proc and /sys lie."""
     proc, system = root / "proc", root / "sys"
     sensors: list[Sensor] = [
         lambda: _load(proc),
@@ -200,7 +200,7 @@ class BusyCores:
         return {"busy_cores.own": own, "busy_cores.others": others, "stolen_cores": stolen}
 
     def _now(self) -> tuple[float, float, float, float]:
-        """The moment, and CPU seconds so far of everybody, of the night, of the hypervisor's other guests."""
+        """Read the clock, and CPU seconds so far of everybody, of the night, of the hypervisor's other guests."""
         busy = stolen = 0
         for line in (self._proc / "stat").read_bytes().splitlines():
             name, _, fields = line.partition(b" ")
@@ -225,7 +225,7 @@ class BusyCores:
 
 
 def _find_clocks(system: Path, proc: Path) -> Sensor:
-    """The clock of each core that may be used: from cpufreq, else (as in a virtual machine) from cpuinfo."""
+    """Make the sensor of the cores' clocks: from cpufreq, else (as in a virtual machine) from cpuinfo."""
     cores = sorted(os.sched_getaffinity(0))
     files = {core: system / f"devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq" for core in cores}
     if _read_text(files[cores[0]]):
@@ -243,7 +243,7 @@ def _clock_columns(clocks: Mapping[int, float | None]) -> Reading:
 
 
 def _cpuinfo_clocks(proc: Path) -> dict[int, float | None]:
-    """`cpu MHz` of each core; without any on processors that do not say (Arm)."""
+    """Read `cpu MHz` of each core; none on processors that do not say (Arm)."""
     lines = [line.partition(":") for line in _read_text(proc / "cpuinfo").splitlines()]
     clocks = [float(value) for name, _, value in lines if name.strip() == "cpu MHz"]
     return dict(enumerate(clocks))

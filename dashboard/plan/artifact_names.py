@@ -57,12 +57,12 @@ class ArtifactFinder:
     guest_of: GuestRule = trust_all
 
     def find(self, name: str) -> Provided:
-        """The artifact of that name, which nobody removes while it is used; DashboardError where it cannot be had."""
+        """Provide the artifact of that name, leased; DashboardError where it cannot be had."""
         spec = spec_of(name, self.config)
         return self.provide(spec) if spec else self.take(name)
 
     def provide(self, spec: ArtifactSpec, at_most_s: float = math.inf) -> Provided:
-        """The artifact that `spec` asks for, with the runtimes of the home's devices."""
+        """Provide the artifact that `spec` asks for, with the runtimes of the home's devices."""
         allowed_s = min(self.config.getting_s(spec), at_most_s)
         provided = provide(
             spec,
@@ -83,7 +83,7 @@ class ArtifactFinder:
         return list(provide_runtimes(provided.artifact, RuntimeRequest(kinds, self.config.tvm_source, self.logs)))
 
     def resolve(self, spec: ArtifactSpec) -> ArtifactSpec:
-        """`spec` with the commit or version that it means now; without `rebuild` as far as is known here."""
+        """Make `spec` exact as of now; without `rebuild` as far as is known here."""
         self.logs.mkdir(parents=True, exist_ok=True)
         if not self.rebuild and provider_of(spec) == GIT:
             commit = Mirror.of(self.config.artifacts, spec.remote).resolve(spec.branch)
@@ -105,5 +105,5 @@ class ArtifactFinder:
         return ArtifactSpec(next(known, source or PYPI), version)
 
     def take(self, key: str) -> Provided:
-        """The artifact of that key from the store, leased; the network is left alone."""
+        """Lease the artifact of that key from the store; the network is left alone."""
         return take(self.config.artifacts / key)

@@ -18,7 +18,7 @@ FIELD = "device"
 
 
 def find_faults(folder: Path, values: Mapping[str, Any], devices: Mapping[str, Device], shown: str) -> Iterator[str]:
-    """A sentence for each device that the config `shown` of the experiment in `folder` names and the home lacks."""
+    """Yield a sentence for each device that the experiment's config `shown` names and the home lacks."""
     there = f"Devices of this home: {', '.join((CPU, *devices))}."
     for name in _list_asked(folder, values):
         if name != CPU and name not in devices:
@@ -26,18 +26,18 @@ def find_faults(folder: Path, values: Mapping[str, Any], devices: Mapping[str, D
 
 
 def list_devices(jobs: Iterable[Job], config: HomeConfig) -> tuple[Device, ...]:
-    """The devices beside the processor that any of the jobs asks for, each once."""
+    """List the devices beside the processor that any of the jobs asks for, each once."""
     asked = dict.fromkeys(name for job in jobs for name in _list_asked(job.folder, job.config))
     return tuple(config.devices[name] for name in asked if name in config.devices)
 
 
 def list_kinds(jobs: Iterable[Job], config: HomeConfig) -> tuple[str, ...]:
-    """The kinds of those of them that are in this machine."""
+    """List the kinds of those of them that are in this machine."""
     return tuple(dict.fromkeys(device.kind for device in list_devices(jobs, config) if device.tracker is None))
 
 
 def list_cards(jobs: Iterable[Job], config: HomeConfig) -> tuple[str, ...]:
-    """The cards that the jobs measure on, by their own names, where they measure on nothing else; otherwise none.
+    """List the cards that the jobs measure on, where they measure on nothing else; otherwise none.
 
     Of a device that is no CUDA device nobody can tell whether it is the processor, or a card under another name.
     """

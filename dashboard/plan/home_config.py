@@ -36,7 +36,7 @@ _TVM_FORMS = "pypi:0.26.0, pypi:latest, wheel:PACKAGE@VERSION, git:REVISION, REM
 
 
 def read_home_config(home: Home) -> HomeConfig:
-    """The home's config; DashboardError lists every fault. Nothing is written."""
+    """Read the home's config; DashboardError lists every fault. Nothing is written."""
     if not home.root.is_dir():
         raise DashboardError(f"{home.root}: no such folder. Copy sample-dashboard-home to create a home.")
     value = config_util.read_config(home.config_file, config_util.HOME_FIELDS)
@@ -64,7 +64,7 @@ def read_home_config(home: Home) -> HomeConfig:
 
 
 def code_folders(home: Home) -> dict[str, tuple[Path, ...]]:
-    """By kind of job the folders that the config names for its code, also where something else in it is wrong.
+    """Read the config's folders of code by kind of job, also where something else in it is wrong.
 
     What is wrong is for `read_home_config` to say.
     """
@@ -80,12 +80,12 @@ def code_folders(home: Home) -> dict[str, tuple[Path, ...]]:
 
 
 def _folder(home: Home, text: str) -> Path:
-    """A folder as a config names it: `~` is the user's, a relative one is the home's."""
+    """Resolve a folder as configs name it: `~` is the user's, a relative one is the home's."""
     return Path(os.path.normpath(home.root / os.path.expanduser(text)))
 
 
 def _find_code_folder_faults(home: Home, value: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for each folder of code that is not there: the jobs in it would be measured with other code."""
+    """Find missing folders of code: the jobs in one would be measured with other code."""
     for row in PIPELINES:
         field = f"{row.kind}_dirs"
         for number, text in enumerate(value[field]):
@@ -170,7 +170,7 @@ def _parse_reference(text: str, tvms: Mapping[str, str], own: ArtifactSpec) -> A
 
 
 def _find_tvms_faults(tvms: Mapping[str, str], own: ArtifactSpec, shown: str) -> Iterator[str]:
-    """A sentence for each name that cannot stand in a file's name or a message, and each text that asks for no TVM."""
+    """Find names that cannot stand in a file's name or a message, and texts that ask for no TVM."""
     for name, text in tvms.items():
         where = f"{shown}: $.tvms.{name}"
         if not _TVM_NAME.fullmatch(name):
@@ -212,7 +212,7 @@ def find_spec_faults(spec: ArtifactSpec, shown: str) -> list[str]:
 
 
 def _find_folder_faults(home: Home, config: HomeConfig) -> list[str]:
-    """A working folder must not be the home, a part of its config or results, or hold them."""
+    """Find working folders that overlap the home's config, its results, or one another."""
     names = ("tmp_data_dir", "backup_dir", "setup_dir", "artifact_dir")
     faults = []
     for name, folder in zip(names, config.folders, strict=True):
@@ -241,7 +241,7 @@ def _find_value_faults(config: HomeConfig, shown: str) -> list[str]:
 
 
 def find_timeout_faults(timeouts: Mapping[str, int], names: Sequence[str], shown: str) -> list[str]:
-    """A sentence for each name in `timeouts` that is not one of these stages."""
+    """Find names in `timeouts` that are not among these stages."""
     faults = []
     for name in timeouts:
         near = difflib.get_close_matches(name, names, n=1)
@@ -251,7 +251,7 @@ def find_timeout_faults(timeouts: Mapping[str, int], names: Sequence[str], shown
 
 
 def find_env_faults(env: Mapping[str, str], shown: str) -> list[str]:
-    """A sentence for each variable that the system would refuse."""
+    """Find variables that the system would refuse."""
     return [
         f"{shown}: $.env.{name}: not a valid environment variable. Remove '=' from the name and NUL characters."
         for name, value in env.items()
@@ -274,7 +274,7 @@ _SCHEMES: Mapping[str, tuple[str, ...]] = {
 
 
 def find_late_faults(home: Path, value: Mapping[str, Any], config: HomeConfig, shown: str) -> Iterator[str]:
-    """A sentence for each. value: the config's fields, of which `config` was made."""
+    """Find faults that keep no night from measuring. value: the config's fields, of which `config` was made."""
     if value["heartbeat_url"] and (fault := find_url_fault(value["heartbeat_url"])):
         yield f"{shown}: $.heartbeat_url: the URL {fault}, so nobody would hear that nights stopped. Use https://HOST/PATH."
     if value["website_url"] and not is_link(value["website_url"]):

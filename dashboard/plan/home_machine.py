@@ -81,7 +81,7 @@ def _find_changes(
 
 
 def _read_machine_id() -> str | None:
-    """The system's machine-id, hashed: it is not to be told to others as it is (machine-id(5)); None without one."""
+    """Read the machine-id, hashed, as others must not learn it (machine-id(5)); None without one."""
     with contextlib.suppress(OSError):
         text = _MACHINE_ID.read_text(encoding="ascii", errors="replace").strip()
         return hashlib.sha256(f"tvmdash {text}".encode()).hexdigest()[:16] if text else None
@@ -104,7 +104,7 @@ def _list_data_folders(home: Home) -> Iterator[Path]:
 
 
 def _find_newest_own(folder: Path) -> tuple[str, Sequence[str]] | None:
-    """The stamp of the newest night in a data folder that was not imported, and the env_names in it."""
+    """Find the newest night in a data folder that was not imported: its stamp and its env_names."""
     for stamp in reversed(records.data_stamps(folder)):
         with contextlib.suppress(DashboardError):  # a night that cannot be read is passed over
             night = records.read_data(folder / f"data_{stamp}.json", folder.name)

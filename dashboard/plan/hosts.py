@@ -58,7 +58,7 @@ class Host:
 
 
 def read_hosts(value: Mapping[str, Any], shown: str) -> dict[str, Host]:
-    """The hosts that the config `shown` names in `value`, in its order; ConfigError lists every fault."""
+    """Read the hosts that the config `shown` names in `value`, in its order; ConfigError lists every fault."""
     hosts, faults = dict[str, Host](), list[str]()
     for name, fields in value.items():
         where = f"$.hosts.{name}"
@@ -145,7 +145,7 @@ def _find_local_faults(hosts: Mapping[str, Host], shown: str) -> Iterator[str]:
 
 
 def find_faults(asked: Sequence[str] | None, hosts: Mapping[str, Host], shown: str) -> list[str]:
-    """A sentence for each host or tag that the config `shown` asks for and the home does not have."""
+    """List a sentence for each host or tag that the config `shown` asks for and the home does not have."""
     known = {LOCAL, *hosts, *(tag for host in hosts.values() for tag in host.tags)}
     there = f"Hosts and tags of this home: {', '.join(sorted(known))}."
     return [
@@ -156,7 +156,7 @@ def find_faults(asked: Sequence[str] | None, hosts: Mapping[str, Host], shown: s
 
 
 def choose(asked: Sequence[str] | None, hosts: Mapping[str, Host]) -> tuple[str, ...]:
-    """The hosts that measure an experiment whose config asks for these; the home's own machine is the empty name."""
+    """Choose the hosts of an experiment whose config asks for these; the home's own machine is the empty name."""
     if asked is None:
         return ("",)
     own = {LOCAL, *(name for host in hosts.values() if not host.is_away for name in (host.name, *host.tags))}

@@ -32,7 +32,7 @@ class CodeFolders:
     of_home: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
 
     def of(self, row: Pipeline, name: str) -> Path:
-        """The folder of one job; where there is none, the first place that it was looked for in."""
+        """Find the folder of one job; where there is none, the first place that it was looked for in."""
         name = experiment_of(name) if row.measures else name
         first = {EXPERIMENT.kind: self.experiment, SUBSYSTEM.kind: self.subsystem}[row.kind]
         every = [*([first] if first else []), *self.of_home.get(row.kind, ()), REPOSITORY / row.folder]
@@ -125,11 +125,11 @@ class Job:
         return (self.folder / stage.script).exists()
 
     def timeout_s(self, stage: Stage, home: HomeConfig) -> int:
-        """The seconds allowed: the job's own, else the home's, else the protocol's."""
+        """Return the seconds allowed: the job's own, else the home's, else the protocol's."""
         return self.find_stated_timeout_s(stage, home) or stage.timeout_s
 
     def find_stated_timeout_s(self, stage: Stage, home: HomeConfig) -> int | None:
-        """The seconds that the job's own config allows, else the home's; None where neither says."""
+        """Return the seconds that the job's own config allows, else the home's; None where neither says."""
         own: Mapping[str, int] = self.config.get("timeouts", {})
         return own.get(stage.name) or home.timeouts.get(stage.name)
 
@@ -161,6 +161,6 @@ class Plan:
 
 
 def wanted_by(jobs: Sequence[Job]) -> tuple[ArtifactSpec, ...]:
-    """Each TVM that these jobs need, once; those beside the home's own come last."""
+    """List each TVM that these jobs need, once; those beside the home's own come last."""
     needing = [job for job in jobs if job.needs_tvm]
     return tuple(dict.fromkeys(job.tvm for job in sorted(needing, key=lambda job: bool(job.variant)) if job.tvm))

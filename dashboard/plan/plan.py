@@ -44,7 +44,7 @@ class _KnownConfig:
 
 
 def make_plan(home: Home, code: CodeFolders, *, seed: int | None = None, host: str = "") -> Plan:
-    """The plan for a home. Faults of one job reject that job; faults of the top-level config raise DashboardError.
+    """Make the plan of a home. Faults of one job reject that job; those of the top-level config are raised.
 
     host: the one on which this is; empty for the home's own machine.
     """
@@ -103,7 +103,7 @@ def _without(jobs: Iterable[Job], experiments: AbstractSet[str]) -> list[Job]:
 
 
 def find_jobs(home: Home, code: CodeFolders, tvm: ArtifactSpec) -> list[Job]:
-    """Every job in the config tree, also the inactive ones, and with their faults the rejected ones.
+    """List every job in the config tree, also the inactive ones, and with their faults the rejected ones.
 
     For a home whose own config cannot be read: no name of another TVM or host is a fault.
     """
@@ -156,7 +156,7 @@ def _jobs(home: Home, known: _KnownConfig, code: CodeFolders, row: Pipeline) -> 
 
 
 def _format_stray_fault(home: Home, row: Pipeline, strays: Sequence[Path]) -> str:
-    """One sentence for all that lies where only folders belong, however much it is."""
+    """Write one sentence for all that lies where only folders belong, however much it is."""
     more = f" and {len(strays) - 1} more here" if len(strays) > 1 else ""
     it = "them" if more else "this"
     return (
@@ -261,7 +261,7 @@ _FIELDS = {EXPERIMENT.kind: config_util.EXPERIMENT_FIELDS, SUBSYSTEM.kind: confi
 
 
 def read(kind: str, folder: Path, path: Path, shown: str) -> dict[str, Any]:
-    """The checked config of the job whose scripts lie in `folder` and whose config folder is `path`.
+    """Read and check the config of the job whose scripts lie in `folder` and whose config folder is `path`.
 
     DashboardError says what is wrong with the folder, ConfigError every fault of the config; `shown` names the folder.
     """
@@ -291,7 +291,7 @@ def read(kind: str, folder: Path, path: Path, shown: str) -> dict[str, Any]:
 
 
 def _read_undeclared(file: Path, fields: config_util.Fields, shown: str) -> dict[str, Any]:
-    """The config of a job that declares no fields of its own: whatever else it holds is its own affair."""
+    """Read the config of a job that declares no fields: whatever else it holds is its own affair."""
     fields = {name: field for name, field in fields.items() if name not in config_util.SIZES}
     try:
         value = common.read_json(file, max_bytes=4 << 20)
@@ -315,7 +315,7 @@ def _read_undeclared(file: Path, fields: config_util.Fields, shown: str) -> dict
 # Its results lie under that name, so that no series of one TVM ever holds a value of another; its code, its config and
 # what its setup left are the experiment's.
 def read_wanted(config: Mapping[str, Any], tvms: Mapping[str, ArtifactSpec]) -> tuple[tuple[str, ArtifactSpec], ...]:
-    """Those of the home's `tvms` that an experiment with this config is measured on, in the home's order."""
+    """Choose those of the home's `tvms` that an experiment with this config is measured on, in their order."""
     asked = config["tvms"]
     if asked is None:
         asked = [] if config["tvm_remote"] or config["tvm_branch"] else list(tvms)
@@ -323,14 +323,14 @@ def read_wanted(config: Mapping[str, Any], tvms: Mapping[str, ArtifactSpec]) -> 
 
 
 def add_options(spec: ArtifactSpec, config: Mapping[str, Any]) -> ArtifactSpec:
-    """A source build for an experiment with options of its own has those."""
+    """Give a source build the options of an experiment that has its own."""
     if config["tvm_options"] is None or provider_of(spec) == WHEEL:
         return spec
     return ArtifactSpec.of(spec.remote, spec.branch, config["tvm_options"])
 
 
 def find_faults(config: Mapping[str, Any], tvms: Mapping[str, ArtifactSpec], shown: str) -> list[str]:
-    """A sentence for each TVM that the config `shown` names and the home does not."""
+    """List a sentence for each TVM that the config `shown` names and the home does not."""
     there = f"TVMs in this home's `tvms`: {', '.join(tvms) or 'none'}."
     return [
         f"{shown}: $.tvms: this home has no TVM {name!r:.80}. {there}"
@@ -340,7 +340,7 @@ def find_faults(config: Mapping[str, Any], tvms: Mapping[str, ArtifactSpec], sho
 
 
 def add_variants(jobs: Sequence[Job]) -> list[Job]:
-    """The jobs; one that needs no TVM is measured on another TVM only beside an experiment that needs that one."""
+    """Keep a job that needs no TVM on another TVM only beside an experiment that needs that one."""
     needed = {name for job in jobs if job.needs_tvm for name, _ in job.others}
     return [
         job if job.needs_tvm else replace(job, others=tuple(item for item in job.others if item[0] in needed))
@@ -349,7 +349,7 @@ def add_variants(jobs: Sequence[Job]) -> list[Job]:
 
 
 def interleave(jobs: Sequence[Job], turn: int) -> tuple[Job, ...]:
-    """Each job followed by its variants, so that a slow hour hits all alike.
+    """Put each job's variants behind it, so that a slow hour hits all alike.
 
     Which of them goes first takes turns: from one experiment to the next by name, and with `turn` from night to night.
     """

@@ -23,14 +23,14 @@ NIGHTS_BACK = 30
 
 
 def list_paired(jobs: Sequence[Job], config: HomeConfig) -> tuple[ArtifactSpec, ...]:
-    """Each TVM that one of these jobs measures against a reference, once."""
+    """List each TVM that one of these jobs measures against a reference, once."""
     if config.reference is ReferenceRule.NONE:
         return ()
     return tuple(dict.fromkeys(job.tvm for job in jobs if job.tvm and job.alone is None))
 
 
 def find_named(tvm: ArtifactSpec, config: HomeConfig) -> ArtifactSpec | None:
-    """The reference that the config names; a build from source has the options of the `tvm` that it is held against."""
+    """Return the reference that the config names; a build from source has the options of `tvm`."""
     if isinstance(config.reference, ReferenceRule):
         return None
     alike = provider_of(config.reference) == GIT and provider_of(tvm) == GIT
@@ -70,7 +70,7 @@ class Forecast:
 
 
 def forecast_references(plan: Plan) -> list[Forecast]:
-    """One for each TVM that would be measured against another; nobody is asked for it."""
+    """Forecast the reference of each TVM that has one; nobody is asked for it."""
     nights = list(plan.home.last_nights(NIGHTS_BACK, jobs=False))
     return [_forecast(tvm, plan.config, nights) for tvm in list_paired((*plan.experiments, *plan.away), plan.config)]
 

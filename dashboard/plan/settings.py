@@ -88,5 +88,5 @@ class HomeConfig:
         return (self.tmp_data, self.backup, self.setup, self.artifacts)
 
     def getting_s(self, spec: ArtifactSpec) -> int:
-        """Seconds allowed for getting what `spec` asks for: the config's, else its provider's."""
+        """Return the seconds allowed for getting `spec`: the config's, else its provider's."""
         return self.artifact_timeout_s or TIMEOUT_S[provider_of(spec)]

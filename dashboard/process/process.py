@@ -104,11 +104,11 @@ class BoundedLog:
         return self._left_out_bytes
 
     def _cut_to_whole_characters(self) -> bytes:
-        """The end of the output from a word's begin on: half a secret could not be told from other text."""
+        """Cut the end at a word's begin: half a secret could not be told from other text."""
         return self._end if len(self._end) < _END_BYTES else re.sub(rb"^\S*", b"", self._end)
 
     def tail(self, lines: int = 20) -> str:
-        """The last lines of the output, at most 2,000 characters; secrets are hidden, control characters replaced."""
+        """Return the last lines, at most 2,000 characters; secrets are hidden, control characters replaced."""
         text = redact(self._cut_to_whole_characters().decode("utf-8", errors="replace")) + self._fault
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         return "\n".join(clean_lines(text).strip().split("\n")[-lines:])[-2000:]

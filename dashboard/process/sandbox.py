@@ -89,7 +89,7 @@ class Sandbox:
 
     @contextlib.contextmanager
     def lend(self) -> Iterator[None]:
-        """`give_folders`; DashboardError where a sandbox does not hold, or root shows what others cannot read."""
+        """Give the folders; DashboardError where the sandbox does not hold, or root shows what others cannot read."""
         if obstacle := find_obstacle():
             raise DashboardError(f"There can be no sandbox: {obstacle}.")
         self._refuse_unreadable()
@@ -107,7 +107,7 @@ class Sandbox:
             self.remove_doors()
 
     def _refuse_unreadable(self) -> None:
-        """DashboardError where root shows a program, which is another user's, what only root can read."""
+        """Refuse to show a program, which is another user's, what only root can read."""
         for path in self.visible if _is_root() else ():
             with contextlib.suppress(FileNotFoundError):
                 mode = path.stat().st_mode
@@ -184,7 +184,7 @@ def run_self_test() -> SelfTest:
 
 
 def find_obstacle() -> str:
-    """Why nothing can be run in a sandbox on this machine, with the remedy; empty where it can."""
+    """Describe why nothing can be run in a sandbox on this machine, with the remedy; empty where it can."""
     tested = run_self_test()
     if tested.holes:
         return f"the sandbox failed its self-test: a program in it can {', and '.join(tested.holes)}"
@@ -212,7 +212,7 @@ def _is_root() -> bool:
 
 
 def _become_nobody() -> list[str]:
-    """The words in front of a program of root's, which keeps no group but those of the devices that it is shown."""
+    """Begin a command of root's: it keeps no group but those of the devices that it is shown."""
     if not _is_root():
         return []
     groups = sorted({os.stat(path).st_gid for path in _find_devices()} - {0})
@@ -230,7 +230,7 @@ def _change_owner(folders: Iterable[Path], uid: int, gid: int) -> None:
 
 
 def _list_system() -> Iterator[str]:
-    """The system's folders; links to one another, as /bin to usr/bin, stay links."""
+    """Bind the system's folders; links to one another, as /bin to usr/bin, stay links."""
     for path in map(Path, _SYSTEM):
         if path.is_symlink():
             yield from ("--symlink", os.readlink(path), str(path))
@@ -241,7 +241,7 @@ def _list_system() -> Iterator[str]:
 
 
 def _list_python() -> Iterator[Path]:
-    """Where the running Python lies: its environment, and what that was made from."""
+    """Yield the folders of the running Python: its environment, and what that was made from."""
     for folder in (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix):
         yield Path(folder)
     yield Path(os.path.realpath(sys.executable)).parent
@@ -262,7 +262,7 @@ def _make_temporary(folder: str) -> tuple[str, ...]:
 
 
 def _list_parents(paths: Iterable[str]) -> Iterator[str]:
-    """The folders above these: bubblewrap would make them for its own user alone."""
+    """Make the folders above these: bubblewrap would make them for its own user alone."""
     for parent in sorted({str(parent) for path in paths for parent in Path(path).parents} - {"/"}):
         yield from ("--dir", parent)
 
@@ -273,7 +273,7 @@ def _show(paths: Iterable[str]) -> Iterator[str]:
 
 
 def _spell(paths: Iterable[Path]) -> list[str]:
-    """The paths that are not the system's, as they are called and as they really are, outer ones first."""
+    """List the paths outside the system, as they are called and as they really are, outer ones first."""
     spelled = {os.path.abspath(path) for path in paths} | {os.path.realpath(path) for path in paths}
     return sorted(path for path in spelled if not f"{path}/".startswith(("//", "/usr/", "/proc/", "/sys/", "/dev/")))
 
@@ -286,5 +286,5 @@ class Guest:
     visible: tuple[Path, ...] = ()
 
     def make_sandbox(self, visible: Iterable[Path], writable: Iterable[Path]) -> Sandbox | None:
-        """A sandbox with these folders; None where it runs without one."""
+        """Make a sandbox with these folders; None where it runs without one."""
         return Sandbox((*self.visible, *visible), tuple(writable)) if self.is_sealed else None

@@ -44,7 +44,7 @@ def end_all(is_meant: Callable[[str], bool]) -> int:
 
 
 def mark_of(pid: int) -> str | None:
-    """The stage id that the process carries in its environment, if it can be read."""
+    """Read the stage id in the process's environment; None where it cannot be read."""
     try:
         environment = _read(f"/proc/{pid}/environ")
         while not environment and _becomes_another_program(pid):

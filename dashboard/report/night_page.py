@@ -27,7 +27,7 @@ _REASON, _NAMED, _WARNINGS = 300, 4, 6
 
 
 def format_page(results: NightResults) -> str:
-    """The page, beginning with what it is and how it is made again."""
+    """Format the page, beginning with what it is and how it is made again."""
     lines = [*_format_head(results), *_format_overview(results)]
     for result in results.experiments:
         lines += ["", *_format_experiment(result)]

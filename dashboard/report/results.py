@@ -47,7 +47,7 @@ class NightResults:
 
 
 def read(home: Home, stamp: str | None, code: CodeFolders) -> NightResults:
-    """The night `stamp`, or the newest; DashboardError where there is none."""
+    """Read the night `stamp`, or the newest; DashboardError where there is none."""
     if not home.root.is_dir():
         raise DashboardError(f"{home.root}: no such folder.")
     stamps = home.night_stamps()

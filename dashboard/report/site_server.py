@@ -72,7 +72,7 @@ class FoundFile:
 
 
 def find(root: Path, name: str) -> FoundFile | None:
-    """The regular file `name` below `root`, opened; None where there is none.
+    """Open the regular file `name` below `root`; None where there is none.
 
     No part of the name is followed where it is a link, so nothing outside is ever read.
     """
@@ -294,7 +294,7 @@ def make_server(
     desk: Desk | None = None,
     clerk: Clerk | None = None,
 ) -> LimitedServer:
-    """A server of the home's website on `bind`, at a free port with 0; DashboardError where that cannot be.
+    """Make a server of the website on `bind`, at a free port with 0; DashboardError where that cannot be.
 
     It answers who asks for an address, for this machine's own name, or for one of `names`.
     """
@@ -432,12 +432,12 @@ class LimitedServer(ThreadingHTTPServer):
             self._connections.pop(key).socket.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A reader that goes away in the middle is no news."""
+        """Log a reader that goes away in the middle, which is no news."""
         _log.debug("a request from %s ended", client_address, exc_info=True)
 
 
 def names_of_this_machine(also: Iterable[str]) -> frozenset[str]:
-    """The names by which readers may ask for the server, beside addresses: this machine's own and `also`."""
+    """Return the names under which readers may ask for the server: this machine's own and `also`."""
     return frozenset(name.lower().rstrip(".") for name in ("localhost", socket.gethostname(), *also))
 
 

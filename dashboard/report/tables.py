@@ -20,7 +20,7 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "://": "&colon;//"}
 
 
 def escape(text: str, limit: int = 400) -> str:
-    """`text` on one line of at most `limit` columns, shown as it is wherever it stands, but at the begin of a line."""
+    """Return `text` on one line of at most `limit` columns, to be shown as it is but at the begin of a line."""
     shown = _SPECIAL.sub(r"\\\1", _DIRECTIONS.sub("\ufffd", elide(text, limit)))
     for special, entity in _ENTITIES.items():
         shown = shown.replace(special, entity)
@@ -28,13 +28,13 @@ def escape(text: str, limit: int = 400) -> str:
 
 
 def format_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, words: int = 1) -> list[str]:
-    """The lines of a table of cells that are Markdown; the first `words` columns are words, the others numbers."""
+    """Format a table of cells that are Markdown; the first `words` columns are words, the others numbers."""
     marks = ["---" if at < words else "---:" for at in range(len(head))]
     return [f"| {' | '.join(head)} |", f"|{'|'.join(marks)}|", *(f"| {' | '.join(row)} |" for row in rows)]
 
 
 def format_folded(title: str, lines: Sequence[str]) -> list[str]:
-    """Lines that a page shows when its reader asks for them."""
+    """Fold lines away until their reader asks for them."""
     return [f"<details><summary>{title}</summary>", "", *lines, "", "</details>"]
 
 
@@ -53,7 +53,7 @@ class Shown:
 
 
 def name_points(data: NightData) -> list[Shown]:
-    """The points of records and of failures; of a failure only that there is one, in the places of its run time."""
+    """Name the points of records and of failures; a failure stands in the places of its run time."""
     points = [point for point in data.values() if "workload" in point.key.labels]
     lost = [_find_labels(failure, points) for failure in data.failures]
     labels = [point.key.labels for point in points] + lost
@@ -89,7 +89,7 @@ def format_common_values(data: NightData) -> str:
 
 
 def _find_labels(failure: Failure, points: Sequence[PointValue]) -> dict[str, Any]:
-    """A failure's values sorted into the columns in which this night's records have them."""
+    """Sort a failure's values into the columns in which this night's records have them."""
     columns = {name: column for point in points for column in (*_CASE, *_WAY) for name in point.key.labels[column]}
     engines = {str(point.key.labels["engine"]) for point in points}
     engine = failure.values.get("engine") or (next(iter(engines)) if len(engines) == 1 else "tvm")
@@ -143,7 +143,7 @@ def _flatten(labels: Labels, columns: Sequence[str]) -> Iterator[tuple[str, Any]
 
 
 def _find_differing(values: Sequence[Mapping[str, Any]]) -> set[str]:
-    """The names with two values; one that other points lack has not, for that."""
+    """Find the names with two values; that other points lack one does not count."""
     values_of: dict[str, set[str]] = {}
     for labels in values:
         for name, value in labels.items():
@@ -152,7 +152,7 @@ def _find_differing(values: Sequence[Mapping[str, Any]]) -> set[str]:
 
 
 def _format_value(name: str, value: object) -> str:
-    """A value that is a word speaks for itself."""
+    """Omit the name of a value that is a word and speaks for itself."""
     return value if isinstance(value, str) else f"{name} {value}"
 
 
@@ -163,7 +163,7 @@ RUN_TIME = METRICS[0].name
 
 
 def format_tables(points: Sequence[Shown]) -> Iterator[str]:
-    """The run times, then whatever else records carry, folded."""
+    """Format the run times, then whatever else records carry, folded."""
     by_metric: dict[str, list[Shown]] = {metric.name: [] for metric in METRICS}
     for shown_point in points:
         by_metric.setdefault(shown_point.point.key.metric if shown_point.point else RUN_TIME, []).append(shown_point)
@@ -227,7 +227,7 @@ def _format_domain(points: Sequence[Shown]) -> list[str]:
 
 
 def _split_by_domain(points: Sequence[Shown]) -> list[list[Shown]]:
-    """By the workloads' domains where these are done in other ways, as operators and what the machine can do."""
+    """Split by the workloads' domains where these are done in other ways, as operators and machine tests."""
     domains: dict[str, list[Shown]] = {}
     for shown_point in points:
         domains.setdefault(shown_point.case.partition(".")[0] if "." in shown_point.case else "", []).append(
@@ -238,7 +238,7 @@ def _split_by_domain(points: Sequence[Shown]) -> list[list[Shown]]:
 
 
 def _format_cell(point: PointValue | None) -> str:
-    """A number with its interval; one without noise with all its digits."""
+    """Format a number with its interval; one without noise with all its digits."""
     if point is None:
         return FAILED
     if point.kind == "exact":

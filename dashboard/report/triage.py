@@ -66,7 +66,7 @@ class Clerk:
         return None
 
     def add_script(self, name: str, content: bytes) -> bytes:
-        """The page with what makes its incidents be changed there; a page without incidents as it is."""
+        """Add the script to a page with incidents, by which they are changed; leave others as they are."""
         if not name.startswith("incidents/") and name != "alerts.html":
             return content
         script = f'<script type="module" src="{"../" * name.count("/")}{PREFIX}triage.js"></script></body>'
@@ -101,7 +101,7 @@ class Clerk:
         return headers.get(self.user_header, "").strip() if self.user_header else ""
 
     def _make_line(self, asked: Mapping[str, str], who: str) -> list[str]:
-        """The command line; what was typed is never an option in it."""
+        """Make the command line, in which nothing that was typed is an option."""
         verb, *options = _VERBS.get(asked.get("act", ""), ("",))
         if not verb:
             raise DashboardError(f"unknown act {asked.get('act')!r:.40}. Use one of: {', '.join(_VERBS)}, bisect.")

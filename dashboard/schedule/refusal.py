@@ -72,7 +72,7 @@ def clear(home: Home) -> None:
 
 
 def read(home: Home) -> Refusal | None:
-    """The last start that an error ended, since a night began. A damaged note is none."""
+    """Read the last start that an error ended, since a night began; None for a damaged note."""
     path = _find(home)
     if not path.is_file():
         return None

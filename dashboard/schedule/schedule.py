@@ -40,7 +40,7 @@ class CronLine:
     zone: datetime.tzinfo | None = None
 
     def find_latest(self, before: datetime.datetime) -> datetime.datetime | None:
-        """The last time at `before` or earlier, None where there is none."""
+        """Find the last time at `before` or earlier; None where there is none."""
         # an hour that the clocks repeat has two moments for a time of day: so from an hour later on, back
         begin = before.astimezone(self.zone).replace(tzinfo=None) + datetime.timedelta(minutes=61)
         local = CronSim(NICKNAMES.get(self.text.lower(), self.text), begin, reverse=True)
@@ -49,7 +49,7 @@ class CronLine:
 
 
 def parse_cron(text: str, zone: datetime.tzinfo | None = None) -> CronLine:
-    """The fields `0 3 * * *`, or `@daily`; DashboardError says what is wrong."""
+    """Parse the fields `0 3 * * *`, or `@daily`; DashboardError says what is wrong."""
     fields = NICKNAMES.get(text.strip().lower(), text).split()
     odd = _BEYOND.search(" ".join(fields))
     try:
@@ -83,7 +83,7 @@ class Times(Protocol):
     def text(self) -> str: ...
 
     def find_latest(self, before: datetime.datetime) -> datetime.datetime | None:
-        """The last time at `before` or earlier, None where there is none."""
+        """Find the last time at `before` or earlier; None where there is none."""
         ...
 
 
@@ -104,7 +104,7 @@ class Schedule:
 
 
 def find_schedule(home: Home) -> Schedule | None:
-    """As the config says, else the first cron line, else the first timer, that runs nights of this home; or None."""
+    """Find the schedule: the config's, else of the first cron line or timer that runs nights of this home."""
     stated = _read_stated(home)
     if stated:
         try:
@@ -173,7 +173,7 @@ def _read_crontabs() -> Iterator[tuple[str, list[str], bool]]:
 
 
 def _split(line: str, *, has_user: bool) -> tuple[str, str]:
-    """When and what a line of a crontab runs; empty where it runs nothing at times."""
+    """Split a line of a crontab into time and command; empty where it runs nothing at times."""
     line = line.strip()
     if not line or line.startswith("#"):
         return "", ""
@@ -205,14 +205,14 @@ def runs_nights(command: str, home: Home) -> bool:
 
 
 def _expand(word: str) -> str:
-    """As the shell or systemd reads it: ~, $HOME and %h are the user's folder."""
+    """Expand as the shell or systemd does: ~, $HOME and %h are the user's folder."""
     own = os.path.expanduser("~")
     word = own + word[1:] if word == "~" or word.startswith("~/") else word
     return word.replace("${HOME}", own).replace("$HOME", own).replace("%h", own)
 
 
 def _list_homes_of_job(words: Sequence[str]) -> Iterator[str]:
-    """The DASHBOARD_HOME of dashboard_job.sh's arguments and settings."""
+    """Yield the DASHBOARD_HOME of dashboard_job.sh's arguments and settings."""
     for at, word in enumerate(words):
         if word.startswith("DASHBOARD_HOME="):
             yield _expand(word.partition("=")[2])
@@ -249,7 +249,7 @@ class Timer:
         return ", ".join(self.calendars)
 
     def find_latest(self, before: datetime.datetime) -> datetime.datetime | None:
-        """The last time at `before` or earlier, None where there is none within 400 days."""
+        """Find the last time at `before` or earlier; None where there is none within 400 days."""
         # systemd-analyze lists times forwards only, and at most _ITERATIONS: so from ever earlier moments.
         for days in _DAYS_BACK:
             base = before - datetime.timedelta(days=days)
@@ -260,7 +260,7 @@ class Timer:
 
 
 def _find_timers() -> Iterator[Timer]:
-    """Every timer of this user and machine that has an `OnCalendar`."""
+    """Yield every timer of this user and machine that has an `OnCalendar`."""
     for text in _TIMER_FOLDERS:
         folder = Path(text).expanduser()
         for path in sorted(folder.glob("*.timer")):
@@ -275,7 +275,7 @@ def _is_enabled(folder: Path, name: str) -> bool:
 
 
 def _read_unit(path: Path) -> dict[str, list[str]]:
-    """The settings of a unit file, of all sections together; empty where it cannot be read."""
+    """Read a unit file's settings, of all sections together; empty where it cannot be read."""
     settings: dict[str, list[str]] = {}
     try:
         content = path.read_text(encoding="utf-8", errors="replace").replace("\\\n", " ")

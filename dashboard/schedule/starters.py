@@ -35,7 +35,7 @@ class Starter:
     minute: int
 
     def make_cron_lines(self) -> list[str]:
-        """Lines of a crontab, the first and the last to know them by; DashboardError for what cron cannot hold."""
+        """Make a crontab's lines, with a first and a last as marks; DashboardError for what cron cannot hold."""
         begin, end = make_marks(self.home)
         night, watching = _quote_for_cron(self.run), _quote_for_cron(self.watch)
         return [begin, f"{self.minute} {self.hour} * * *  {night}", f"*/{_WATCH_MINUTES} * * * *  {watching}", end]
@@ -99,7 +99,7 @@ def make_marks(home: Path) -> tuple[str, str]:
 
 
 def _quote_for_cron(words: Sequence[str]) -> str:
-    """A command for the shell that cron starts; % ends a command there unless a backslash stands before it."""
+    """Quote a command for cron's shell; an unescaped % would end it there."""
     for word in words:
         if "\n" in word or "\\" in word:
             raise DashboardError(
@@ -119,7 +119,7 @@ def _escape_specifiers(text: str) -> str:
 
 
 def read_crontab() -> list[str]:
-    """The lines of this user's crontab, none where there is no crontab yet."""
+    """Read the lines of this user's crontab, none where there is no crontab yet."""
     done = _call(["crontab", "-l"])
     if done.returncode and "no crontab" not in done.stderr:
         raise DashboardError(f"crontab -l: {done.stderr.strip():.200}")
@@ -127,7 +127,7 @@ def read_crontab() -> list[str]:
 
 
 def replace_in_crontab(lines: Sequence[str], home: Path, own: Sequence[str]) -> list[str]:
-    """The crontab with `own` in place of this home's lines, or at its end; DashboardError where those do not end."""
+    """Put `own` in place of this home's lines, or at the end; DashboardError where those do not end."""
     begin, end = make_marks(home)
     if begin not in lines:
         return [*lines, *own]

@@ -90,7 +90,7 @@ def make_grace(seconds: float) -> datetime.timedelta:
 
 
 def _find_begin(home: Home, schedule: Schedule, nights: list[Night]) -> datetime.datetime:
-    """When nights of a home without a complete one began to be due: once it was made, scheduled and first started."""
+    """Find when nights of a home without a complete one became due: made, scheduled and first started."""
     made = datetime.datetime.fromtimestamp(home.config_file.stat().st_mtime, datetime.UTC)
     known = [schedule.since, common.parse_stamp(nights[-1].stamp) - _EARLY if nights else None]
     return max([made, *filter(None, known)])

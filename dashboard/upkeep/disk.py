@@ -53,7 +53,7 @@ def note_free(home: Home, folders: Sequence[Path], stamp: str) -> None:
 
 
 def find_growth(home: Home, folders: Sequence[Path]) -> list[Growth]:
-    """For each disk, how its free space went over the last nights."""
+    """Collect for each disk its free space over the last nights."""
     lines = _read_lines(home)[-_NIGHTS:]
     growths = []
     for folder in _list_disks(home, folders):
@@ -87,7 +87,7 @@ def examine(home: Home, folders: Sequence[Path], least_bytes: int) -> Iterator[H
 
 
 def _list_disks(home: Home, folders: Sequence[Path]) -> list[Path]:
-    """The home and those of the folders that lie on other disks."""
+    """List the home and those of the folders that lie on other disks."""
     disks: dict[int, Path] = {}
     for folder in (home.root, *folders):
         if folder.is_dir():

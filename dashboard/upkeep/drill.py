@@ -42,7 +42,7 @@ class Drill:
 
 
 def read_drill(home: Home, file: str = OF_BACKUP) -> Drill | None:
-    """The last one; None where there is none, or its file is damaged."""
+    """Read the last one; None where there is none, or its file is damaged."""
     try:
         return structured.read(Drill, home.root / "results" / file, max_bytes=1 << 16)
     except DashboardError:

@@ -40,7 +40,7 @@ def update_index(home: Home) -> None:
 
 
 def list_indexed(home: Home, experiment: str) -> frozenset[str]:
-    """The nights of the experiment that the index has; none where there is no index or it cannot be read."""
+    """List the nights of the experiment in the index; none where it is missing or cannot be read."""
     import sqlite3  # `plan` starts without it
 
     from tvmdash.series import store
@@ -54,7 +54,7 @@ def list_indexed(home: Home, experiment: str) -> frozenset[str]:
 
 
 def find_differences(home: Home) -> Iterator[str]:
-    """A sentence for each experiment whose files and index differ."""
+    """Yield a sentence for each experiment whose files and index differ."""
     for experiment in home.experiments_with_data():
         files, indexed = frozenset(data_stamps(home.data(experiment))), list_indexed(home, experiment)
         if files - indexed:

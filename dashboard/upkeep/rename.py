@@ -50,7 +50,7 @@ def rename(home: Home, change: Rename) -> list[str]:
 
 
 def _list_moves(home: Home, change: Rename) -> Iterator[tuple[Path, Path]]:
-    """The folders of the experiment, with those of its hosts and TVMs, and where they come to lie."""
+    """Yield the experiment's folders, with those of its hosts and TVMs, and their new places."""
     if not _NAME.fullmatch(change.now):
         remedy = "Use up to 100 letters, digits, '-', '_', '.', starting with a letter or digit."
         raise DashboardError(f"{change.now!r:.120} is not a valid experiment name.", remedy=remedy)
@@ -64,7 +64,7 @@ def _list_moves(home: Home, change: Rename) -> Iterator[tuple[Path, Path]]:
 
 
 def _refuse_collisions(moves: list[tuple[Path, Path]]) -> None:
-    """DashboardError where both names have data of one night, or a config."""
+    """Raise DashboardError where both names have data of one night, or a config."""
     for source, target in moves:
         both = set(data_stamps(source)) & set(data_stamps(target))
         if both:
@@ -105,7 +105,7 @@ def _check_workload(home: Home, change: Rename) -> bool:
 
 
 def _split_workload(labels: Mapping[str, Any]) -> tuple[str, str]:
-    """The workload (empty where there is none), and the other labels as one text."""
+    """Split off the workload (empty where there is none); return the other labels as one text."""
     rest = {name: item for name, item in labels.items() if name != identity.WORKLOAD}
     return str(labels.get(identity.WORKLOAD) or ""), json.dumps(rest, sort_keys=True, default=str)
 

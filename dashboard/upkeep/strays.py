@@ -41,7 +41,7 @@ class Stray:
 
 
 def list_ahead(home: Home, now: datetime.datetime) -> list[str]:
-    """The stamps of nights that are dated after now, oldest first."""
+    """List the stamps of nights that are dated after now, oldest first."""
     limit = common.stamp_of(now + common.CLOCK_TOLERANCE)
     of_data = {stamp for name in home.experiments_with_data() for stamp in home.data_stamps(name)}
     return sorted(stamp for stamp in {*home.night_stamps(), *of_data} if stamp > limit)
@@ -91,7 +91,7 @@ def _find_misnamed(folder: Path, since: float) -> Iterator[Stray]:
 
 
 def _find_last_change(home: Home, now: datetime.datetime) -> float:
-    """When the record of the last night was written whole."""
+    """Find when the record of the last night was written whole."""
     past = [stamp for stamp in home.night_stamps() if stamp <= common.stamp_of(now + common.CLOCK_TOLERANCE)]
     return home.night_file(past[-1]).lstat().st_mtime if past else 0.0
 
@@ -176,7 +176,7 @@ def set_aside(home: Home, strays: list[Stray], now: datetime.datetime, *, is_clo
 
 
 def _find_free(path: Path) -> Path:
-    """The path, or with a number behind its name where another stray lies there."""
+    """Return the path, or one with a number behind its name where another stray lies there."""
     number = 1
     free = path
     while os.path.lexists(free):
@@ -194,7 +194,7 @@ class Returning:
 
 
 def find_returning(home: Home, now: datetime.datetime) -> list[Returning]:
-    """The files whose nights are not to come any more; their places in the history are free."""
+    """Find the files whose nights have come by now, and whose places in the history are free."""
     results = home.root / "results"
     found = {}
     for line in _read_lines(results / FOLDER / _WORDS_FILE):
@@ -206,7 +206,7 @@ def find_returning(home: Home, now: datetime.datetime) -> list[Returning]:
 
 
 def _stamp_in(line: _SetAside) -> str:
-    """The night that the file is of; empty where its name says none."""
+    """Return the night that the file is of; empty where its name says none."""
     match = _STAMPED.fullmatch(PurePosixPath(line.path).name)
     return match[1] if match and common.is_stamp(match[1]) else ""
 

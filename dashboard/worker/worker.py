@@ -138,7 +138,7 @@ class _Worker:
         return Ended() if done.state == COMPLETE else Ended("the night on the host was interrupted.", interrupted=True)
 
     def _describe(self, error: DashboardError | OSError) -> str:
-        """The error as a sentence, with what to do about a full disk."""
+        """Describe the error, with what to do about a full disk."""
         if isinstance(error, DashboardError):
             return str(error)
         if error.errno in _FULL:
@@ -255,7 +255,7 @@ _ROOM = 2.2
 
 
 def list_lacking(offered: Mapping[str, int], folder: Path) -> Iterator[tuple[str, str]]:
-    """Those that are not in the artifacts' `folder`, each with why it cannot be copied, which is mostly empty."""
+    """Yield those that the artifacts' `folder` lacks, each with why it cannot be copied, which is mostly empty."""
     folder.mkdir(parents=True, exist_ok=True)
     for key, size_bytes in offered.items():
         with contextlib.suppress(ArtifactError):

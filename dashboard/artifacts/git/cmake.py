@@ -63,7 +63,7 @@ def find_toolchain() -> Toolchain:
 
 
 def newest_llvm_config() -> str:
-    """The path of the newest llvm-config of LEAST_LLVM or above; empty where there is none."""
+    """Find the newest llvm-config of LEAST_LLVM or above; empty where there is none."""
     names = {shutil.which(name): name for name in _LLVM_CONFIGS}
     versions = {path: _parse_major(_read_first_line([path, "--version"])) for path in names if path}
     good = {path: version for path, version in versions.items() if version >= LEAST_LLVM}
@@ -90,14 +90,14 @@ def find_missing(options: Mapping[str, str]) -> list[str]:
 
 
 def check_tools(options: Mapping[str, str]) -> None:
-    """ArtifactError with everything that is missing, before a build starts."""
+    """Raise ArtifactError with everything that is missing, before a build starts."""
     faults = find_missing(options)
     if faults:
         raise ArtifactError("TVM cannot be built from source on this machine: " + "; ".join(faults) + ".")
 
 
 def install_tools(context: BuildContext) -> Path:
-    """The folder with the tools from pip, installed where they are not there yet; `bin` in it belongs on PATH."""
+    """Install the tools from pip, if they are missing, and return their folder; `bin` in it belongs on PATH."""
     # Python is part of the key: compiled packages fit one minor version.
     digest = hashlib.sha256(repr((sorted(FROM_PIP.items()), sys.version_info[:2])).encode()).hexdigest()[:12]
     folder = context.folder / ".tools" / digest
@@ -111,7 +111,7 @@ def install_tools(context: BuildContext) -> Path:
 
 
 def list_interpreters(folder: Path) -> list[Path]:
-    """The environments whose Python runs the tools of `folder`: those of the processes that installed them."""
+    """List the environments whose Python runs the tools of `folder`, as they installed them."""
     tools = [path for path in (folder / "bin").glob("*") if path.is_file()]
     first_lines = set(map(_read_shebang, tools))
     pythons = {Path(os.fsdecode(line[2:].strip())) for line in first_lines if line.startswith(b"#!/")}
@@ -195,7 +195,7 @@ class CmakeBuild:
             raise ArtifactError(f"{step} failed: {find_first_error(log) or outcome.tail[-500:]} (log: {log}){hint}")
 
     def _make_sandbox(self, written: Sequence[Path]) -> Sandbox | None:
-        """Where the tree is not trusted: it sees the mirrors, which its history lies in, the tools and the cache."""
+        """Sandbox an untrusted tree: it sees the mirrors, which hold its history, the tools and the cache."""
         if self.context.guest is None:
             return None
         shelf = self.context.folder
@@ -251,7 +251,7 @@ class CmakeBuild:
         }
 
     def _list_guest_variables(self) -> dict[str, str]:
-        """Of a tree that is not trusted: a home of its own, and a cache that it reads; others take what is in that."""
+        """Give an untrusted tree a home of its own and the cache read-only, as others trust what is in that."""
         if self.context.guest is None:
             return {}
         self._cache.mkdir(exist_ok=True)
@@ -260,7 +260,7 @@ class CmakeBuild:
 
 
 def cmake_options(options: Mapping[str, str], toolchain: Toolchain) -> dict[str, str]:
-    """The options of a build with what is set where they say nothing."""
+    """Complete the options of a build with the defaults."""
     llvm = {"USE_LLVM": toolchain.llvm_config} if toolchain.llvm_config else {}
     return {**_DEFAULTS, **llvm, **options}
 
@@ -274,6 +274,6 @@ def choose_job_count() -> int:
 
 
 def find_first_error(log: Path) -> str:
-    """The first error of a compiler, linker or CMake in a log, at most 400 characters; empty where there is none."""
+    """Find the first error of a compiler, linker or CMake in a log, of at most 400 characters; or ""."""
     match = _ERRORS.search(log.read_text(encoding="utf-8", errors="replace"))
     return " ".join(match[0].split())[:400] if match else ""

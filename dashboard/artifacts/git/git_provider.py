@@ -72,7 +72,7 @@ def is_exact(spec: ArtifactSpec) -> bool:
 
 
 def resolve(spec: ArtifactSpec, context: BuildContext) -> ArtifactSpec:
-    """`spec` with the commit that it means tonight; all 40 digits of a commit that is at hand need no network."""
+    """Replace the branch by tonight's commit; all 40 digits of a commit at hand need no network."""
     mirror = Mirror.of(context.folder, spec.remote)
     if git_names.is_commit(spec.branch):
         mirror.ensure(spec.branch, context)
@@ -89,7 +89,7 @@ def resolve(spec: ArtifactSpec, context: BuildContext) -> ArtifactSpec:
 
 
 def base_of(exact: ArtifactSpec) -> str:
-    """The artifact's key: the same for the same commit, options, toolchain, Python and machine."""
+    """Return the key: the same for the same commit, options, toolchain, Python and machine."""
     how = f"{exact.remote}\0{_format_options(exact)}\0{cmake.find_toolchain().words}"
     digest = hashlib.sha256(how.encode("utf-8", errors="surrogatepass")).hexdigest()[:8]
     return f"{GIT}-{exact.branch[:12]}-{digest}-{python_tag()}-{platform.machine()}"
@@ -173,7 +173,7 @@ def _install(this: cmake.CmakeBuild, folder: Path, version: str, commit: str) ->
 
 
 def _check_inside(path: Path, tree: Path) -> None:
-    """ArtifactError where the path leads out of the tree: what is moved or written there would be somebody else's."""
+    """Refuse a path that leads out of the tree: whatever is moved or written there would be somebody else's."""
     leads_to = trees.find_target(path.parent, path.name)
     if os.path.lexists(path) and (leads_to is None or not leads_to.is_relative_to(os.path.realpath(tree))):
         raise ArtifactError(
@@ -310,7 +310,7 @@ def _read_urls(path: Path) -> dict[str, str]:
 
 
 def make_absolute_url(url: str, remote: str) -> str:
-    """The submodule's URL as git means it: it may be relative to `remote`.
+    """Resolve the submodule's URL as git does: it may be relative to `remote`.
 
     ArtifactError where git must not have it, as a path on this disk that something from elsewhere names.
     """

@@ -149,7 +149,7 @@ class Mirror:
 
     @classmethod
     def of(cls, folder: Path, remote: str, *, named_by: str = "") -> Mirror:
-        """The mirror of `remote` among those that belong to the artifacts in `folder`."""
+        """Return the mirror of `remote` beside the artifacts in `folder`."""
         plain = re.sub(r"[^A-Za-z0-9]+", "-", remote.removesuffix(".git")).strip("-")[-40:]
         digest = hashlib.sha256(remote.encode("utf-8", errors="surrogatepass")).hexdigest()[:12]
         return cls(remote, folder / MIRRORS / f"{plain}-{digest}.git", named_by)
@@ -186,7 +186,7 @@ class Mirror:
         return Caution(addresses, self.remote.partition("://")[0] if "://" in self.remote else "file")
 
     def check_offered(self, revision: str, deadline: locks.LockDeadline) -> None:
-        """ArtifactError where the remote has no branch or tag of this name; nothing is fetched.
+        """Raise ArtifactError where the remote has no branch or tag of this name; nothing is fetched.
 
         A commit is taken on trust where the mirror lacks it: remotes tell no more than the names that they have.
         """
@@ -199,7 +199,7 @@ class Mirror:
             raise ArtifactError(f"{self.remote}: could not fetch {revision}: {error}") from error
 
     def _make(self, context: BuildContext, log: Path) -> None:
-        """An empty repository where there is none, and no traces of a fetch that was killed; hold the lock."""
+        """Make the repository, if it is missing, and remove traces of a killed fetch. The caller holds the lock."""
         self.path.mkdir(parents=True, exist_ok=True)
         run_git(["init", "--bare", "--quiet", "."], cwd=self.path, log=log, deadline=context.deadline)
         # git leaves its lock files behind when it is killed, and refuses to go on beside them.
@@ -221,7 +221,7 @@ class Mirror:
             )
 
     def resolve(self, revision: str) -> str | None:
-        """The commit that `revision` means as far as the mirror knows; None where it knows none.
+        """Return the commit that `revision` means as far as the mirror knows; None where it knows none.
 
         ArtifactError where a branch and a tag of this name differ, or the first digits fit several commits.
         """
@@ -239,7 +239,7 @@ class Mirror:
         return self.commit_of(revision)
 
     def commit_of(self, name: str) -> str | None:
-        """The 40 digits of the commit that git knows by this exact name."""
+        """Return the 40 digits of the commit that git knows by this exact name."""
         if not self.path.is_dir():
             return None
         answer = ask_git(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"], cwd=self.path)
@@ -251,12 +251,12 @@ class Mirror:
         return ask_git(["merge-base", "--is-ancestor", commit, tip], cwd=self.path) is not None
 
     def find_merge_base(self, tip: str, other: str, other_mirror: Mirror) -> str | None:
-        """The last commit that `tip` has in common with `other`, a commit of the other mirror; None without one."""
+        """Find the last commit that `tip` shares with `other`, a commit of the other mirror; None without one."""
         answer = ask_git(["merge-base", tip, other], cwd=self.path, borrowed=other_mirror.path)
         return (answer or "").strip() or None
 
     def describe(self, commit: str) -> str:
-        """The commit as the nearest tag before it, how many commits since, its digits; only these without a tag."""
+        """Describe the commit by the nearest tag, the commits since, and its digits; without a tag by these."""
         answer = ask_git(["describe", "--tags", "--long", "--always", "--abbrev=9", commit], cwd=self.path)
         return (answer or commit[:9]).strip()
 
@@ -265,7 +265,7 @@ class Mirror:
         return self._log([f"--max-count={most}", "--first-parent", f"{old}..{new}"])
 
     def folders(self, old: str, new: str, *, most: int) -> dict[str, tuple[str, ...]]:
-        """By the digits of each commit that `commits` lists, the folders of the files it changed, at most two deep."""
+        """Map each commit that `commits` lists to the folders of the files that it changed, at most two deep."""
         arguments = ["log", f"--max-count={most}", "--first-parent", "-m", "--name-only", "--format=%x1e%H"]
         text = ask_git([*arguments, f"{old}..{new}", "--"], cwd=self.path) or ""
         changed: dict[str, tuple[str, ...]] = {}
@@ -275,7 +275,7 @@ class Mirror:
         return changed
 
     def commit(self, sha: str) -> Commit:
-        """One commit; ArtifactError where the mirror has not got it."""
+        """Look up one commit; ArtifactError where the mirror has not got it."""
         commits = self._log(["--max-count=1", sha])
         if not commits:
             raise ArtifactError(f"{self.path}: has no commit {sha}.")

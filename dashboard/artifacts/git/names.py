@@ -25,7 +25,7 @@ _OPTION = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}", re.ASCII)
 
 
 def check_options(options: Mapping[str, str]) -> None:
-    """ArtifactError where a name is none of CMake's, or a value cannot stand on a command line."""
+    """Refuse a name that is none of CMake's, and a value that cannot stand on a command line."""
     for name, value in options.items():
         if not _OPTION.fullmatch(name):
             raise ArtifactError(f"tvm_options: {name[:100]!r} is not a CMake option name (expected e.g. USE_LLVM).")
@@ -54,7 +54,7 @@ def is_local(remote: str) -> bool:
 
 
 def find_public_addresses(remote: str, origin: str) -> tuple[str, ...]:
-    """Where a remote is that a guest's commit names, as git's http.curloptResolve takes it; the commit is of `origin`.
+    """Resolve a remote that a guest's commit of `origin` names, for git's http.curloptResolve.
 
     Empty where the server of `origin`, which the operator named, is meant. ArtifactError where the remote is none of
     the public internet's: this machine and its network answer to it what they would not answer to a stranger.
@@ -116,6 +116,6 @@ def may_be_commit(revision: str) -> bool:
 
 
 def ref_of_pull(revision: str) -> str | None:
-    """The ref of a pull request that `pull/NUMBER` or `refs/pull/NUMBER/head` names; None for anything else."""
+    """Return the ref of the pull request in `pull/NUMBER` or `refs/pull/NUMBER/head`; None for anything else."""
     number = revision.removeprefix("refs/").removesuffix("/head")
     return f"refs/{number}/head" if _PULL.fullmatch(number) else None

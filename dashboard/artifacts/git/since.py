@@ -22,7 +22,7 @@ _log = logging.getLogger("night")
 def describe_artifacts(
     have: Mapping[ArtifactSpec, Artifact], nights: Sequence[Night], folder: Path
 ) -> tuple[dict[str, Any], ...]:
-    """Each artifact once, as the night's record holds it: its identity, who `asked` for it, and what is new `since`.
+    """Describe each artifact once for the night's record: its identity, who `asked` for it, and what is new `since`.
 
     `nights` are earlier ones, newest first. `since` is None where none of them took an artifact for the same remote and
     branch. Of a wheel it names version and commit before; of a git build also the commits that came, newest first, at

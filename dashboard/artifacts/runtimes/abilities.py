@@ -31,7 +31,7 @@ DRIVERS: Mapping[str, str] = MappingProxyType(
 
 
 def list_driver_devices(kind: str) -> list[str] | None:
-    """The devices of that kind as the machine's own drivers name them; None where there is no driver."""
+    """List the devices of that kind as the machine's own drivers name them; None where there is no driver."""
     argv = [sys.executable, str(drivers.__file__), kind]
     try:
         done = subprocess.run(argv, capture_output=True, timeout=_DRIVER_S, check=True)

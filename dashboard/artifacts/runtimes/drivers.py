@@ -15,7 +15,7 @@ _CL_ALL, _CL_NAME, _CL_DRIVER = 0xFFFFFFFF, 0x102B, 0x102D
 
 
 def list_opencl() -> Iterator[str]:
-    """The devices of every OpenCL platform, as `NAME (DRIVER)`."""
+    """Yield the devices of every OpenCL platform, as `NAME (DRIVER)`."""
     library = ctypes.CDLL("libOpenCL.so.1")
     platforms = _list_handles(library.clGetPlatformIDs)
     for platform in platforms:
@@ -70,7 +70,7 @@ LISTS: Mapping[str, Callable[[], Iterator[str]]] = {
 
 
 def list_devices(kind: str) -> list[str] | None:
-    """The names of the devices, None where the driver's library cannot be loaded."""
+    """List the devices' names; None where the driver's library cannot be loaded."""
     try:
         return list(LISTS[kind]()) if kind in LISTS else None
     except OSError:

@@ -44,7 +44,7 @@ def _has(tvm: Any, name: str) -> bool:
 
 
 def _run(tvm: Any, kind: str, device: Any) -> float:
-    """The largest error of a matrix product, which must be small."""
+    """Return the largest error of a matrix product, which must be small."""
     numpy, relax = importlib.import_module("numpy"), importlib.import_module("tvm.relax")
     builder, tensor = relax.BlockBuilder(), getattr(relax, "TensorStructInfo", None) or relax.TensorType
     x, y = relax.Var("x", tensor((ROWS, INNER), "float32")), relax.Var("y", tensor((INNER, COLUMNS), "float32"))

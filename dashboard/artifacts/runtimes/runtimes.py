@@ -156,7 +156,7 @@ class RuntimeRequest:
 
 
 def find_lacking(artifact: Artifact, kinds: Collection[str]) -> list[str]:
-    """Those of `kinds` whose runtime the artifact lacks and that is made beside a wheel."""
+    """List those of `kinds` that can be made beside a wheel and that the artifact lacks."""
     if artifact.provider != WHEEL:
         return []
     shipped = {Path(name).name for name in artifact.sizes_bytes}

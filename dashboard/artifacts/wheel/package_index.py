@@ -37,7 +37,7 @@ _NOT_FOR_PIP = frozenset(("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX"
 
 
 def list_versions(source: WheelSource, *, log: Path | None, deadline: LockDeadline) -> list[str]:
-    """The versions that have a wheel for this Python and machine, newest first; pre-releases where they count.
+    """List the versions with a wheel for this Python and machine, newest first; pre-releases where they count.
 
     log: None where nobody will look at one.
     """
@@ -59,7 +59,7 @@ def list_versions(source: WheelSource, *, log: Path | None, deadline: LockDeadli
 
 
 def check_offered(source: WheelSource, version: str, *, deadline: LockDeadline) -> None:
-    """ArtifactError where the source has no such version for this Python and machine."""
+    """Raise ArtifactError where the source has no such version for this Python and machine."""
     versions = list_versions(replace(source, pre=source.pre or _is_prerelease(version)), log=None, deadline=deadline)
     if version not in versions:
         raise ArtifactError(_format_no_such_version(source.package, version, versions))

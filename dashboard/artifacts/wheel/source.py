@@ -56,7 +56,7 @@ def is_wheel(remote: str) -> bool:
 
 
 def parse_source(text: str) -> WheelSource:
-    """The source of that text; ArtifactError where it names none."""
+    """Parse a source of wheels; ArtifactError where the text names none."""
     name, _, address = text.removeprefix(WHEEL_SIGN).partition(",")
     package, sign, rest = name.partition("+")
     if sign and f"+{rest}" != PRE_SIGN:
@@ -72,7 +72,7 @@ def parse_source(text: str) -> WheelSource:
 
 
 def read_remote(value: Any) -> Any:
-    """A config's `tvm_remote` as text, a source of wheels always spelled alike; ArtifactError where it is none."""
+    """Return a config's `tvm_remote` as text, a source of wheels spelled as always; ArtifactError where it is none."""
     if isinstance(value, str) and is_wheel(value):
         return str(parse_source(value))
     if value is None or (isinstance(value, str) and value):
@@ -103,7 +103,7 @@ def _make(package: str, find_links: str = "", index: str = "", *, pre: bool = Fa
 
 
 def _check_address(address: str) -> str:
-    """The address as pip takes it; ArtifactError never prints one that could hold a secret."""
+    """Return the address as pip takes it; ArtifactError never prints one that could hold a secret."""
     if not address:
         return ""
     address = os.path.expanduser(address)
@@ -129,5 +129,5 @@ def _is_mlc(package: str) -> bool:
 
 
 def _is_nightly(package: str) -> bool:
-    """Every version of such a package is a pre-release."""
+    """Return True for a package of which every version is a pre-release."""
     return "nightly" in package

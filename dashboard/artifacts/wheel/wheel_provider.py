@@ -116,19 +116,19 @@ def is_exact(spec: ArtifactSpec) -> bool:
 
 
 def resolve(spec: ArtifactSpec, context: BuildContext) -> ArtifactSpec:
-    """`spec` with an exact version; only "latest" needs the index."""
+    """Make the version exact; only "latest" needs the index."""
     return spec if spec.branch != LATEST else replace(spec, branch=list_offered(spec, context)[0])
 
 
 def list_offered(spec: ArtifactSpec, context: BuildContext) -> list[str]:
-    """The versions that the source of `spec` offers now, newest first."""
+    """List the versions that the source of `spec` offers now, newest first."""
     source = source_of(spec)
     log = context.log_folder / f"pip-index-{source.package}.log"
     return package_index.list_versions(source, log=log, deadline=context.deadline)
 
 
 def list_before(version: str, versions: Iterable[str], *, nightly: bool = False) -> list[str]:
-    """Those of `versions` that belong to a release before that of `version`, newest first; of nightlies, all before it.
+    """List those of `versions` that are of a release before `version`'s, newest first; of nightlies, all before it.
 
     0.27.0 and 0.27.0.post1 are one release: a post-release mends how it was packed.
     """
@@ -142,14 +142,14 @@ def list_before(version: str, versions: Iterable[str], *, nightly: bool = False)
 
 
 def base_of(exact: ArtifactSpec) -> str:
-    """The part of the artifact's key that is known before it is built."""
+    """Return the part of the artifact's key that is known before it is built."""
     from packaging.utils import canonicalize_version
 
     return f"{_begin_key(source_of(exact))}-{canonicalize_version(exact.branch)}-{python_tag()}-{platform.machine()}"
 
 
 def _begin_key(source: WheelSource) -> str:
-    """Of another source than PyPI with its package, and a digest where that does not say all."""
+    """Begin the key with the package of a source other than PyPI, and a digest where that does not say all."""
     if source.id == PYPI:
         return WHEEL
     digest = hashlib.sha256(source.id.encode()).hexdigest()[:8] if "," in source.id else ""
@@ -176,7 +176,7 @@ def build(exact: ArtifactSpec, folder: Path, context: BuildContext) -> Artifact:
 
 
 def _try_pair(this: _Build, ffi_version: str) -> Health | None:
-    """The pair's health, or None where it is refused; only tvm-ffi is exchanged, TVM's 100 MB stay."""
+    """Prove the pair, or note why it is refused; only tvm-ffi is exchanged, TVM's 100 MB stay."""
     trees.remove(this.ffi)
     try:
         this.install_ffi(ffi_version)
@@ -222,7 +222,7 @@ def _allows(allowed: SpecifierSet, version: str) -> bool:
 
 
 def _describe_file(wheel: Path) -> dict[str, str]:
-    """The hash of a wheel's file, and when it was packed; tools that pack reproducibly state 1980, which is no date."""
+    """Return a wheel file's hash and date; tools that pack reproducibly state 1980, which is no date."""
     with wheel.open("rb") as file:
         facts = {"wheel_sha256": hashlib.file_digest(file, "sha256").hexdigest()}
     with zipfile.ZipFile(wheel) as packed:
@@ -278,7 +278,7 @@ def read_distribution(folder: Path, name: str) -> Distribution:
 
 
 def read_requirements(wheel: Distribution) -> list[Requirement]:
-    """The requirements of `wheel` that hold for this Python and machine, those of its extras left out."""
+    """List the requirements of `wheel` for this Python and machine, without those of extras."""
     from packaging.requirements import Requirement
 
     needs = [Requirement(text) for text in wheel.requires or ()]

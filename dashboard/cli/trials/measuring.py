@@ -90,7 +90,7 @@ def _make_request(arguments: argparse.Namespace, *tvms: str) -> MeasuringRequest
 
 
 def _find_home(arguments: argparse.Namespace) -> Home:
-    """The home; DashboardError before anything is left in what is none."""
+    """Return the home; DashboardError before anything is written into a folder that is none."""
     home = Home(arguments.home)
     read_home_config(home)
     return home
@@ -121,7 +121,7 @@ def _perform(
 
 
 def choose_code(done: Trial, most: float | None = None) -> int:
-    """The exit code of a trial; most: by how much anything may be worse, as a fraction."""
+    """Choose the exit code of a trial; most: the fraction by which anything may be worse."""
     from dashboard.trials import result
 
     if done.state is TrialState.INTERRUPTED:

@@ -76,7 +76,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _make(home: Home, arguments: argparse.Namespace) -> Signoff:
-    """The signoff with the waivers that are given or taken back now."""
+    """Make the signoff with the waivers that are given or taken back now."""
     from tvmdash.incidents.annotations import name_user
     from tvmdash.signoff import waivers
     from tvmdash.signoff.signoff import sign_off
