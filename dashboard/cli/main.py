@@ -16,7 +16,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.text import plain_output
 
 COMMANDS: Mapping[str, Sequence[str]] = {
-    "dashboard.cli.run": ("run",),
+    "dashboard.cli.run": ("run", "publish"),
     "dashboard.cli.plan": ("plan",),
     "dashboard.cli.check": ("check",),
     "dashboard.cli.install": ("install",),
@@ -33,7 +33,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "dashboard.cli.trials.signoff": ("signoff",),
     "dashboard.cli.authoring": ("new", "smoke"),
     "dashboard.cli.results": ("results", "traces", "records"),
-    "dashboard.cli.serve": ("publish", "serve", "submit"),
+    "dashboard.cli.serve": ("serve", "submit"),
     "dashboard.cli.backup": ("restore", "verify"),
     "dashboard.cli.work": ("work",),
 }

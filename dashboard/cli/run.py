@@ -1,4 +1,4 @@
-"""`run`: run a night."""
+"""`run`, `publish`: run a night, or make the website again without one."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, NoReturn
 
 from dashboard.cli.arguments import (
     OK_CODE,
+    SOME_FAILED,
     KeptBugError,
     Verbs,
     add_home_verb,
     choose_exit_code,
     describe_disk_error,
     find_code,
+    find_home,
     interrupt,
     keep_bug,
 )
@@ -47,6 +49,7 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
         "--quick", action="store_true", help="first create HOME as a small home; its night takes a minute or two"
     )
     add_fail_on(run)
+    add_home_verb(verbs, "publish", _publish, "make the home's website again, e.g. after a restore; measures nothing")
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -130,3 +133,19 @@ def _leave_metrics(path: Path, home: Home, done: Night) -> None:
         prometheus.write_metrics(path, home.root, done, read_verdict(home, done.stamp))
     except (DashboardError, OSError) as error:
         print(f"prometheus_file: could not write {path}: {error}")
+
+
+def _publish(arguments: argparse.Namespace) -> int:
+    from dashboard.night import night
+
+    signal.signal(signal.SIGTERM, interrupt)
+    home = find_home(arguments)
+    done = night.make_website(make_plan(home, find_code(arguments), seed=arguments.seed))
+    print(done.message)
+    if not done.success:
+        print(done.log_tail)
+        return SOME_FAILED
+    page = home.page()
+    if page is not None:
+        print(f"Page: {page.as_uri()}")
+    return OK_CODE

@@ -1,4 +1,4 @@
-"""`publish`, `serve`, `submit`: make the home's website again, serve it, and send results to where it is served.
+"""`serve`, `submit`: serve the home's website, and send results to where it is served.
 
 A submission that can be read is written into results/inbox before it is acknowledged, and imported from there at once
 or, while a night runs, by the next one. The same bytes sent again change nothing.
@@ -10,7 +10,6 @@ import argparse
 import functools
 import hashlib
 import json
-import signal
 import tempfile
 import threading
 import time
@@ -25,9 +24,7 @@ from dashboard.cli.arguments import (
     SOME_FAILED,
     Verbs,
     add_home_verb,
-    find_code,
     find_home,
-    interrupt,
     make_absolute,
 )
 from dashboard.importing.ingest import ImportRequest
@@ -50,7 +47,6 @@ _one_at_a_time = threading.Lock()
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
-    add_home_verb(verbs, "publish", _publish, "make the home's website again, e.g. after a restore; measures nothing")
     serve = add_home_verb(verbs, "serve", _serve, "serve the home's website to a browser", code=False)
     serve.add_argument("--port", type=int, default=0, help="port (default: 0, any free port)")
     serve.add_argument(
@@ -72,23 +68,6 @@ def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:
     submit.add_argument("--token-file", type=Path, required=True, metavar="FILE", help="file with mode 600")
     importing.add_overrides(submit)
     submit.set_defaults(verb=_submit)
-
-
-def _publish(arguments: argparse.Namespace) -> int:
-    from dashboard.night import night  # the night's machinery; the other verbs start without it
-    from dashboard.plan.plan import make_plan
-
-    signal.signal(signal.SIGTERM, interrupt)
-    home = find_home(arguments)
-    done = night.make_website(make_plan(home, find_code(arguments), seed=arguments.seed))
-    print(done.message)
-    if not done.success:
-        print(done.log_tail)
-        return SOME_FAILED
-    page = home.page()
-    if page is not None:
-        print(f"Page: {page.as_uri()}")
-    return OK_CODE
 
 
 def _serve(arguments: argparse.Namespace) -> int:
