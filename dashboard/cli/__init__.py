@@ -1,1 +1,1 @@
-"""The command line: one module per command, the exit codes, and the one place that maps errors to exit codes."""
+"""The command line: the commands, the exit codes, and the one place that maps errors to them."""
