@@ -140,6 +140,7 @@ def find_kept_release(version: str, tvm: ArtifactSpec, nights: Sequence[Night]) 
 
 
 def _find_release(tonight: TonightsBuild) -> FoundReference:
+    # One deadline for all releases that are tried.
     deadline = LockDeadline(tonight.timeout_s)
     kept = find_kept_release(tonight.artifact.version, tonight.spec, tonight.nights)
     if kept is not None:

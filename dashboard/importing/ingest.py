@@ -120,6 +120,7 @@ class _Import:
                 yield ImportReport(BROKEN, file.shown, file.why)
             else:
                 yield from self._take(file)
+        # Only now: any file may have been a part of them.
         for (style, *_), parts in self._waiting.items():
             yield self._nights.put(*_join(parts), style)  # each file of it was checked
         self._nights.keep_index()

@@ -89,6 +89,7 @@ class HostsTonight:
         """Let each host measure its jobs; this returns at once."""
         if not jobs:
             return
+        # Packed once for all of them: every host measures with the same code.
         code = bundle.pack_code(jobs, self._folder)
         names = dict.fromkeys(job.host for job in jobs)
         self._visits = [self._make(name, [job for job in jobs if job.host == name]) for name in names]

@@ -69,6 +69,7 @@ class TvmSupply:
         bad_since = find_open_regression(self._context.home)
         tonight = TvmsTonight(self._config, have, lack, earlier, self._logs, self.rebuild, bad_since=bad_since)
         self._provide_references(jobs, tonight)
+        # Before the references are named: their loader paths hold the runtimes.
         self._provide_runtimes(jobs, progress)
         self._name_references(jobs)
         progress.report("")

@@ -46,6 +46,7 @@ def keep(home: Home, env_name: str, moment: datetime.datetime) -> tuple[MachineI
         former = _find_former_name(home, env_name)
         kept = MachineIdentity(env_name, common.stamp_of(moment), machine_id, hw_model, former)
     changes = tuple(_find_changes(kept, env_name, machine_id, hw_model))
+    # The name stays as it was first, and with it the series.
     now = dataclasses.replace(kept, machine_id=machine_id or kept.machine_id, hw_model=hw_model)
     home.machine_file.parent.mkdir(parents=True, exist_ok=True)
     if not home.machine_file.is_file():

@@ -67,6 +67,7 @@ def signal_group(group: int, number: int) -> bool:
 
 def end(leader: int, mark: str) -> int:
     """End the background processes of an ended leader; how many there were."""
+    # Listed before the signal: afterwards nobody could tell whose the dying ones were.
     group = _group_members(leader) if signal_group(leader, 0) else set()
     signal_group(leader, signal.SIGKILL)
     for pid in group:  # one that has left the group since

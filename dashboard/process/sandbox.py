@@ -72,6 +72,7 @@ class Sandbox:
         shown = [*temporary, *parents, *_list_system(), *_show(python), *_show(visible)]
         own = [word for path in writable for word in ("--bind-try", path, path)]
         places = [*shown, *_KERNEL, "--dev", "/dev", *_make_temporary("/dev/shm"), *_list_devices(), *own]  # noqa: S108
+        # Root needs no user namespace, and with one it could not become another user.
         user = _FOR_ROOT if _is_root() else ("--unshare-user",)
         return [
             "bwrap",

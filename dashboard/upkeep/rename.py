@@ -35,6 +35,7 @@ def rename(home: Home, change: Rename) -> list[str]:
     if change.before == change.now:
         raise DashboardError(f"{change.now!r} is already its name.")
     if change.kind is RenameKind.EXPERIMENT:
+        # All of them are found before one is made: a refusal changes nothing.
         moves = list(_list_moves(home, change))
         _refuse_collisions(moves)
         joins = any(data_stamps(target) for _, target in moves)
