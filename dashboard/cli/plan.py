@@ -15,7 +15,6 @@ from dashboard.artifacts.spec import LATEST, WHEEL, provider_of
 from dashboard.cli.arguments import OK_CODE, SOME_FAILED, Verbs, add_home_verb, find_code
 from dashboard.night import setup_cache
 from dashboard.night.deadlines import NightDeadlines, is_shortened
-from dashboard.plan.hosts import Launcher
 from dashboard.plan.job import Alone, Job, Plan
 from dashboard.plan.plan import make_plan
 from dashboard.plan.reference import (
@@ -26,7 +25,7 @@ from dashboard.plan.reference import (
     format_spec,
     list_paired,
 )
-from dashboard.plan.settings import ReferenceRule
+from dashboard.plan.settings import Launcher, ReferenceRule
 from tvmdash import common, config_util
 from tvmdash.dashboard_info import HOST_SIGN, Home, JobResult
 from tvmdash.errors import DashboardError

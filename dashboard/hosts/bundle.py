@@ -17,9 +17,8 @@ from typing import Any
 from dashboard.artifacts.artifact import Artifact, ArtifactSpec
 from dashboard.artifacts.spec import GIT, WHEEL, provider_of
 from dashboard.artifacts.wheel.source import WHEEL_SIGN, read_remote
-from dashboard.plan.hosts import Host
 from dashboard.plan.job import REPOSITORY, Job, Plan, wanted_by
-from dashboard.plan.settings import ReferenceRule
+from dashboard.plan.settings import Host, ReferenceRule
 from tvmdash import common, config_util
 from tvmdash.common.files import trees
 from tvmdash.common.files.trees import TreeEntry

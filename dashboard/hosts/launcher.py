@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from dashboard.plan.hosts import Host, Launcher
+from dashboard.plan.settings import Host, Launcher
 from dashboard.process import process
 from tvmdash.errors import DashboardError
 

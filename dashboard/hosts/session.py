@@ -39,7 +39,7 @@ from dashboard.hosts.messages import (
     SilenceError,
     Tvm,
 )  # fmt: skip
-from dashboard.plan.hosts import Host
+from dashboard.plan.settings import Host
 from dashboard.process import orphans, process
 from dashboard.process.process import BoundedLog
 from dashboard.process.watchdog import MARK

@@ -20,8 +20,8 @@ from dashboard.hosts.parcels import AskedOfHost, Parcel
 from dashboard.hosts.session import Session
 from dashboard.night.context import Context
 from dashboard.night.journal import Journal
-from dashboard.plan.hosts import Host
 from dashboard.plan.job import Job, Plan
+from dashboard.plan.settings import Host
 from tvmdash.common.files import trees
 from tvmdash.dashboard_info import HostNight, HostState, StepResult, host_of
 from tvmdash.errors import DashboardError

@@ -18,8 +18,7 @@ from dashboard.artifacts.git.names import check_remote
 from dashboard.artifacts.spec import Fallback, check_spec, parse
 from dashboard.artifacts.wheel.source import is_wheel, read_remote
 from dashboard.plan import home_machine
-from dashboard.plan.hosts import read_hosts
-from dashboard.plan.settings import GitHubSettings, HomeConfig, Isolation, ReferenceRule
+from dashboard.plan.settings import GitHubSettings, HomeConfig, Isolation, ReferenceRule, read_hosts
 from dashboard.schedule.schedule import parse_cron
 from tvmdash import common, config_util
 from tvmdash.common import github_api

@@ -16,9 +16,8 @@ from dashboard.artifacts.spec import WHEEL, provider_of
 from dashboard.artifacts.wheel.source import read_remote
 from dashboard.plan import devices
 from dashboard.plan.home_config import find_env_faults, find_spec_faults, find_timeout_faults, read_home_config
-from dashboard.plan.hosts import Host, choose
-from dashboard.plan.hosts import find_faults as find_host_faults
 from dashboard.plan.job import OF_THE_JOB, CodeFolders, Job, Plan
+from dashboard.plan.settings import Host, choose_hosts, find_host_faults
 from dashboard.process.sandbox import find_obstacle
 from tvmdash import common, config_util
 from tvmdash.common import stamp_of, utc_now
@@ -195,7 +194,7 @@ def _job(home: Home, known: _KnownConfig, code: CodeFolders, row: Pipeline, path
         *(devices.find_faults(folder, values, known.devices, shown) if known.devices is not None else ()),
     ]
     others = read_wanted(values, tvms or {})
-    hosts = choose(values["hosts"], known.hosts or {})
+    hosts = choose_hosts(values["hosts"], known.hosts or {})
     is_sandboxed = values["sandbox"]
     for name in OF_THE_JOB:
         del values[name]

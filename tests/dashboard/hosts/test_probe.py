@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dashboard.hosts.launcher import find_faults
-from dashboard.plan.hosts import Host, Launcher
+from dashboard.plan.settings import Host, Launcher
 from tests.dashboard import homes
 
 

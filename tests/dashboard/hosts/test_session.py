@@ -10,7 +10,7 @@ import pytest
 from dashboard.hosts.bundle import BundledCode, Copies
 from dashboard.hosts.messages import PROTOCOL, Begin, Hello
 from dashboard.hosts.session import Session
-from dashboard.plan.hosts import Host, Launcher
+from dashboard.plan.settings import Host, Launcher
 from tests.dashboard import homes
 from tvmdash.common import structured
 from tvmdash.errors import DashboardError

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from dashboard.plan.hosts import Host, Launcher, choose, read_hosts
 from dashboard.plan.job import CodeFolders
 from dashboard.plan.plan import make_plan
+from dashboard.plan.settings import Host, Launcher, choose_hosts, read_hosts
 from tests.dashboard import homes
 from tvmdash.errors import DashboardError
 
@@ -114,4 +114,4 @@ def test_a_slurm_host_is_read_with_its_limits_in_seconds() -> None:
     assert hosts["n"] == Host(
         "n", Launcher.SLURM, folder="/var/tmp/tvm", node="epyc2", partition="bench", time_limit_s=5400, patience_s=300
     )
-    assert choose(["n"], hosts) == ("n",)
+    assert choose_hosts(["n"], hosts) == ("n",)
