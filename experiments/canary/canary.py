@@ -87,14 +87,14 @@ class Canary(Experiment[CanaryConfig]):
 
 
 def variants(architecture: str) -> Iterator[tuple[str, str]]:
-    """Each workload with the instruction sets that it is written for."""
+    """Yield each workload with the instruction sets that it is written for."""
     for workload in workloads.MAKERS:
         for instructions in VECTORS.get(architecture, ()) if workload == "multiply_add" else (workloads.BASE,):
             yield workload, instructions
 
 
 def kernel_of(workload: str, instructions: str) -> Kernel:
-    """The kernel; DashboardError where this machine has none for it."""
+    """Find the kernel; DashboardError where this machine has none for it."""
     known = kernels()
     if not known:
         raise DashboardError(f"there are no kernels for this machine ({platform.machine()}). Switch the canary off.")
@@ -120,7 +120,7 @@ MOVED_PERCENT = 2.0
 
 
 def summary(history: History) -> Summary:
-    """What a person wants to know of the machine tonight."""
+    """Write what a person wants to know of the machine tonight."""
     tonight = {_name(series): series for series in plots.measured_tonight(history, {"run_time"})}
     lines = [
         "Machine code that never changes: what moves here is the machine, not TVM.",
@@ -133,7 +133,7 @@ def summary(history: History) -> Summary:
 
 
 def _name(series: Series) -> str:
-    """The workload, with its instructions where there are several kinds."""
+    """Name the workload, with its instructions where there are several kinds."""
     workload = str(series.labels["workload"]).partition(".")[2]
     instructions = str(series.labels["build_config"].get("instructions", "base"))
     return workload if instructions == "base" else f"{workload} {instructions}"
@@ -184,7 +184,7 @@ def _nanoseconds(series: Series) -> float:
 
 
 def _change(series: Series) -> str:
-    """As in `+0.3 % since the night before it ran`; empty on its first night."""
+    """Write it as in `+0.3 % since the night before it ran`; empty on its first night."""
     if len(series.values) < 2:
         return ""
     change = percent_change(series.values[-2], series.values[-1])

@@ -36,23 +36,22 @@ class Kernel:
 
     @property
     def sha256(self) -> str:
-        """Names the bytes for ever."""
         return hashlib.sha256(self.code).hexdigest()
 
     def lacks(self, features: Collection[str]) -> list[str]:
-        """The features that it needs and a processor with these has not."""
+        """List the features that it needs and a processor with these has not."""
         return [feature for feature in self.needs if feature not in features]
 
 
 def kernels(architecture: str = "") -> Mapping[str, Kernel]:
-    """The kernels of an architecture (this machine's by default) by name; none where there are none for it."""
+    """Read the kernels of an architecture (this machine's by default) by name; none where there are none for it."""
     table = common.read_json(CODE_FILE)
     rows = table.get(architecture or platform.machine(), {})
     return {name: Kernel(name, tuple(row["needs"]), bytes.fromhex(row["code"])) for name, row in rows.items()}
 
 
 def load(kernel: Kernel) -> Function:
-    """The kernel as a function. Its pages are written first and executable after, never both, and stay for good.
+    """Make the kernel a function. Its pages are written first and executable after, never both, and stay for good.
 
     DashboardError where the system forbids to make memory executable.
     """
@@ -87,19 +86,18 @@ NEEDS: Mapping[str, tuple[str, ...]] = {"multiply_add_avx2": ("avx2", "fma")}
 
 
 def source(architecture: str) -> Path:
-    """The assembly source of an architecture."""
     return HERE / f"code_{architecture}.S"
 
 
 def tools(architecture: str) -> tuple[str, str] | None:
-    """`as` and `objcopy` for the architecture, None where this machine has none."""
+    """Find `as` and `objcopy` for the architecture, None where this machine has none."""
     prefix = "" if platform.machine() == architecture else f"{architecture}-linux-gnu-"
     programs = shutil.which(f"{prefix}as"), shutil.which(f"{prefix}objcopy")
     return (programs[0], programs[1]) if programs[0] and programs[1] else None
 
 
 def assembled(architecture: str, assembler: str, objcopy: str) -> dict[str, bytes]:
-    """The bytes of each kernel (a section of its own), as the assembler makes them."""
+    """Assemble each kernel, a section of its own, to bytes."""
     names = re.findall(r"^\s*\.section (\w+),", source(architecture).read_text(), re.MULTILINE)
     with tempfile.TemporaryDirectory() as folder:
         whole = Path(folder) / "code.o"

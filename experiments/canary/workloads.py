@@ -1,4 +1,4 @@
-"""What the canary runs: each workload's kernel, its arguments, and the answer that Python gives as well."""
+"""The canary's workloads: each one's kernel, its arguments, and the answer that Python gives as well."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Work:
 
 
 def _exact(name: str, got: object, wanted: object) -> dict[str, float]:
-    """Facts for the record; all answers are exact, so any difference is an error."""
+    """Return facts for the record; all answers are exact, so any difference is an error."""
     if got != wanted:
         raise DashboardError(f"{name}: the answer is {got!r}, Python's is {wanted!r}.")
     return {"max_error": 0.0, "tolerance": 0.0}
@@ -59,7 +59,7 @@ def integer_chain(kernel: Function, arguments: Mapping[str, int], seed: int) -> 
 
 
 def after_steps(value: int, steps: int) -> int:
-    """The linear congruence applied `steps` times, by squaring."""
+    """Apply the linear congruence `steps` times, by squaring."""
     factor, increment, total_factor, total_increment = FACTOR, INCREMENT, 1, 0
     while steps:
         if steps & 1:
@@ -79,7 +79,7 @@ def double_chain(kernel: Function, arguments: Mapping[str, int], seed: int) -> W
 
 
 def logistic(x: float, steps: int) -> float:
-    """The logistic map in its chaotic range: one wrong bit anywhere gives another answer."""
+    """Apply the logistic map in its chaotic range: one wrong bit anywhere gives another answer."""
     for _ in range(steps):
         x = (x * 3.9) * (1.0 - x)
     return x
@@ -203,7 +203,7 @@ STEPS: Mapping[str, int] = {
 
 
 def arguments(workload: str, instructions: str, *, shorter: int, buffer_mib: int) -> dict[str, int]:
-    """How much one call does: what the record names as the workload's arguments."""
+    """Return the size of one call: what the record names as the workload's arguments."""
     count = max(64, STEPS.get(workload, 1) // shorter)
     buffer = buffer_mib << 20
     if workload == "multiply_add":
@@ -242,7 +242,7 @@ class Buffer:
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._pages))
 
     def fill_with_numbers(self) -> None:
-        """Different words everywhere, the same ones every night."""
+        """Fill with words that differ everywhere, the same ones every night."""
         np.multiply(np.arange(self.words.size, dtype=np.uint64), np.uint64(ODD), out=self.words)
 
 
@@ -259,7 +259,7 @@ def linked(buffer: Buffer, seed: int) -> npt.NDArray[np.int64]:
 
 
 def last_level_cache_bytes() -> int | None:
-    """The largest cache of the first core as the system tells it, None where it does not."""
+    """Return the largest cache of the first core as the system tells it, None where it does not."""
     sizes = []
     for file in _CACHES.glob("index*/size"):
         text = file.read_text().strip()

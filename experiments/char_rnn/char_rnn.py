@@ -33,7 +33,7 @@ class CharRnnConfig(ExperimentConfig):
 
 
 class CharRnn(Experiment[CharRnnConfig]):
-    """The same names in every way; one process for each engine."""
+    """Every way of generating the same names; one process for each engine."""
 
     engines = (workloads.TVM, reference_engines.TORCH)
     axes = (
@@ -80,7 +80,7 @@ class CharRnn(Experiment[CharRnnConfig]):
 
 
 def letters_plot(history: History) -> Bar:
-    """Tonight's letters per second of each way, with the run time's interval turned round."""
+    """Draw tonight's letters per second of each way, with the run time's interval turned round."""
     bars = [
         BarValue(way, *(_rate(series, ms) for ms in (series.values[-1], series.high[-1], series.low[-1])))
         for ways in configuration_text.group_cases(history).values()
@@ -146,7 +146,7 @@ class Generator:
 
 
 def module(task: GeneratorTask) -> Any:
-    """An IRModule with `cell`, one step, and `name`, which calls itself until the name ends. Weights are arguments."""
+    """Make a module of `cell`, one step, and `name`, which calls itself until the name ends. Weights are arguments."""
     import tvm.script
     from tvm.script import ir, relax
 
@@ -172,7 +172,7 @@ class Made:
 
 
 def make(task: GeneratorTask, point: Point, threads: int) -> Made:
-    """What the point asks for. The weights and all that a name starts from lie on the device already."""
+    """Compile what the point asks for. The weights and all that a name starts from lie on the device already."""
     import tvm
     from tvm import relax
 
@@ -220,7 +220,7 @@ def _recursion(machine: Any, task: GeneratorTask, zeros: Any, weights: list[Any]
 
 
 def make_torch(task: GeneratorTask, threads: int) -> Callable[[], list[str]]:
-    """A call that gives the names. The weights and all that a name starts from are tensors already."""
+    """Make a call that gives the names. The weights and all that a name starts from are tensors already."""
     import torch
 
     torch.set_num_threads(threads)
@@ -241,7 +241,7 @@ def make_torch(task: GeneratorTask, threads: int) -> Callable[[], list[str]]:
 
 
 def _cell(task: GeneratorTask) -> Callable[[Any, Any, Any], tuple[Any, Any]]:
-    """One step: the next letter's index (1,), and the hidden state (1, hidden)."""
+    """Make one step: the next letter's index (1,), and the hidden state (1, hidden)."""
     import torch
     from torch.nn import functional
 

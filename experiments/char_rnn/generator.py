@@ -23,9 +23,9 @@ END = len(ALPHABET)
 """The index of the letter that ends a name."""
 LETTERS, CATEGORIES = END + 1, 18
 GAIN = 2.5
-"""How much larger the weights are than PyTorch draws them. With 1 the hidden state forgets: names repeat one letter."""
+"""Factor of the weights over PyTorch's. With 1 the hidden state forgets: names repeat one letter."""
 LEAST_MARGIN = 1e-4
-"""How far the best letter must be ahead of the second, by the largest score, so that float32 takes the same."""
+"""Lead of the best letter over the second, by the largest score, that makes float32 take the same one."""
 DRAWS = 50
 
 
@@ -40,7 +40,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Start:
-    """What a name begins with: its category as (1, CATEGORIES) float32, its first letter's index."""
+    """The start of a name: its category as (1, CATEGORIES) float32, its first letter's index."""
 
     category: Array
     letter: int
@@ -63,7 +63,7 @@ class GeneratorTask:
 
 @functools.lru_cache(maxsize=2)
 def task(size: Size, seed: int) -> GeneratorTask:
-    """The same for the same seed. Weights that leave a letter in doubt are drawn again."""
+    """Draw the task of a seed. Weights that leave a letter in doubt are drawn again."""
     for draw in range(DRAWS):
         rng = np.random.default_rng([seed, draw])
         weights, starts = _weights(size.hidden, rng), _starts(size.names, rng)
@@ -86,7 +86,7 @@ def _weights(hidden: int, rng: np.random.Generator) -> dict[str, Array]:
 
 
 def _starts(names: int, rng: np.random.Generator) -> tuple[Start, ...]:
-    """Different categories, and capitals."""
+    """Draw different categories, and capitals."""
     eye, capital = np.eye(CATEGORIES, dtype=np.float32), len(string.ascii_lowercase)
     return tuple(
         Start(eye[None, category], capital + int(rng.integers(capital)))
@@ -95,7 +95,7 @@ def _starts(names: int, rng: np.random.Generator) -> tuple[Start, ...]:
 
 
 def _name(weights: Mapping[str, Array], start: Start, size: Size) -> str | None:
-    """The name, computed in float64; None where a letter is in doubt."""
+    """Compute the name in float64; None where a letter is in doubt."""
     wide = {name: array.astype(np.float64) for name, array in weights.items()}
     letters, hidden = [start.letter], np.zeros(size.hidden)
     while len(letters) <= size.longest:
@@ -113,12 +113,12 @@ def _name(weights: Mapping[str, Array], start: Start, size: Size) -> str | None:
 
 
 def spelled(letters: Sequence[int]) -> str:
-    """The name up to its end."""
+    """Spell the name up to its end."""
     return "".join(ALPHABET[letter] for letter in letters)
 
 
 def checked(names: Sequence[str], expected: Sequence[str]) -> dict[str, object]:
-    """The names and the share that is right, for the record; DashboardError where one is not the reference's."""
+    """Return the names and the share that is right, for the record; DashboardError where one is not the reference's."""
     if list(names) != list(expected):
         differing = [pair for pair in zip(names, expected, strict=False) if pair[0] != pair[1]]
         problem = f"{differing[0][0]!r} is not {differing[0][1]!r}" if differing else f"{len(names)} names"

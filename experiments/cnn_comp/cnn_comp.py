@@ -34,7 +34,7 @@ UNTUNED = "tvm untuned"
 APART = ("tuned", "compile")
 """Variants with processes of their own: a database of the wrong version, or a C++ compiler, may end theirs."""
 SLOW = {("vgg16", UNTUNED)}
-"""What takes many seconds a call: measured once."""
+"""Points that take many seconds a call: measured once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,11 +95,11 @@ class CnnComp(Experiment[CnnCompConfig]):
         return {**super().environment(point, config), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
 
     def is_paired(self, point: Point, config: CnnCompConfig) -> bool:
-        """Not tuned: the database belongs to the TVM that wrote it."""
+        """Leave out what is tuned: the database belongs to the TVM that wrote it."""
         return super().is_paired(point, config) and point.values["variant"] != "tuned"
 
     def runs_on_devices(self, point: Point, config: CnnCompConfig) -> bool:
-        """What TVM schedules by itself: the databases of the experiment tuning are of the processor."""
+        """Admit what TVM schedules by itself: the databases of the experiment tuning are of the processor."""
         return super().runs_on_devices(point, config) and point.values["variant"] != "tuned"
 
     def prepare(self, point: Point, config: CnnCompConfig, seed: int) -> Prepared:
@@ -119,7 +119,7 @@ class CnnComp(Experiment[CnnCompConfig]):
 
 
 def _kinds(named: str, config: CnnCompConfig) -> list[dict[str, str]]:
-    """The data types and kinds of shapes that this engine is measured in; what is usual is not named."""
+    """List the data types and kinds of shapes that this engine is measured in; what is usual is not named."""
     if named != UNTUNED:
         return [{}]
     usual = {FLOAT32, "static"}
@@ -139,7 +139,7 @@ def summary(default: Summary, history: History) -> Summary:
 
 
 def summarize_history(history: History) -> list[str]:
-    """A line for each pair of a TVM variant and a rival that have workloads in common."""
+    """Write a line for each pair of a TVM variant and a rival that have workloads in common."""
     times: dict[str, dict[str, float]] = {}
     for series in measured_tonight(history, {"run_time"}):
         workload = json.dumps([series.labels.get(column) for column in _SAME], sort_keys=True)
@@ -152,7 +152,7 @@ def summarize_history(history: History) -> list[str]:
 
 
 def summarize_kinds(history: History) -> list[str]:
-    """A line for each data type and kind of shapes: TVM's times and largest error there against float32, static."""
+    """Write a line for each data type and kind of shapes: TVM's times and largest error against float32, static."""
     times: dict[str, dict[str, float]] = {}
     errors: dict[str, float] = {}
     for series in measured_tonight(history, {"run_time", "largest_error"}):
@@ -171,7 +171,7 @@ def summarize_kinds(history: History) -> list[str]:
 
 
 def _kind(series: Series) -> tuple[str, str]:
-    """The data type and kind of shapes where they are not the usual ones, and the point without them."""
+    """Split off the data type and kind of shapes where they are not the usual ones."""
     labels = series.labels
     args, build = dict(labels.get("workload_args", {})), dict(labels.get("build_config", {}))
     dtype, shapes = str(args.pop("dtype", "")), build.pop("shapes", "")

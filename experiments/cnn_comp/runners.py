@@ -29,7 +29,7 @@ from tvmdash.trial_util import python_timer, waiting_timer
 
 @dataclass(frozen=True)
 class NetworkProblem:
-    """What every engine is given, and the answer that it should give."""
+    """The input of every engine, and the answer that it should give."""
 
     network: Network
     seed: int
@@ -43,11 +43,11 @@ class NetworkProblem:
 
 
 Ready = tuple[Prepared, Callable[[], Array]]
-"""What is to be timed, and what gives the answer that it gives."""
+"""The call that is timed, and one that gives its answer."""
 
 
 def problem(name: str, batch: int, seed: int) -> NetworkProblem:
-    """The same for every engine: all of it follows from the seed."""
+    """Make the problem of a seed, the same for every engine."""
     x, expected = prebuilt.keep("problem", lambda: _answer(name, batch, seed))
     return NetworkProblem(networks.NETWORKS[name](), seed, x, expected)
 
@@ -65,7 +65,7 @@ def _make_weights(name: str, seed: int) -> Mapping[str, Array]:
 
 
 def on_tvm(asked: NetworkProblem, point: Point, pipeline: str) -> Ready:
-    """Through this pipeline; where tuned, with the schedules that the experiment tuning left for this build."""
+    """Compile through this pipeline; where tuned, with the schedules that the experiment tuning left for this build."""
     target, batch = json.loads(point.target), point.values["batch"]
     dtype = point.values.get("dtype", lowering.FLOAT32)
     rows = None if point.values.get("shapes") == "dynamic" else batch
@@ -126,6 +126,7 @@ def on_torch(asked: NetworkProblem, point: Point, _pipeline: str) -> Ready:
         _forget_compiled()
         begun = time.perf_counter_ns()
         model = torch.compile(model)
+        # torch.compile compiles on the first call
         model(x)
         wait()
         compile_ms = _ms_since(begun)

@@ -1,4 +1,4 @@
-"""What TVM's code consists of on eight targets, none of which has to be here: exact numbers, without noise."""
+"""The content of TVM's code on eight targets, none of which has to be here: exact numbers, without noise."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _workloads(config: CodeMetricsConfig) -> Iterator[Workload]:
 
 
 def _describe(point: Point, config: CodeMetricsConfig) -> dict[str, Any]:
-    """The point as another process is asked for it."""
+    """Describe the point to another process."""
     return {
         "workload": point.workload,
         "values": dict(point.values),
@@ -117,7 +117,7 @@ def _describe(point: Point, config: CodeMetricsConfig) -> dict[str, Any]:
 
 
 def _is_counted(point: Point, config: CodeMetricsConfig) -> bool:
-    """Whether its instructions are: not in float16, each of whose operations is a call on such a processor."""
+    """Tell whether its instructions are: not in float16, each of whose operations is a call on such a processor."""
     return point.name in config.counted and point.values.get("dtype") != "float16"
 
 
@@ -154,7 +154,7 @@ DRAWN = ("registers", "code_size", "source_size", "shared_memory", "instructions
 
 
 def plots(usual: Mapping[str, Plot], history: History) -> Mapping[str, Plot]:
-    """The lines over nights, and each of tonight's numbers of whole networks, by target."""
+    """Draw the lines over nights, and each of tonight's numbers of whole networks, by target."""
     lines = {name: plot for name, plot in usual.items() if name not in {"tonight", "tonight_map"}}
     return {**{metric: bars for metric in DRAWN if (bars := _draw(history, metric))}, **lines}
 
@@ -183,7 +183,7 @@ def summary(usual: Summary, history: History) -> Summary:
 
 
 def summarize_history(history: History) -> list[str]:
-    """A line for each target: its numbers over all workloads."""
+    """Write a line for each target: its numbers over all workloads."""
     totals: dict[str, dict[tuple[str, str], float]] = {}
     for series in series_plots.measured_tonight(history, set(TOLD)):
         of_target = totals.setdefault(str(series.labels["build_config"]["target"]), {})

@@ -1,4 +1,4 @@
-"""What code is generated from: networks, single operators and the transformer, each as a Relax module."""
+"""The sources of generated code: networks, single operators and the transformer, each as a Relax module."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tvmdash.relax_util.operators import programs, table
 from tvmdash.relax_util.operators.kinds import Operator
 
 ARGUMENTS = ("batch", "shape", "other", "stride", "padding", "axes", "dtype", "phase", "length")
-"""What tells the workloads of one name from each other."""
+"""The arguments that tell workloads of one name from each other."""
 MODELS: Mapping[str, transformer.Model] = {
     "attention": transformer.Model(layers=1, width=256, heads=4, vocabulary=0, positions=129),
     "decoder": transformer.Model(layers=2, width=256, heads=4, vocabulary=2048, positions=129),
@@ -37,13 +37,13 @@ class Workload:
 
 
 def of_networks(names: Sequence[str]) -> Iterator[Workload]:
-    """Networks of tvmdash, one image in a batch."""
+    """Yield networks of tvmdash, one image in a batch."""
     for name in names:
         yield Workload(f"code.{name}", {"batch": 1}, functools.partial(_network, name))
 
 
 def of_operators(kinds: Sequence[str], shapes: int, dtypes: Sequence[str]) -> Iterator[Workload]:
-    """Operators of these kinds, `shapes` of each (0: all), the least arithmetic first."""
+    """Yield operators of these kinds, `shapes` of each (0: all), the least arithmetic first."""
     for operator in table.chosen(kinds, shapes):
         for dtype in dtypes:
             args = {**operator.args, "dtype": dtype}
@@ -51,7 +51,7 @@ def of_operators(kinds: Sequence[str], shapes: int, dtypes: Sequence[str]) -> It
 
 
 def of_transformer(names: Sequence[str], phases: Sequence[str], lengths: Sequence[int]) -> Iterator[Workload]:
-    """The transformer's models; length 0 is a module for any length."""
+    """Yield the transformer's models; length 0 is a module for any length."""
     for name in names:
         for phase in phases:
             for length in lengths:
@@ -63,7 +63,7 @@ def of_transformer(names: Sequence[str], phases: Sequence[str], lengths: Sequenc
 
 
 def find(name: str, args: Mapping[str, Any]) -> Workload:
-    """The workload that a point names; DashboardError where there is none."""
+    """Find the workload that a point names; DashboardError where there is none."""
     bare, phase = name.partition(".")[2], args.get("phase")
     if phase is not None:
         length = args["length"]

@@ -53,7 +53,7 @@ def _texts(side: KeptFunction) -> FunctionSide:
 
 
 def compare(before: KeptCode, after: KeptCode) -> list[ComparedFunction]:
-    """The functions that differ: first those that a pass made differently, the text that moved the farthest first.
+    """List the functions that differ: first those that a pass made differently, the text that moved the farthest first.
 
     Where one function is another, the compiler behind the passes may make another choice in those beside it; what calls
     kernels from the host comes behind them, and `main`, where it plans other memory, behind all.
@@ -75,7 +75,7 @@ def _order(function: ComparedFunction) -> tuple[bool, bool, bool, float, str]:
 
 
 def _distance(function: ComparedFunction) -> float:
-    """How far apart the two are, as a share of their text."""
+    """Return the distance of the two, as a share of their text."""
     sizes = [len(side.code) if side else 0 for side in (function.before, function.after)]
     return 1.0 if 0 in sizes else abs(sizes[0] - sizes[1]) / max(sizes)
 
@@ -89,7 +89,7 @@ def _find_parting(before: KeptCode, after: KeptCode, name: str) -> Parting:
 def describe_others(
     keep: Keep, point: Point, now: KeptCode, wanted: Sequence[Mapping[str, Any]], seed: int
 ) -> dict[str, Any]:
-    """What a record says of other builds: the reference's numbers, and what changed since the build measured before.
+    """Describe other builds for a record: the reference's numbers, and what changed since the build measured before.
 
     wanted: the points of this process, which the reference measures all at once where it has not yet.
     """
@@ -114,7 +114,7 @@ def _reference() -> Reference | None:
 
 
 def reference_key() -> str:
-    """The artifact that tonight's is held against; empty where there is none."""
+    """Return the artifact that tonight's is held against; empty where there is none."""
     reference = _reference()
     return reference.key if reference else ""
 
@@ -145,7 +145,7 @@ def _point(wanted: Mapping[str, Any]) -> Point:
 
 
 def read_changes(keep: Keep, records: Sequence[Mapping[str, Any]]) -> Iterator[ChangedPoint]:
-    """For each record whose functions changed: both sides of each of them, as text."""
+    """Yield both sides of each changed function, as text, for each record that has any."""
     for record in records:
         changed = record["additional_info"].get("changed")
         if not changed:

@@ -35,7 +35,7 @@ class NoAssemblerError(DashboardError):
 
 
 def assemble(source: str, arch: str) -> tuple[dict[str, dict[str, int]], list[bytes]]:
-    """Registers, spills (bytes stored and loaded) and static shared memory of each kernel, and the cubin.
+    """Return registers, spills (bytes stored and loaded) and static shared memory of each kernel, and the cubin.
 
     NoAssemblerError where the compilers are missing, DashboardError with their words where the source is wrong.
     """
@@ -53,7 +53,7 @@ def assemble(source: str, arch: str) -> tuple[dict[str, dict[str, int]], list[by
 
 
 def read_resources(words: str) -> dict[str, dict[str, int]]:
-    """What `ptxas --verbose` says of each kernel."""
+    """Parse the words of `ptxas --verbose` on each kernel."""
     kernels: dict[str, dict[str, int]] = {}
     parts = _ENTRY.split(words)
     for name, part in zip(parts[1::2], parts[2::2], strict=True):
@@ -69,7 +69,7 @@ def read_resources(words: str) -> dict[str, dict[str, int]]:
 
 
 def _find() -> Path:
-    """The folder of the wheels' `bin`, `lib` and `include`."""
+    """Find the folder of the wheels' `bin`, `lib` and `include`."""
     for entry in sys.path:
         for root in Path(entry).glob("nvidia/cu*"):
             if (root / "bin" / "ptxas").is_file() and list(root.glob("lib/libnvrtc.so*")):
@@ -84,7 +84,7 @@ def _nvrtc(root: Path) -> ctypes.CDLL:
 
 
 def _compile(root: Path, source: str, arch: str) -> bytes:
-    """PTX, by NVRTC."""
+    """Compile to PTX, by NVRTC."""
     library, program = _nvrtc(root), ctypes.c_void_p()
     include = root / "include"
     options = [

@@ -22,9 +22,9 @@ from tvmdash.relax_util.passes import PassWatch, pipeline_steps
 from tvmdash.relax_util.targets import make_target
 
 PACKED, OWN = "__tvm_ffi_", "__"
-"""What the name of a kernel on a processor begins with, and that of LLVM's helpers beside the kernels of a device."""
+"""Prefixes of names: of a kernel on a processor, and of LLVM's helpers beside the kernels of a device."""
 MAIN = "__tvm_ffi_main"
-"""What calls the kernels, where it is compiled with them."""
+"""The caller of the kernels, where it is compiled with them."""
 SOURCE_SIZE, CODE_SIZE, SHARED_MEMORY, KERNELS = "source_size", "code_size", "shared_memory", "kernels"
 HOST_SIZE = "host_size"
 """The assembly of what calls the kernels of a device; `source_size` is without it."""
@@ -39,17 +39,15 @@ class Function:
 
     @property
     def hash(self) -> str:
-        """Of the text."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:12]
 
     def to_json(self) -> dict[str, int | str]:
-        """As a record holds it."""
         return {"hash": self.hash, **self.numbers}
 
 
 @dataclass(frozen=True)
 class Generated:
-    """What a module became on a target.
+    """A module compiled for a target.
 
     compile_ms: CPU time. numbers: of the whole, by metric; facts: other numbers; missing: what is not known, and why.
     """
@@ -72,7 +70,7 @@ class Generated:
         ).hexdigest()
 
     def counted(self, name: str, numbers: Mapping[str, int]) -> Generated:
-        """With one more number of functions, as far as they are known, and its sum."""
+        """Add one more number of functions, as far as they are known, and its sum."""
         functions = {
             own: replace(function, numbers={**function.numbers, name: numbers[own]}) if own in numbers else function
             for own, function in self.functions.items()
@@ -82,7 +80,7 @@ class Generated:
 
 
 def generate(module: Any, target: str) -> Generated:
-    """The code of a Relax module for a target of `TARGETS`; DashboardError where TVM cannot make it."""
+    """Compile a Relax module for a target of `TARGETS`; DashboardError where TVM cannot make it."""
     watch, trace = PassWatch(()), ExecutionTrace()
     with collecting_objects() as objects:
         begun = time.process_time_ns()
@@ -101,7 +99,7 @@ def generate(module: Any, target: str) -> Generated:
 
 
 def _describe_error(error: Exception) -> str:
-    """What kind of error it is, where in TVM's Python it was raised, and its words."""
+    """Name the kind of error, where in TVM's Python it was raised, and its words."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/tvm/" in frame.filename]
     at = f" at tvm/{frames[-1].filename.rpartition('/tvm/')[2]}:{frames[-1].lineno}" if frames else ""
     return f"{type(error).__name__}{at}: {error}"[:1500]
@@ -119,7 +117,7 @@ def _build(module: Any, target: str, watch: PassWatch, trace: ExecutionTrace) ->
 
 
 def _default_schedule() -> Any:
-    """Dlight's rules, as TVM applies them to kernels that nobody has tuned."""
+    """Apply Dlight's rules, as TVM does to kernels that nobody has tuned."""
     try:
         from tvm.s_tir import dlight
     except ImportError:  # its place before 0.25
@@ -132,7 +130,7 @@ def _default_schedule() -> Any:
 
 
 def _generated_text(executable: Any, target: str, objects: list[bytes]) -> tuple[str, str, list[bytes]]:
-    """The kind of the module that holds the kernels, its text (assembly where there is some), and its object files."""
+    """Return the kind of the module that holds the kernels, its text (assembly if it has some), its object files."""
     wanted = {"llvm": {"llvm"}, "rocm": {"hip", "rocm"}}.get(TARGETS[target]["kind"], {TARGETS[target]["kind"]})
     modules = [module for module in _walk(executable.mod) if module.kind in wanted]
     if not modules:
@@ -163,7 +161,7 @@ def _object(module: Any) -> bytes:
 
 
 def _describe(kind: str, text: str, binaries: list[bytes], target: str) -> tuple[dict[str, Function], dict[str, str]]:
-    """Every function with its numbers; what could not be found out of them, and why."""
+    """Return every function with its numbers; what could not be found out of them, and why."""
     texts, missing = split(kind, text), dict[str, str]()
     found: dict[str, dict[str, int]] = {name: {SOURCE_SIZE: len(part.encode())} for name, part in texts.items()}
     for name, part in texts.items():
@@ -190,7 +188,7 @@ def _add(found: dict[str, dict[str, int]], more: Mapping[str, Mapping[str, int]]
 
 
 def _sum(functions: Mapping[str, Function], target: str) -> dict[str, int]:
-    """Each number over all functions that have it, and how many kernels there are."""
+    """Sum each number over all functions that have it, and count the kernels."""
     totals: dict[str, int] = {}
     for function in functions.values():
         for name, number in function.numbers.items():
@@ -218,7 +216,7 @@ _USED_STRING = re.compile(r"\.L\.str(?:\.\d+)?")
 
 
 def split(kind: str, text: str) -> dict[str, str]:
-    """The text of each function in what a module of that kind (`cuda`, `opencl`, `llvm`, ...) holds."""
+    """Split what a module of that kind (`cuda`, `opencl`, `llvm`, ...) holds into the text of each function."""
     return dict(_SPLITTERS[kind](text))
 
 
@@ -228,7 +226,7 @@ def _split_cuda(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _split_marked(text: str) -> Iterator[tuple[str, str]]:
-    """`// Function: NAME` is before each of them, and may be there twice; OpenCL repeats all prototypes."""
+    """Yield the functions, each behind `// Function: NAME`, perhaps twice; OpenCL repeats all prototypes."""
     parts = _MARK.split(text)
     for name, body in zip(parts[1::2], parts[2::2], strict=True):
         if body.strip():
@@ -236,7 +234,7 @@ def _split_marked(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _split_assembly(text: str) -> Iterator[tuple[str, str]]:
-    """LLVM's assembly with the constants, jump tables and strings of each function; no label says which one it is."""
+    """Yield LLVM's assembly with each function's constants, jump tables and strings; no label says which one it is."""
     strings = {found[1]: found[2] for found in _STRING.finditer(text)}
     pools: dict[str, str] = {}
     for pool in _POOL.finditer(text):
@@ -267,7 +265,7 @@ _SHARED = (
 
 
 def count_shared_bytes(kind: str, text: str) -> int | None:
-    """The memory of a work group that a function in OpenCL C, Metal or WGSL declares; None for any other language."""
+    """Count the work group's memory that a function in OpenCL C, Metal or WGSL declares; None for other languages."""
     if kind in {"opencl", "metal"}:
         return sum(_bytes(name, count) * int(lanes or 1) for name, lanes, count in _SHARED[0].findall(text))
     if kind == "webgpu":
@@ -292,7 +290,7 @@ _ENTRY = re.compile(r"^    \.(\w+): +(\S+)$", re.MULTILINE)
 
 
 def read_amd_resources(assembly: str) -> dict[str, dict[str, int]]:
-    """Registers, spills in bytes and shared memory of each kernel.
+    """Read registers, spills in bytes and shared memory of each kernel.
 
     The format is LLVM's "Code Object V3 Metadata" in AMDGPUUsage.
     """

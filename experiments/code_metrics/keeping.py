@@ -1,4 +1,4 @@
-"""What was generated, kept for each TVM build: numbers, texts and passes of every point, to compare builds.
+"""Generated code, kept for each TVM build: numbers, texts and passes of every point, to compare builds.
 
     $TVMDASH_CODE/ARTIFACT_KEY/POINT.json.gz     and     $TVMDASH_CODE/order.json, the builds as they were measured
 
@@ -56,7 +56,7 @@ class KeptCode:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> KeptCode:
-        """What `asdict` made, written by this very code."""
+        """Read what `asdict` made, written by this very code."""
         functions = {name: KeptFunction(**function) for name, function in value["functions"].items()}
         steps = tuple((name, made) for name, made in value["steps"])
         return cls(value["version"], value["numbers"], functions, steps, value["is_stable"])
@@ -71,12 +71,12 @@ class Keep:
 
     @classmethod
     def of_environment(cls) -> Keep | None:
-        """Where the night keeps them; None outside of nights."""
+        """Find where the night keeps them; None outside of nights."""
         root = os.environ.get(VARIABLE)
         return cls(Path(root), os.environ.get("TVMDASH_ARTIFACT") or f"by-hand-{tvm_facts().version}") if root else None
 
     def read(self, build: str, point: Point) -> KeptCode | None:
-        """What the build made of the point; None where that is not kept."""
+        """Return None where the point is not kept of that build."""
         path = self._path(build, point)
         if not path.exists():
             return None
@@ -107,7 +107,7 @@ class Keep:
                 trees.remove(folder)
 
     def previous(self) -> str | None:
-        """The build that was measured before this one."""
+        """Return the build that was measured before this one."""
         return next((build for build in reversed(self._order()) if build != self.build), None)
 
     def _order(self) -> list[str]:

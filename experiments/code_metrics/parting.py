@@ -69,7 +69,7 @@ class _Walk:
             self.new.discard(name)
 
     def find_origin(self, name: str, seen: frozenset[str] = frozenset()) -> int | None:
-        """The step since which the function, or one that it calls, differs; None where they do not."""
+        """Find the step since which the function, or one that it calls, differs; None where they do not."""
         origins = [self._find_own(name)] if name in self.first else []
         if not origins:
             found = (self.find_origin(other, seen | {name}) for other in self._called(name) - seen - {name})
@@ -77,7 +77,7 @@ class _Walk:
         return min(origins, default=None)
 
     def _find_own(self, name: str) -> int:
-        """A function that came as another one, or came or went, did so for what differed before: the program, or parts.
+        """Find the step of the function itself; of one that came or went, of what differed before: program, or parts.
 
         Its parts are what it calls, and what the functions call that share one of these with it: other fusion.
         """
@@ -93,7 +93,7 @@ class _Walk:
 
 
 def find_parting(before: Steps, after: Steps, function: str) -> Parting:
-    """Where `function`, as the generated code calls it, first differs."""
+    """Find the pass after which `function`, as the generated code calls it, first differs."""
     if not before or not after:
         return Parting(why_not=NO_TRACE)
     if before[0] != after[0]:
@@ -109,7 +109,7 @@ def find_parting(before: Steps, after: Steps, function: str) -> Parting:
 
 
 def _align(before: Steps, after: Steps) -> Iterator[tuple[Steps, Steps]]:
-    """The steps that both have one by one, and together those that one alone has."""
+    """Yield the steps that both have one by one, and together those that one alone has."""
     old, new = ([name for name, _ in steps] for steps in (before, after))
     for kind, b0, b1, a0, a1 in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if kind == "equal":
@@ -119,7 +119,7 @@ def _align(before: Steps, after: Steps) -> Iterator[tuple[Steps, Steps]]:
 
 
 def names_before(function: str) -> list[str]:
-    """What passes call it before code is generated of it."""
+    """Name the function as passes call it, before code is generated of it."""
     bare = _ADDED.sub("", function.removeprefix("__tvm_ffi_"))
     return list(dict.fromkeys([function, bare]))
 

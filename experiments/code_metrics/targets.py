@@ -1,4 +1,4 @@
-"""What code is generated for: each target under the name that its series have. None of them has to be here."""
+"""The targets of generated code, each under the name that its series have. None of them has to be here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 HOST: Mapping[str, Any] = {"kind": "llvm", "mtriple": "x86_64-linux-gnu", "mcpu": "x86-64-v3"}
-"""What calls the kernels of a device; it is the same on every machine."""
+"""The target of the code that calls the kernels of a device; it is the same on every machine."""
 _CUDA: Mapping[str, Any] = {
     "kind": "cuda",
     "max_threads_per_block": 1024,
@@ -31,7 +31,7 @@ TARGETS: Mapping[str, Mapping[str, Any]] = {
 
 
 def is_on_cpu(target: str) -> bool:
-    """Whether the target is a processor, whose kernels need no schedule."""
+    """Tell a processor, whose kernels need no schedule."""
     return bool(TARGETS[target]["kind"] == "llvm")
 
 

@@ -1,4 +1,4 @@
-"""What each pass of a compilation made of each function, as hashes: where two compilations part can be read of it."""
+"""The output of each pass of a compilation on each function, as hashes, which show where two compilations part."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ class ExecutionTrace:
         return TracingWatch()
 
     def read_texts(self) -> Mapping[str, str]:
-        """The functions as code generation was given them."""
+        """Print the functions as code generation was given them."""
         return {name: function.script(show_meta=False) for name, function in sorted(self._last.items())}
 
     def read_program(self) -> str:
-        """`main` as the last pass on Relax left it: calls of kernels, and the storage that they write to."""
+        """Print `main` as the last pass on Relax left it: calls of kernels, and the storage that they write to."""
         return "" if self._program is None else str(self._program.script(show_meta=False))
 
     def _take(self, name: str, module: Any) -> None:
@@ -88,7 +88,7 @@ _LATE = ("tirx.", "tir.")
 
 
 def _hash(function: Any) -> str:
-    """A structural hash: the same in every process, whatever the variables are called."""
+    """Hash the structure: the same in every process, whatever the variables are called."""
     import tvm
     import tvm_ffi
 
@@ -97,7 +97,7 @@ def _hash(function: Any) -> str:
 
 
 def _called(function: Any) -> list[str]:
-    """The names of the functions that a Relax function calls."""
+    """List the functions that a Relax function calls."""
     from tvm import ir, relax
 
     names: set[str] = set()

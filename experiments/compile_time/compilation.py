@@ -47,7 +47,7 @@ class CompilationCost:
 
 @dataclass(frozen=True)
 class Compilation:
-    """What one compilation cost and made."""
+    """One compilation: its cost and its products."""
 
     cost: CompilationCost
     compiled: Compiled
@@ -56,7 +56,7 @@ class Compilation:
 
 @dataclass(frozen=True)
 class ModelSource:
-    """What is compiled: a network by its name, through a frontend (`relax` or `onnx`)."""
+    """The source of a compilation: a network by its name, through a frontend (`relax` or `onnx`)."""
 
     network: str
     frontend: str
@@ -97,13 +97,13 @@ def import_tvm() -> CompilationCost:
 
 
 def timed_facts() -> EngineFacts:
-    """TVM's facts, its import timed: a measuring process asks for them first of all."""
+    """Return TVM's facts, its import timed: a measuring process asks for them first of all."""
     import_tvm()
     return engine_facts()
 
 
 def compile_once(source: ModelSource, options: CompileOptions, threads: int) -> Compilation:
-    """The first and only compilation of this process; where it failed, its error again."""
+    """Make the only compilation of this process; where it failed, raise its error again."""
     done = _tried(source, str(options), lambda: _compile(source, options, threads))
     if isinstance(done, Exception):
         raise done
@@ -158,7 +158,7 @@ def _describe(compiled: Compiled, phases_ms: Mapping[str, float]) -> dict[str, A
 
 
 def _frontend(source: ModelSource, network: Network, weights: Mapping[str, Array]) -> Callable[[], Any]:
-    """From what a user has to a Relax module; what the user has is made here, out of the timed part."""
+    """Make a call from what a user has to a Relax module; what the user has is made here, out of the timed part."""
     if source.frontend == "relax":
         return lambda: lowering.lower(network, weights, source.batch)
     shapes = {INPUT: [source.batch, *network.input_shape]}
@@ -188,7 +188,7 @@ class CompilationMemory:
 
 
 def now() -> CompilationMemory:
-    """What the system says of this process."""
+    """Read this process's memory."""
     lines = dict(line.split(":", 1) for line in _STATUS.read_text(encoding="utf-8").splitlines() if ":" in line)
     try:
         resident, peak = (int(lines[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM"))
@@ -198,7 +198,7 @@ def now() -> CompilationMemory:
 
 
 def forget_peak() -> bool:
-    """From now on the peak is that of what follows; False where the system forbids it (see proc(5), clear_refs)."""
+    """Forget the peak so far; False where the system forbids it (see proc(5), clear_refs)."""
     try:
         _CLEAR.write_text(_RESET_PEAK, encoding="utf-8")
     except OSError:

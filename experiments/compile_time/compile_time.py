@@ -82,7 +82,7 @@ class CompileTime(Experiment[CompileTimeConfig]):
         ]
 
     def prepare(self, point: Point, config: CompileTimeConfig, seed: int) -> Prepared:
-        """The process's one compilation, done when its first phase is asked for; the timer tells what it took."""
+        """Make the process's one compilation, when its first phase is asked for; the timer tells what it took."""
         phase = point.values["phase"]
         if phase == IMPORT:
             return _make_prepared(phase, import_tvm())
@@ -103,7 +103,7 @@ class CompileTime(Experiment[CompileTimeConfig]):
         )
 
     def plots(self, history: History) -> Mapping[str, Plot]:
-        """Each network's lines over nights, the totals of tonight, and what they consist of."""
+        """Draw each network's lines over nights, the totals of tonight, and what they consist of."""
         return {**super().plots(history), **plots(history)}
 
     def summary(self, history: History) -> Summary:
@@ -132,7 +132,7 @@ Compilations = Mapping[tuple[str, str], Mapping[str, Series]]
 
 
 def compilations(history: History) -> Compilations:
-    """What was compiled tonight; the import is not among it."""
+    """Group tonight's phases by compilation; the import is not among them."""
     phases_of: dict[tuple[str, str], dict[str, Series]] = {}
     for series in series_plots.measured_tonight(history, {"run_time"}):
         values = series.labels["build_config"]
@@ -143,7 +143,7 @@ def compilations(history: History) -> Compilations:
 
 
 def plots(history: History) -> dict[str, Plot]:
-    """Totals by network and frontend; for each frontend the phases of each network."""
+    """Draw totals by network and frontend; for each frontend the phases of each network."""
     phases_of = compilations(history)
     frontends = tuple(dict.fromkeys(frontend for _, frontend in phases_of))
     drawn = {"tonight": _bars(history, "to machine code", phases_of, TOTAL, frontends)}
@@ -178,7 +178,7 @@ def summary(usual: Summary, history: History) -> Summary:
 
 
 def summarize_history(history: History) -> list[str]:
-    """A line for the import, one for each compilation, and how the frontends compare."""
+    """Write a line for the import, one for each compilation, and how the frontends compare."""
     phases_of = compilations(history)
     imports = [
         f"- import of TVM: {_ms(series)}"
@@ -202,7 +202,7 @@ def _shares(phases: Mapping[str, Series]) -> str:
 
 
 def _frontends(phases_of: Compilations) -> list[str]:
-    """ONNX against the network's own description, over the networks that were compiled from both."""
+    """Compare ONNX with the network's own description, over the networks that were compiled from both."""
     pairs = [
         (phases[TOTAL].values[-1], phases_of[network, "onnx"][TOTAL].values[-1])
         for (network, frontend), phases in phases_of.items()

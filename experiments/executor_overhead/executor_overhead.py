@@ -1,4 +1,4 @@
-"""What a call costs: call-heavy programs in the virtual machine's bytecode, compiled, and out of a shared library."""
+"""The cost of a call: call-heavy programs in the virtual machine's bytecode, compiled, and out of a shared library."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _workload(name: str) -> str:
 
 
 def _checked(answer: Array, expected: Array) -> dict[str, float]:
-    """Whole numbers exactly, float32 within its tolerance."""
+    """Check whole numbers exactly, float32 within its tolerance."""
     if answer.dtype.kind != "i":
         return accuracy.check_answer(answer, expected)
     return {**accuracy.check_answer(answer, expected, "float64"), "tolerance": 0.0}
@@ -98,13 +98,13 @@ def cells(history: History) -> Cells:
 
 
 def counted(series: Series) -> tuple[str, int] | None:
-    """What a run has many of, and how many; None for an ordinary network."""
+    """Name what a run has many of, and count it; None for an ordinary network."""
     sizes = series.labels["workload_args"]
     return next(((name.removesuffix("s"), int(sizes[name])) for name in COUNTS if name in sizes), None)
 
 
 def cost_ns(series: Series) -> Estimate:
-    """Run time over count, in ns, with the run time's interval; no value where nothing is counted."""
+    """Return run time over count, in ns, with the run time's interval; no value where nothing is counted."""
     calls = counted(series)
     if calls is None:
         return Estimate(None)
@@ -115,7 +115,7 @@ def cost_ns(series: Series) -> Estimate:
 
 
 def cost_plot(history: History) -> GroupedBar:
-    """What one call, or one operator, costs: each program on each executor."""
+    """Draw the cost of a call, or of an operator: each program on each executor."""
     counted_cells = {key: series for key, series in cells(history).items() if counted(series)}
     programs, executors = (tuple(dict.fromkeys(key[part] for key in counted_cells)) for part in (0, 1))
     rows = tuple(
@@ -130,7 +130,7 @@ def cost_plot(history: History) -> GroupedBar:
 
 
 def summarize_history(history: History) -> list[str]:
-    """Lines: how the executors stand to bytecode, and what a call costs on each."""
+    """Write how the executors stand to bytecode, and what a call costs on each."""
     series_of = cells(history)
     return [*_against_bytecode(series_of), *_costs(series_of), *_call_alone(series_of)]
 
@@ -160,7 +160,7 @@ def _costs(series_of: Cells) -> list[str]:
 
 
 def _call_alone(series_of: Cells) -> list[str]:
-    """A chain of calls has the operators of the straight program; what it takes longer is its calls'."""
+    """Cost the call alone: a chain of calls has the operators of the straight program, and its calls beside them."""
     costs = [
         f"{way} {_ns((series.values[-1] - series_of['operators', way].values[-1]) * 1e6 / _calls(series))}"
         for (name, way), series in series_of.items()

@@ -1,4 +1,4 @@
-"""What is executed: small programs that are nearly all calls, and an MLP as the ordinary case."""
+"""The programs: small ones that are nearly all calls, and an MLP as the ordinary case."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Fibonacci:
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """How large the programs are."""
+    """Sizes of the programs."""
 
     steps: int
     arguments: int
@@ -67,7 +67,7 @@ class Sizes:
 
 
 def arguments(name: str, sizes: Sizes) -> dict[str, int]:
-    """A program's size, as its record names it: with how many calls of Relax functions, or of operators, a run has."""
+    """Return a program's size, as its record names it: with the calls of Relax functions, or operators, of a run."""
     steps, n = sizes.steps, sizes.fibonacci
     named: dict[str, dict[str, int]] = {
         "recursion": {"calls": steps},
@@ -81,17 +81,16 @@ def arguments(name: str, sizes: Sizes) -> dict[str, int]:
 
 
 def program(name: str, size: Mapping[str, int], seed: int) -> OverheadProgram:
-    """The program of this name and size, on inputs of this seed."""
     return MAKERS[name](size, np.random.default_rng([seed, 2]))
 
 
 def fibonacci_calls(n: int) -> int:
-    """How many calls the recursion makes below the first one."""
+    """Count the calls that the recursion makes below the first one."""
     return 0 if n < 2 else 2 + fibonacci_calls(n - 1) + fibonacci_calls(n - 2)
 
 
 def _after(x: Array, steps: int, summand: Array | float = SUMMAND) -> Array:
-    """The steps in float64."""
+    """Apply the steps in float64."""
     y = x.astype(np.float64)
     for _ in range(steps):
         y = y * FACTOR + summand
@@ -169,7 +168,7 @@ def _step(x: Any, summand: Any) -> Any:
 
 
 def _chain(calls: int, arguments: int) -> Any:
-    """`main` calls a Relax function again and again, each time with all of main's arguments but the first."""
+    """Make a `main` that calls a Relax function again and again, with all of its own arguments but the first."""
     from tvm import relax
 
     builder = relax.BlockBuilder()
@@ -182,7 +181,7 @@ def _chain(calls: int, arguments: int) -> Any:
 
 
 def _straight(steps: int) -> Any:
-    """`main` is one operator after the other."""
+    """Make a `main` of one operator after the other."""
     from tvm import relax
 
     builder = relax.BlockBuilder()

@@ -23,7 +23,7 @@ from tvmdash.networks import accuracy
 from tvmdash.networks.ops import Array
 
 LENGTHS, STEPS = (14, 19), 8
-"""Of the prompts: less than a page of the cache, and more. So many tokens follow; the first crosses into a new page."""
+"""Lengths of prompts, around a page of the cache, and tokens that follow; the first crosses into a new page."""
 LONGEST = max(LENGTHS) + STEPS
 START = 7
 """The token that is decoded at a depth, by the row that it is in: this one, the next one and so on."""
@@ -64,7 +64,7 @@ class Trace:
 
     @property
     def margins(self) -> Array:
-        """By how much the likeliest token leads the next one."""
+        """The lead of the likeliest token over the next one."""
         best = np.sort(self.logits, axis=1)[:, -2:]
         led: Array = best[:, 1] - best[:, 0]
         return led
@@ -80,7 +80,7 @@ class Answers:
 
     @classmethod
     def read(cls, file: Path) -> Answers:
-        """What `make` left."""
+        """Read what `make` left."""
         with np.load(file) as kept:
             traces = tuple(
                 Trace(kept[f"prompt_{at}"].tolist(), kept[f"tokens_{at}"].tolist(), kept[f"logits_{at}"])
@@ -94,21 +94,20 @@ class Answers:
         return cls(traces, *found)
 
     def of_point(self, values: Mapping[str, Any]) -> Array:
-        """The logits (rows, vocabulary) that the point's call has to give."""
+        """Return the logits (rows, vocabulary) that the point's call has to give."""
         if values["phase"] == "prefill":
             return self.prompts[values["prompt"]][None]
         return self.depths[values["depth"]][: values["batch"]]
 
 
 def file_of(folder: Path, name: str, dtype: str) -> Path:
-    """Where the answers of a network in a dtype lie."""
     return folder / f"{name}.{dtype}.npz"
 
 
 def make(
     model: Llama, dtype: str, prompts: Sequence[int], depths: Sequence[int], rows: int, seed: int
 ) -> dict[str, Array]:
-    """The answers as arrays by name, for `Answers.read`."""
+    """Compute the answers as arrays by name, for `Answers.read`."""
     reference = NumpyDecoder(model, network.make_weights(model, dtype, seed))
     made: dict[str, Array] = {}
     for at, length in enumerate(LENGTHS):
@@ -129,7 +128,7 @@ def make(
 
 
 def token_of(model: Llama, row: int) -> int:
-    """What is decoded in the row."""
+    """Choose the token that is decoded in the row."""
     return (START + row) % model.vocabulary
 
 
@@ -144,7 +143,7 @@ def _follow(reference: NumpyDecoder, prompt: list[int]) -> Trace:
 
 
 def time_first_call(decoder: Sequences, known: Answers) -> float:
-    """The milliseconds of a process's first prompt, which finds nothing in a cache."""
+    """Time a process's first prompt, which finds nothing in a cache, in milliseconds."""
     decoder.start(1)
     prompt = decoder.tokens([known.traces[0].prompt])
     begun = time.perf_counter()
@@ -153,7 +152,7 @@ def time_first_call(decoder: Sequences, known: Answers) -> float:
 
 
 def check_alone(decoder: Sequences, traces: Sequence[Trace], dtype: str) -> dict[str, float]:
-    """Facts for the record; DashboardError where the logits or a token of a sequence are not the reference's."""
+    """Return facts for the record; DashboardError where the logits or a token of a sequence are not the reference's."""
     found = []
     for trace in traces:
         decoder.start(1)
@@ -171,7 +170,7 @@ def check_alone(decoder: Sequences, traces: Sequence[Trace], dtype: str) -> dict
 
 
 def check_together(decoder: Sequences, traces: Sequence[Trace], dtype: str) -> None:
-    """DashboardError where sequences of unequal lengths that go on together do not give what each gives alone."""
+    """Raise DashboardError where sequences of unequal lengths going on together give other logits than each alone."""
     rows = range(len(traces))
     decoder.start(len(traces))
     for row, trace in enumerate(traces):
@@ -183,7 +182,7 @@ def check_together(decoder: Sequences, traces: Sequence[Trace], dtype: str) -> N
 
 
 def check_trace(logits: Array, trace: Trace, dtype: str) -> dict[str, float]:
-    """The error, and how many tokens are the reference's."""
+    """Return the error, and how many tokens are the reference's."""
     facts = check_logits(logits, trace.logits, dtype, f"the {len(trace.tokens)} tokens after {len(trace.prompt)}")
     same = logits.argmax(axis=1) == trace.tokens
     near = facts["tolerance"] * np.abs(trace.logits).max()
@@ -198,7 +197,7 @@ def check_trace(logits: Array, trace: Trace, dtype: str) -> dict[str, float]:
 
 
 def check_logits(logits: Array, expected: Array, dtype: str, what: str) -> dict[str, float]:
-    """The error and its tolerance; DashboardError that says what is wrong."""
+    """Return the error and its tolerance; DashboardError that says what is wrong."""
     try:
         return accuracy.check_answer(logits, expected, FLOATS[dtype])
     except DashboardError as error:

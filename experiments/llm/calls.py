@@ -1,4 +1,4 @@
-"""What a point times: a prompt into an empty cache, or one more token of each row at a depth."""
+"""The timed call of a point, a prompt into an empty cache or a token more at a depth, and the limits of the machine."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import answers
-import limits
 import network
 import numpy as np
 from answers import Answers, Sequences
@@ -85,7 +85,7 @@ class PointCall:
             self.decoder.go_back(1, self._rows)
 
     def time(self, number: int, repeat: int) -> list[int]:
-        """A timer of calls that all start from the same cache: going back is outside the clock."""
+        """Time calls that all start from the same cache: going back is outside the clock."""
         elapsed = []
         for _ in range(repeat):
             elapsed_ns = 0
@@ -98,7 +98,7 @@ class PointCall:
         return elapsed
 
     def check(self, known: Answers, max_call_s: float) -> dict[str, float]:
-        """Facts of the answers; DashboardError where one is wrong, and where the first call takes too long."""
+        """Return facts of the answers; DashboardError where one is wrong, and where the first call takes too long."""
         self.begin()
         begun = time.process_time()
         logits = self.step()
@@ -111,12 +111,12 @@ class PointCall:
         expected = known.of_point(self.values)
         facts = answers.check_logits(self.decoder.read(logits), expected, self.values["dtype"], "the timed call")
         self.go_back()
-        limits.reset_peak_memory()
+        reset_peak_memory()
         return facts
 
     def find_facts(self, tokens: int) -> dict[str, Any]:
-        """Numbers beside the time: the peak of memory, a stream of tokens, and shares of the machine's limits."""
-        found: dict[str, Any] = {"peak_memory": limits.read_peak_memory(), "kv_memory": self._find_kv_bytes()}
+        """Measure beside the time: the peak of memory, a stream of tokens, and shares of the machine's limits."""
+        found: dict[str, Any] = {"peak_memory": read_peak_memory(), "kv_memory": self._find_kv_bytes()}
         if self.session.count_kernels:
             found["kernels"] = self.session.count_kernels(self.step)
             self.go_back()
@@ -133,19 +133,59 @@ class PointCall:
             return {**found, **self.session.describe_device(lambda: self.time(1, 1))}
         if self._is_prefill:
             flops = 2 * self.model.parameters * self.values["prompt"]
-            share = flops / (self.time(1, 1)[0] / 1e9) / limits.find_flop_rate()
+            share = flops / (self.time(1, 1)[0] / 1e9) / find_flop_rate()
             return {**found, "flops_percent": share * 100}
         read_per_s = self.session.weight_bytes / (found["token_p50"] / 1e3)
-        return {**found, "bandwidth_percent": read_per_s / limits.find_copy_rate(self.session.weight_bytes) * 100}
+        return {**found, "bandwidth_percent": read_per_s / find_copy_rate(self.session.weight_bytes) * 100}
 
     def _find_kv_bytes(self) -> int:
-        """Of the tokens that the call leaves in the cache."""
+        """Return the bytes of the tokens that the call leaves in the cache."""
         count = self.values["prompt"] if self._is_prefill else self.values["depth"] + 1
         return len(self._rows) * self.model.kv_bytes(count, self.values["dtype"])
 
 
 def make_tokens(model: Llama, values: Mapping[str, Any], seed: int) -> Array:
-    """What the call is given, a row for each sequence."""
+    """Make the call's tokens, a row for each sequence."""
     if values["phase"] == PREFILL:
         return np.array([network.make_tokens(model, values["prompt"], seed)], np.int32)
     return np.array([[answers.token_of(model, row)] for row in range(values["batch"])], np.int32)
+
+
+TRIES = 5
+"""Tries of a limit, of which the best counts: a busy machine lowers it little."""
+SIDE = 512
+"""Rows of the square float32 product of numpy's BLAS that stands for the peak arithmetic."""
+
+
+def find_copy_rate(size_bytes: int) -> float:
+    """Measure bytes read and written in a second by a copy of as many bytes as the weights have."""
+    source = np.ones(size_bytes, np.uint8)
+    target = np.empty_like(source)
+    return 2 * size_bytes / _best_s(lambda: np.copyto(target, source))
+
+
+def find_flop_rate() -> float:
+    """Measure floating-point operations in a second."""
+    side = np.ones((SIDE, SIDE), np.float32)
+    out = np.empty_like(side)
+    return 2 * SIDE**3 / _best_s(lambda: np.matmul(side, side, out=out))
+
+
+def _best_s(work: Callable[[], object]) -> float:
+    taken = []
+    for _ in range(TRIES):
+        begun = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - begun)
+    return min(taken)
+
+
+def reset_peak_memory() -> None:
+    """Let the kernel count the peak from here on, where it can."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def read_peak_memory() -> int:
+    """Return the most bytes that this process had resident since."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))

@@ -44,7 +44,7 @@ class Decoder:
             self._add(self._cache, row)
 
     def tokens(self, rows: Any) -> Any:
-        """The tokens where the network runs."""
+        """Put the tokens where the network runs."""
         return self._loaded.tensor(np.asarray(rows, np.int32))
 
     def fill(self, past: Array, row: int = 0) -> None:
@@ -55,14 +55,14 @@ class Decoder:
         self._finish()
 
     def prefill(self, prompt: Any, row: int = 0) -> Any:
-        """The logits after a prompt of one row, when the device has them."""
+        """Return the logits after a prompt of one row, when the device has them."""
         self._begin(self._cache, self._shape([row]), self._shape([int(prompt.shape[1])]))
         logits = self._functions["prefill"](prompt, self._cache, self._parameters)[0]
         self._finish()
         return logits
 
     def decode(self, tokens: Any, rows: Sequence[int]) -> Any:
-        """The logits after one more token of each of the rows, when the device has them."""
+        """Return the logits after one more token of each of the rows, when the device has them."""
         self._begin(self._cache, self._shape(rows), self._shape([1] * len(rows)))
         name = "decode" if len(rows) == 1 else "batch_decode"
         logits = self._functions[name](tokens, self._cache, self._parameters)[0]
@@ -79,12 +79,12 @@ class Decoder:
             self._popn(self._cache, row, count)
 
     def read(self, logits: Any) -> Array:
-        """The logits as an array (rows, vocabulary)."""
+        """Return the logits as an array (rows, vocabulary)."""
         values = self._loaded.read(logits)
         return values.reshape(-1, values.shape[-1])
 
     def count_kernels(self, call: Callable[[], object]) -> int:
-        """How many kernels the virtual machine launches in a call; attention, which the cache runs, counts once."""
+        """Count the kernels that the virtual machine launches in a call; attention, run by the cache, counts once."""
         names, machine = list[str](), self._loaded.make_machine()
 
         def watch(_function: Any, symbol: str, before: object, *_: Any) -> int:

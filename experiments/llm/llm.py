@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import answers
 import network
 import numpy as np
-import reporting
 from answers import Answers
 from calls import DECODE, P99_FROM, PREFILL, DecoderSession, PointCall, make_tokens
 from decoding import Decoder
@@ -23,16 +22,18 @@ from torch_rival import TorchDecoder
 
 from tvmdash import relax_util
 from tvmdash.exp_templates import Axis, Declared, Experiment, ExperimentConfig, History, Point, Prepared, Record
-from tvmdash.experiment import reference_engines
+from tvmdash.experiment import plots, reference_engines
 from tvmdash.experiment.engines import Engine
 from tvmdash.experiment.on_devices import AXIS
-from tvmdash.machine.devices import CPU
+from tvmdash.machine.devices import CPU, device_of
 from tvmdash.networks.ops import Array
-from tvmdash.plot_util.specs import Plot
+from tvmdash.plot_util.specs import Longitudinal, Plot
 from tvmdash.relax_util import Compiled, CompileOptions, workloads
 from tvmdash.relax_util.build import hash_program
 from tvmdash.relax_util.targets import make_target
-from tvmdash.summary_util import Summary
+from tvmdash.series.store import Series
+from tvmdash.summary_util import SectionKind, Summary
+from tvmdash.text import format_list, three_digits
 
 OURS = "ours"
 PIPELINES = {"default": "default", "recipe": "zero", OURS: "llm_ours"}
@@ -89,11 +90,11 @@ class Llm(Experiment[LlmConfig]):
         return [point for name, step in values for point in _list_points(name, step, config)]
 
     def runs_on_devices(self, point: Point, config: LlmConfig) -> bool:
-        """What TVM schedules by itself: our schedule is for processors."""
+        """Admit what TVM schedules by itself: our schedule is for processors."""
         return super().runs_on_devices(point, config) and point.values["variant"] != OURS
 
     def make_inputs(self, config: LlmConfig, folder: Path, seed: int) -> None:
-        """The right answers, from numpy: for each network and dtype a file."""
+        """Compute the right answers, by numpy: for each network and dtype a file."""
         for name in config.networks:
             for dtype in config.dtypes:
                 model, rows = network.NETWORKS[name], max(config.batches)
@@ -101,7 +102,7 @@ class Llm(Experiment[LlmConfig]):
                 np.savez(answers.file_of(folder, name, dtype), allow_pickle=False, **made)
 
     def prepare(self, point: Point, config: LlmConfig, seed: int) -> Prepared:
-        """The point's call, on an engine that all points of the process share."""
+        """Make the point's call, on an engine that all points of the process share."""
         values, model = point.values, network.NETWORKS[point.name]
         known = Answers.read(answers.file_of(self.inputs, point.name, values["dtype"]))
         if point.engine == LLAMA_CPP.name:
@@ -146,19 +147,83 @@ class Llm(Experiment[LlmConfig]):
 
     def derive(self, records: Sequence[Record]) -> Sequence[Mapping[str, Any]]:
         """Tokens per second: of a prefill all tokens of the prompt, of a step one for each sequence."""
-        return [reporting.find_rate(record) for record in records]
+        return [find_rate(record) for record in records]
 
     def plots(self, history: History) -> Mapping[str, Plot]:
         """The default graphs, but of a phase each: each engine beside the others, by length or depth."""
-        return reporting.make_plots(super().plots(history), history)
+        return make_plots(super().plots(history), history)
 
     def summary(self, history: History) -> Summary:
         """The default words, with each phase's times on each engine."""
-        return reporting.summarize(super().summary(history), history)
+        return summarize(super().summary(history), history)
+
+
+MEDIAN = "execution_elapsed_ms_median"
+
+
+def find_rate(record: Record) -> dict[str, float]:
+    """Return tokens in a second: of a prefill the whole prompt, of a step one for each sequence."""
+    args = record.workload_args
+    tokens = args["prompt"] if args["phase"] == PREFILL else args["batch"]
+    return {"tokens_per_second": tokens / record.additional_info[MEDIAN] * 1e3}
+
+
+TITLES = {PREFILL: "time to first token", DECODE: "time per output token"}
+Rows = Mapping[tuple[str, str], Mapping[str, Series]]
+"""Tonight's run times by phase and what is computed, then by engine, variant and device."""
+
+
+def make_plots(usual: Mapping[str, Plot], history: History) -> dict[str, Plot]:
+    """Draw tonight's times of each phase, each engine beside the others, and lines over nights for each phase.
+
+    `usual` has lines for each network: of prompts that take seconds and of tokens that take milliseconds.
+    """
+    rows, title = _find_rows(history), f"{history.experiment}, night {history.stamps[-1]}"
+    made: dict[str, Plot] = {name: plot for name, plot in usual.items() if not isinstance(plot, Longitudinal)}
+    for name, phase in {"tonight": PREFILL, DECODE: DECODE}.items():
+        shown = {what: rows[of, what] for of, what in rows if of == phase}
+        made[name] = plots.compare_ways(f"{title}: {TITLES[phase]}", shown)
+        timed = [
+            series
+            for series in history.series
+            if series.metric == "run_time" and series.labels["workload_args"]["phase"] == phase
+        ]
+        if timed:
+            made.update(plots.longitudinal_plots(history, TITLES[phase], timed))
+    return made
+
+
+def summarize(usual: Summary, history: History) -> Summary:
+    """`usual` without its fastest and slowest, which are of unlike work, and with each row's times."""
+    lines = []
+    for (phase, what), row in _find_rows(history).items():
+        times = [f"{how} {three_digits(series.values[-1])}" for how, series in row.items()]
+        lines.append(f"- {TITLES[phase]}, {what}: {format_list(times, 8)} ms")
+    return usual.without(SectionKind.EXTREMES).with_lines(lines)
+
+
+def _find_rows(history: History) -> Rows:
+    """Group tonight's times, the prompts first, then the depths."""
+    tonight = plots.measured_tonight(history, {"run_time"})
+    rows: dict[tuple[str, str], dict[str, Series]] = {}
+    for series in sorted(tonight, key=lambda series: series.labels["workload_args"]["phase"] != PREFILL):
+        device, args = device_of(series.labels), series.labels["workload_args"]
+        place = "" if device == CPU else f"on {device}"
+        how = " ".join(filter(None, (series.labels["engine"], series.labels["build_config"].get("variant"), place)))
+        rows.setdefault((args["phase"], _describe(str(series.labels["workload"]), args)), {})[how] = series
+    return rows
+
+
+def _describe(workload: str, args: Mapping[str, Any]) -> str:
+    """Name a call as in `15M float32, prompt 32` and `15M q4f32, depth 512, batch 4`."""
+    model = f"{workload.partition('.')[2]} {args['dtype']}"
+    if args["phase"] == PREFILL:
+        return f"{model}, prompt {args['prompt']}"
+    return f"{model}, depth {args['depth']}" + (f", batch {args['batch']}" if args["batch"] > 1 else "")
 
 
 def _list_points(name: str, values: Mapping[str, Any], config: LlmConfig) -> Iterator[Point]:
-    """The network's call on each engine that has its dtype and its batch."""
+    """Yield the network's call on each engine that has its dtype and its batch."""
     workload, group, target = f"llm.{name}", f"{name} {values['dtype']}", workloads.target_text(config)
     if workloads.TVM.name in config.engines:
         for variant in config.variants:
@@ -170,7 +235,7 @@ def _list_points(name: str, values: Mapping[str, Any], config: LlmConfig) -> Ite
 
 
 def _compiled(point: Point) -> Compiled:
-    """The module that all points of a group share."""
+    """Compile the module that all points of a group share."""
     dtype, variant, target = point.values["dtype"], point.values["variant"], json.loads(point.target)
 
     def lower() -> Any:
@@ -183,7 +248,7 @@ def _compiled(point: Point) -> Compiled:
 
 
 def _hash(compiled: Compiled, tokens: Array, call: Callable[[], PointCall]) -> str:
-    """Of code, tokens and weights."""
+    """Hash code, tokens and weights."""
     return hash_program(compiled, (tokens, call().session.digest))
 
 
@@ -192,7 +257,7 @@ _made: dict[str, Any] = {}
 
 
 def _share(point: Point, make: Callable[[], Made]) -> Made:
-    """What all points of the process share: its engine, loaded, with its answers checked."""
+    """Make once what all points of the process share: its engine, loaded, with its answers checked."""
     key = f"{point.engine} {point.group}"
     if key not in _made:
         _made[key] = make()
@@ -201,7 +266,7 @@ def _share(point: Point, make: Callable[[], Made]) -> Made:
 
 
 def _open(point: Point, config: LlmConfig, seed: int, known: Answers, compiled: Compiled | None) -> DecoderSession:
-    """The network with its weights, on TVM where it is compiled, else on torch; its answers are checked."""
+    """Load the network with its weights, on TVM where it is compiled, else on torch; check its answers."""
     model, dtype = network.NETWORKS[point.name], point.values["dtype"]
     weights = network.make_weights(model, dtype, seed)
     arrays = [array for _, array in network.list_arrays(weights)]

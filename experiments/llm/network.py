@@ -49,7 +49,7 @@ class Llama:
         return 1.0 / math.sqrt(self.head_width)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of each weight by its name; a matrix is (outputs, inputs)."""
+        """Return the shape of each weight by its name; a matrix is (outputs, inputs)."""
         shapes: dict[str, tuple[int, ...]] = {"embedding": (self.vocabulary, self.hidden)}
         for layer in range(self.layers):
             shapes |= {f"{layer}.attention_norm": (self.hidden,), f"{layer}.inner_norm": (self.hidden,)}
@@ -63,7 +63,7 @@ class Llama:
         return sum(math.prod(shape) for shape in self.shapes().values())
 
     def kv_bytes(self, tokens: int, dtype: str) -> int:
-        """What keys and values of so many tokens take."""
+        """Return the bytes of the keys and values of so many tokens."""
         return 2 * self.layers * self.kv_heads * self.head_width * tokens * np.dtype(FLOATS[dtype]).itemsize
 
 
@@ -86,12 +86,12 @@ class Packed:
     scales: Array
 
     def numbers(self) -> Array:
-        """The 4-bit numbers, (outputs, groups, GROUP)."""
+        """Return the 4-bit numbers, (outputs, groups, GROUP)."""
         parts = np.stack([(self.words >> np.uint32(4 * at)) & np.uint32(15) for at in range(8)], axis=2)
         return parts.reshape(len(self.words), -1, GROUP)
 
     def unpack(self) -> Array:
-        """The weights that it stands for."""
+        """Return the weights that it stands for."""
         wide = (self.numbers().astype(np.float32) - ZERO) * self.scales.astype(np.float32)[:, :, None]
         return wide.reshape(len(self.words), -1)
 
@@ -102,7 +102,7 @@ Cache = Sequence[tuple[Array, Array]]
 
 
 def make_weights(model: Llama, dtype: str, seed: int) -> Weights:
-    """The weights by name, each of its own stream of numbers; matrices but the embedding are packed in 4 bits."""
+    """Draw the weights by name, each of its own stream of numbers; matrices but the embedding are packed in 4 bits."""
     made = {name: _weight(name, shape, [seed, at]) for at, (name, shape) in enumerate(model.shapes().items())}
     floats = FLOATS[dtype]
     return {
@@ -112,7 +112,7 @@ def make_weights(model: Llama, dtype: str, seed: int) -> Weights:
 
 
 def is_product(name: str) -> bool:
-    """Whether the weight is the matrix of a product, which 4-bit types pack."""
+    """Tell the matrix of a product, which 4-bit types pack."""
     return not name.endswith("norm") and name != "embedding"
 
 
@@ -121,13 +121,15 @@ def _weight(name: str, shape: tuple[int, ...], seed: list[int]) -> Array:
     if name.endswith("norm"):
         return made * np.float32(0.5) + np.float32(0.75)
     deviation = 1.0 if name == "embedding" else (2.0 if name == "head" else 1.0) / math.sqrt(shape[1])
+    # a uniform number of width 1 deviates by 1 / sqrt(12)
     return (made - np.float32(0.5)) * np.float32(math.sqrt(12.0) * deviation)
 
 
 def pack(matrix: Array, floats: str) -> Packed:
-    """The matrix in 4 bits, symmetric about 0 in each group."""
+    """Pack the matrix in 4 bits, symmetric about 0 in each group."""
     rows = len(matrix)
     groups = matrix.reshape(rows, -1, GROUP)
+    # a group of zeros has no scale to divide by
     scales = np.maximum(np.abs(groups).max(axis=2) / 7.0, 1e-6).astype(np.float16)
     numbers = np.rint(groups / scales.astype(np.float32)[:, :, None]) + ZERO
     numbers = np.clip(numbers, 0, 2 * ZERO).astype(np.uint32).reshape(rows, -1, 8)
@@ -138,12 +140,11 @@ def pack(matrix: Array, floats: str) -> Packed:
 
 
 def unpack(weights: Weights) -> dict[str, Array]:
-    """The weights without packing."""
     return {name: part.unpack() if isinstance(part, Packed) else part for name, part in weights.items()}
 
 
 def list_arrays(weights: Weights) -> Iterator[tuple[str, Array]]:
-    """Each array with the name of the compiled module's parameter, in the module's order."""
+    """Yield each array with the name of the compiled module's parameter, in the module's order."""
     for name, part in weights.items():
         if isinstance(part, Packed):
             yield f"{name}.weight", part.words
@@ -153,13 +154,13 @@ def list_arrays(weights: Weights) -> Iterator[tuple[str, Array]]:
 
 
 def make_tokens(model: Llama, count: int, *seed: int) -> list[int]:
-    """The numbers of `count` tokens; a prompt of another length or row has others."""
+    """Draw `count` tokens; a prompt of another length or row has others."""
     drawn: list[int] = np.random.default_rng([*seed, count]).integers(0, model.vocabulary, count).tolist()
     return drawn
 
 
 def make_past(model: Llama, depth: int, dtype: str, *seed: int) -> Array:
-    """Queries, keys and values of `depth` tokens, (1, depth, qkv_heads, head_width), which fill every layer's cache."""
+    """Draw queries, keys, values of `depth` tokens, (1, depth, qkv_heads, head_width), for every layer's cache."""
     drawn = np.random.default_rng([*seed, depth]).standard_normal((1, depth, model.qkv_heads, model.head_width))
     return drawn.astype(FLOATS[dtype])
 
@@ -171,7 +172,7 @@ class NumpyDecoder:
         self.model, self._weights = model, {name: part.astype(np.float64) for name, part in unpack(weights).items()}
 
     def forward(self, tokens: Sequence[int], past: Cache = ()) -> tuple[Array, Cache]:
-        """The logits after the last token, and the longer cache."""
+        """Return the logits after the last token, and the longer cache."""
         weights, count = self._weights, past[0][0].shape[1] if past else 0
         x, filled = weights["embedding"][list(tokens)], []
         positions = np.arange(count, count + len(tokens))
@@ -198,13 +199,13 @@ class NumpyDecoder:
 
 
 def split_past(model: Llama, past: Array) -> tuple[Array, Array]:
-    """The rotated keys and the values that `make_past` leaves in every layer of the cache, in float64."""
+    """Return the rotated keys and the values that `make_past` leaves in every layer of the cache, in float64."""
     _, keys, values = split(model, past[0].astype(np.float64), np.arange(past.shape[1]))
     return keys, values
 
 
 def split(model: Llama, qkv: Array, positions: Array) -> tuple[Array, Array, Array]:
-    """Rotated queries, rotated keys, and values, (heads, tokens, head_width), of (tokens, qkv_heads, head_width)."""
+    """Return rotated queries and keys, and values, (heads, tokens, head_width), of (tokens, qkv_heads, head_width)."""
     parts = qkv.transpose(1, 0, 2)
     rotated = _rotate(parts[: model.heads + model.kv_heads], positions)
     return rotated[: model.heads], rotated[model.heads :], parts[model.heads + model.kv_heads :]

@@ -12,10 +12,9 @@ import operator
 from dataclasses import dataclass
 from typing import Any
 
-import own_schedule
+import tvm
 from network import EPSILON, FLOATS, GROUP, THETA, ZERO, Llama
-from own_schedule import PRODUCT, UNPACKED
-from tvm import relax, te, tirx
+from tvm import relax, s_tir, te, tirx
 from tvm.relax.frontend import nn
 from tvm.relax.frontend.nn import op
 from tvm.relax.frontend.nn.llm.kv_cache import PagedKVCache, RopeMode, TIRPagedKVCache
@@ -25,7 +24,7 @@ _PACKED, _NONE = ({"param_mode": mode, "effect_mode": "none"} for mode in ("pack
 
 @dataclass(frozen=True)
 class ModuleKind:
-    """What is compiled: which network, of which numbers, written in which way, for which target."""
+    """The module to compile: its network, its numbers, the way it is written, its target."""
 
     model: Llama
     dtype: str
@@ -42,14 +41,14 @@ class ModuleKind:
 
 
 def lower(kind: ModuleKind) -> Any:
-    """The IRModule, whose parameters are `network.list_arrays` in their order.
+    """Make the IRModule, whose parameters are `network.list_arrays` in their order.
 
     `prefill` takes a prompt (1, n), `decode` a token (1, 1), `batch_decode` one of each sequence (b, 1); with the cache
     and the parameters they give float32 logits of the last tokens. `fill` puts the same queries, keys and values into
     every layer of the cache, so that a depth costs no prefill. `create_cache` takes sequences, tokens in all, tokens of
     the longest prompt, and tokens of a page.
     """
-    own_schedule.register()
+    _register_own_pipeline()
     decoder, model = _Decoder(kind), kind.model
     decoder.to(None)
     for name, parameter in decoder.named_parameters():
@@ -100,7 +99,7 @@ class _Product(nn.Module):  # type: ignore[misc, no-any-unimported, unused-ignor
         return te.compute((words.shape[0], words.shape[1] * 8), unpack, name=UNPACKED)
 
     def _multiply(self, x: Any, *parts: Any) -> Any:
-        """With the weights as they lie, summed in float32."""
+        """Multiply with the weights as they lie, summed in float32."""
         matrix, at = self._matrix(*parts), te.reduce_axis((0, x.shape[-1]), "k")
         shape = (x.shape[0], x.shape[1], matrix.shape[0])
 
@@ -194,3 +193,62 @@ class _Decoder(nn.Module):  # type: ignore[misc, no-any-unimported, unused-ignor
 
 def _take_last(x: Any) -> Any:
     return te.compute((x.shape[0], 1, x.shape[2]), lambda row, _, at: x[row, x.shape[1] - 1, at], name="last")
+
+
+PIPELINE = "llm_ours"
+LANES, COLUMNS = 16, 4
+"""Partial sums of a column, and columns that are computed at once."""
+PRODUCT, UNPACKED = "NT_matmul", "dequantize"
+_SCHEDULED = "tirx.is_scheduled"
+
+
+def _register_own_pipeline() -> None:
+    """Let TVM know the pipeline: `zero`, whose products are then scheduled, as TVM's dlight does a vector's alone."""
+    if PIPELINE not in relax.pipeline.PIPELINE_MAP:
+        schedule = tvm.transform.module_pass(_schedule_module, opt_level=0, name="OwnSchedule")
+        relax.register_pipeline(PIPELINE)(lambda: tvm.transform.Sequential([relax.get_pipeline("zero"), schedule]))
+
+
+def _schedule_module(module: Any, _context: Any) -> Any:
+    for name, function in module.functions_items():
+        if isinstance(function, tirx.PrimFunc) and _SCHEDULED not in (function.attrs or {}):
+            schedule = s_tir.Schedule(function)
+            found = schedule.get_child_blocks(schedule.get_sblock("root"))
+            blocks = {schedule.get(block).name_hint: block for block in found}
+            if PRODUCT in blocks:
+                _schedule(schedule, blocks)
+                made = schedule.mod["main"].with_attrs(dict(function.attrs.items()))
+                module.update_func(name, made.with_attr(_SCHEDULED, True))
+    return module
+
+
+def _schedule(schedule: Any, blocks: dict[str, Any]) -> None:
+    # columns in parallel, each as the sum of LANES partial sums, so that LLVM multiplies vectors
+    product = blocks.pop(PRODUCT)
+    if UNPACKED in blocks:
+        schedule.compute_inline(blocks.pop(UNPACKED))
+    *between, last = blocks.values() or [None]
+    for block in between:
+        schedule.compute_inline(block)
+    *_, inner = schedule.get_loops(product)
+    _, lane = schedule.split(inner, [None, LANES])
+    partial = schedule.rfactor(lane, 3)
+    row, m, n, lane = schedule.get_loops(product)
+    columns, column = schedule.split(n, [None, COLUMNS])
+    schedule.reorder(columns, row, m, column, lane)
+    schedule.parallel(columns)
+    schedule.unroll(lane)
+    schedule.compute_at(partial, m)
+    schedule.set_scope(partial, 0, "local")
+    *_, column, lane, step = schedule.get_loops(partial)
+    schedule.reorder(step, column, lane)
+    _unroll(schedule, partial)
+    _unroll(schedule, schedule.decompose_reduction(partial, step))
+    if last is not None:
+        schedule.reverse_compute_at(last, m)
+
+
+def _unroll(schedule: Any, block: Any) -> None:
+    *_, column, lane = schedule.get_loops(block)
+    schedule.vectorize(lane)
+    schedule.unroll(column)

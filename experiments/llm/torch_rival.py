@@ -1,4 +1,4 @@
-"""The same decoder in torch, eager, with a cache that is allocated once."""
+"""The decoder in torch, eager, with a cache that is allocated once."""
 
 from __future__ import annotations
 

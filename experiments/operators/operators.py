@@ -36,18 +36,18 @@ ONNXRUNTIME, ONNXRUNTIME_CUDA = map(
 """With onnx, which makes the graph of one node."""
 OPSET, IR_VERSION = 20, 9
 MANY = 1000
-"""From so many products on, a sum kept in float16 may be beyond the tolerance."""
+"""Products from which on a sum kept in float16 may be beyond the tolerance."""
 
 
 def reference(operator: Operator, arrays: Sequence[Array]) -> Array:
-    """The operator's output in float64, from the very numbers that the engines get."""
+    """Compute the operator's output in float64, from the very numbers that the engines get."""
     return operator.reference(*(array.astype(np.float64) for array in arrays))
 
 
 def on_tvm(
     operator: Operator, dtype: str, options: CompileOptions, threads: int, seed: int, device: str = CPU
 ) -> Prepared:
-    """Through Relax, a pipeline and LLVM, or what TVM compiles for the device with."""
+    """Prepare through Relax, a pipeline and LLVM, or what TVM compiles for the device with."""
     make = functools.cache(lambda: _define(operator, dtype, seed))
     inputs, expected, definition = prebuilt.keep("operator", lambda: make()[1:])
     compiled = relax_util.compile_module(lambda: make()[0], options)
@@ -68,14 +68,14 @@ def on_tvm(
 
 
 def _define(operator: Operator, dtype: str, seed: int) -> tuple[Any, Sequence[Array], Array, str]:
-    """The module, its inputs, the answer to them, and a hash of what it computes."""
+    """Return the module, its inputs, the answer to them, and a hash of what it computes."""
     inputs, weights = make_arrays(operator, dtype, seed)
     module = relax_module(operator, dtype, weights)
     return module, inputs, reference(operator, [*inputs, *weights]), hash_definition(module)
 
 
 def on_onnxruntime(operator: Operator, dtype: str, threads: int, seed: int, on: str = CPU) -> Prepared:
-    """Through a graph of one node, its inputs and outputs bound before the clock starts."""
+    """Prepare through a graph of one node, its inputs and outputs bound before the clock starts."""
     import onnxruntime
 
     device = on_cuda.find_rival_device(on)
@@ -110,7 +110,7 @@ def on_onnxruntime(operator: Operator, dtype: str, threads: int, seed: int, on: 
 
 
 def onnx_model(operator: Operator, dtype: str, weights: Sequence[Array]) -> Any:
-    """The onnx.ModelProto of one node."""
+    """Make the onnx.ModelProto of one node."""
     from onnx import helper, numpy_helper
 
     element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))

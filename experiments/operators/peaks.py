@@ -1,4 +1,4 @@
-"""What this machine can do with as many threads: numpy's BLAS for arithmetic, its triad and copy for bandwidth.
+"""Peaks of this machine with as many threads: numpy's BLAS for arithmetic, its triad and copy for bandwidth.
 
 A peak is what is possible: each sample is the fastest of its calls, so that a busy machine lowers it little.
 """
@@ -50,18 +50,18 @@ class Peaks:
     bandwidth: tuple[tuple[int, float], ...]
 
     def bandwidth_for(self, moved: int) -> float:
-        """GB/s at the smallest working set measured that holds `moved` bytes, else at the largest."""
+        """Return GB/s at the smallest working set measured that holds `moved` bytes, else at the largest."""
         return next((rate for size, rate in self.bandwidth if size >= moved), self.bandwidth[-1][1])
 
     def least_ms(self, operations: int, moved: int) -> tuple[float, str]:
-        """The time that the peaks allow, and which of them sets it: `arithmetic` or `memory`."""
+        """Return the time that the peaks allow, and which of them sets it: `arithmetic` or `memory`."""
         bounds = {"arithmetic": operations / self.gflops / 1e6, "memory": moved / self.bandwidth_for(moved) / 1e6}
         bound = max(bounds, key=bounds.__getitem__)
         return bounds[bound], bound
 
 
 def peaks(rates: Iterable[PeakRate], threads: int) -> Peaks | None:
-    """What the measured points of this many threads say; None where one of the two kinds is missing.
+    """Find the peaks among the measured points of this many threads; None where one of the two kinds is missing.
 
     Of triad and copy the better one counts: numpy's triad is two steps, which shows while all lies in a cache.
     """
@@ -76,27 +76,27 @@ def peaks(rates: Iterable[PeakRate], threads: int) -> Peaks | None:
 
 
 def gflops_of(rate: PeakRate) -> float:
-    """GFLOP/s of the matrix product."""
+    """Return GFLOP/s of the matrix product."""
     return 2 * int(rate.args["n"]) ** 3 / rate.ms / 1e6
 
 
 def bandwidth_of(rate: PeakRate) -> float:
-    """GB/s of a triad or a copy."""
+    """Return GB/s of a triad or a copy."""
     return bytes_per_call(int(rate.args["kib"])) / rate.ms / 1e6
 
 
 def passes(kib: int) -> int:
-    """How often a call goes through its working set."""
+    """Return how often a call goes through its working set."""
     return max(1, math.ceil(BYTES_PER_CALL / (kib * 1024)))
 
 
 def bytes_per_call(kib: int) -> int:
-    """Bytes that a call reads and writes, counted as STREAM counts them: without what a write reads first."""
+    """Return the bytes that a call reads and writes, counted as STREAM does: without what a write reads first."""
     return kib * 1024 * passes(kib)
 
 
 def prepare(workload: str, values: Mapping[str, Any], seed: int) -> Prepared:
-    """A point of the machine, ready to be timed."""
+    """Prepare a point of the machine."""
     rng, threads = np.random.default_rng([seed, 4]), int(values["threads"])
     if workload == MATMUL:
         return _matmul(rng, int(values["n"]))
@@ -116,7 +116,7 @@ def _matmul(rng: np.random.Generator, n: int) -> Prepared:
 
 
 def _streamed(workload: str, rng: np.random.Generator, kib: int, threads: int) -> Prepared:
-    """Each thread has its part of the arrays, and goes through it `passes` times."""
+    """Prepare a stream: each thread has its part of the arrays, and goes through it `passes` times."""
     length = kib * 1024 // ARRAYS[workload] // 4
     out, left, right = (rng.random(length, dtype=np.float32) for _ in range(3))
     parts = [tuple(np.array_split(array, threads)[part] for array in (out, left, right)) for part in range(threads)]
@@ -132,7 +132,7 @@ def _streamed(workload: str, rng: np.random.Generator, kib: int, threads: int) -
 
 
 def fastest(work: Callable[[], object]) -> Timer:
-    """A timer whose every sample is `number` times the fastest of `number` calls, or of `CALLS` where that is more."""
+    """Make a timer whose every sample is `number` times the fastest of `number` calls, or of more, `CALLS`."""
     single = python_timer(work)
     return lambda number, repeat: [number * min(single(1, max(CALLS, number))) for _ in range(repeat)]
 
@@ -152,7 +152,7 @@ def _repeated(step: Callable[..., None], blocks: list[tuple[Array, ...]], rounds
 
 
 def _together(works: list[Callable[[], None]]) -> Callable[[], None]:
-    """All at once, each in a thread; numpy lets go of the interpreter while it computes."""
+    """Run all at once, each in a thread; numpy lets go of the interpreter while it computes."""
     pool = ThreadPoolExecutor(len(works))
 
     def call() -> None:

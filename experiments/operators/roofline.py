@@ -26,12 +26,12 @@ from tvmdash.text import format_bytes, format_list, format_quantity, three_digit
 DOMAIN, TVM = "topi.", "tvm"
 TOLD, NEAREST = 5, 3
 CALL_MS = 0.02
-"""What takes less is more call than operator, and is not ranked."""
+"""Time below which a call is more call than operator, and is not ranked."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """How near one operator came to the time that the machine's peaks allow."""
+    """The share of the machine's peaks that one operator reaches."""
 
     operator: Operator
     dtype: str
@@ -45,7 +45,7 @@ class Share:
 
 
 def operator_of(workload: str, values: Mapping[str, Any]) -> Operator:
-    """The operator that a point or a record names; DashboardError where the table has it no more."""
+    """Find the operator that a point or a record names; DashboardError where the table has it no more."""
     for operator in OPERATORS:
         args = {name: value for name, value in values.items() if name not in {"dtype", "threads", "device"}}
         if workload == DOMAIN + operator.kind and args == operator.args:
@@ -54,13 +54,12 @@ def operator_of(workload: str, values: Mapping[str, Any]) -> Operator:
 
 
 def rate_of_record(record: Record) -> PeakRate:
-    """The record's time."""
     ms = record.additional_info["execution_elapsed_ms_median"]
     return PeakRate(record.workload, record.workload_args, record.runtime_config["threads"], ms)
 
 
 def facts(rate: PeakRate, rates: Sequence[PeakRate]) -> dict[str, Any]:
-    """What joins the record of `rate`; the shares are left out where tonight's peaks are not among `rates`.
+    """Return what joins the record of `rate`; the shares are left out where tonight's peaks are not among `rates`.
 
     Float16 is held against the float32 peak of arithmetic: processors without float16 units compute in float32.
     """
@@ -93,13 +92,12 @@ def _work(rate: PeakRate) -> tuple[Operator, int]:
 
 
 def without_machine(history: History) -> History:
-    """The history of the operators alone."""
     kept = tuple(series for series in history.series if series.labels.get("engine") != NUMPY.name)
     return dataclasses.replace(history, series=kept)
 
 
 def shares(history: History) -> list[Share]:
-    """Tonight's operators, in the order of the records; none where the machine was not measured.
+    """List tonight's operators, in the order of the records; none where the machine was not measured.
 
     On the processor: other devices have other peaks.
     """
@@ -117,7 +115,7 @@ def shares(history: History) -> list[Share]:
 
 
 def _list_tonight(history: History) -> list[Series]:
-    """Tonight's run times on the processor."""
+    """List tonight's run times on the processor."""
     tonight = series_plots.measured_tonight(history, {"run_time"})
     return [series for series in tonight if device_of(series.labels) == CPU]
 
@@ -128,13 +126,13 @@ def _rate(series: Series) -> PeakRate:
 
 
 def _is_known(rate: PeakRate) -> bool:
-    """Whether the table still has it: nights outlive the table's rows."""
+    """Tell whether the table still has it: nights outlive the table's rows."""
     args = {name: value for name, value in rate.args.items() if name != "dtype"}
     return any(rate.workload == DOMAIN + operator.kind and args == operator.args for operator in OPERATORS)
 
 
 def plots(history: History) -> dict[str, Plot]:
-    """For each data type, tonight's run times and the shares of the roofline; `tonight` is the first type's times."""
+    """Draw for each data type tonight's run times and shares of the roofline; `tonight` is the first type's times."""
     shares_of_peak = shares(history)
     drawn: dict[str, Plot] = {}
     for dtype in dict.fromkeys(share.dtype for share in shares_of_peak):
@@ -163,7 +161,7 @@ def _time(share: Share) -> Estimate:
 
 
 def _share(share: Share) -> Estimate:
-    """With the interval of the operator's time; the peaks' own is not in it."""
+    """Return the share with the interval of the operator's time; the peaks' own is not in it."""
     ms, low, high = share.series.values[-1], share.series.low[-1], share.series.high[-1]
     return Estimate(share.percent, *(share.percent * ms / bound if bound else None for bound in (high, low)))
 
@@ -174,7 +172,7 @@ def summary(usual: Summary, history: History) -> Summary:
 
 
 def summarize_history(history: History) -> list[str]:
-    """The engines by data type, the machine's peaks, and which operators are farthest from them."""
+    """Compare the engines by data type, list the machine's peaks, and name the operators farthest from them."""
     shares_of_peak, tonight = shares(history), _list_tonight(history)
     rates = [_rate(series) for series in tonight]
     lines = [*_by_dtype(shares_of_peak), *_fastest(shares_of_peak)]
@@ -199,7 +197,7 @@ def summarize_history(history: History) -> list[str]:
 
 
 def _by_dtype(shares_of_peak: Sequence[Share]) -> list[str]:
-    """How TVM stands in each data type, where there are several, and the middle share of each engine."""
+    """Compare TVM in each data type, where there are several; give the middle share of each engine."""
     lines = []
     dtypes = list(dict.fromkeys(share.dtype for share in shares_of_peak))
     for dtype in dtypes:
@@ -216,7 +214,7 @@ def _by_dtype(shares_of_peak: Sequence[Share]) -> list[str]:
 
 
 def _fastest(shares_of_peak: Sequence[Share]) -> list[str]:
-    """How often each engine was the fastest, and where TVM was."""
+    """Count the operators in which TVM is the fastest, and name them."""
     places: dict[tuple[str, str], list[Share]] = {}
     for share in shares_of_peak:
         places.setdefault((share.operator.label, share.dtype), []).append(share)

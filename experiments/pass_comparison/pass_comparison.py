@@ -1,4 +1,4 @@
-"""What each named pass brings: the zero pipeline with passes switched off or added, against the pipeline as it is."""
+"""The effect of each named pass: the zero pipeline with passes switched off or added, against the pipeline as it is."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIZES: Mapping[str, tuple[str, str, str]] = {
     "code_size": ("code", "larger", "smaller"),
     "planned_memory": ("planned memory", "more", "less"),
 }
-"""What is told besides time: a metric, its name, and the words for more and less of it."""
+"""Metrics told besides time: the metric, its name, and the words for more and less of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ class PassComparison(RelaxExperiment[PassComparisonConfig]):
 
 
 def summarize_history(history: History) -> list[str]:
-    """A line for each network and device: what each change did to its time, its code and its planned memory."""
+    """Write a line for each network and device: what each change did to its time, its code and its planned memory."""
     tonight = plots.measured_tonight(history, {"run_time", *SIZES})
     lines = []
     for workload, device in dict.fromkeys(map(_place, tonight)):
@@ -77,12 +77,12 @@ def summarize_history(history: History) -> list[str]:
 
 
 def _place(series: Series) -> tuple[str, str]:
-    """The workload of a series, and where it ran."""
+    """Return the workload of a series, and where it ran."""
     return str(series.labels["workload"]), device_of(series.labels)
 
 
 def times(values: Mapping[str, Series]) -> str:
-    """Which changes made it slower or faster than both intervals explain."""
+    """Name the changes that made it slower or faster than both intervals explain."""
     base = values.get(UNCHANGED)
     if base is None:
         return "the unchanged pipeline was not measured; nothing to compare with"
@@ -96,7 +96,7 @@ def times(values: Mapping[str, Series]) -> str:
 
 
 def sizes(values: Mapping[str, Mapping[str, Series]]) -> list[str]:
-    """Which changes made code or memory larger or smaller; these have no noise."""
+    """Name the changes that made code or memory larger or smaller; these have no noise."""
     lines = []
     for metric, (name, more, less) in SIZES.items():
         base = values[metric].get(UNCHANGED)
@@ -110,13 +110,13 @@ def sizes(values: Mapping[str, Mapping[str, Series]]) -> list[str]:
 
 
 def describe(ratios: Mapping[str, float], more: str, less: str) -> list[str]:
-    """As in `-FuseOps 1.52x slower`, the largest effect first."""
+    """Describe effects as in `-FuseOps 1.52x slower`, the largest first."""
     largest_first = sorted(ratios, key=lambda passes: -abs(math.log(ratios[passes])))
     return [f"{passes} {format_ratio(ratios[passes], more, less)}" for passes in largest_first]
 
 
 def apart(left: Series, right: Series) -> bool:
-    """Whether the newest 95 % intervals of two series do not touch; without intervals nothing is told apart."""
+    """Return True where the newest 95 % intervals of two series do not touch; False without intervals."""
     low, high, other_low, other_high = left.low[-1], left.high[-1], right.low[-1], right.high[-1]
     if low is None or high is None or other_low is None or other_high is None:
         return False
@@ -124,13 +124,13 @@ def apart(left: Series, right: Series) -> bool:
 
 
 def format_ratio(ratio: float, more: str, less: str) -> str:
-    """As in `1.52x slower` or `140x more`."""
+    """Format a ratio as in `1.52x slower` or `140x more`."""
     size = max(ratio, 1 / ratio)
     return f"{size:{'.2f' if size < 10 else ',.0f'}}x {more if ratio > 1 else less}"
 
 
 def normal(change: str) -> str:
-    """The change with one space between its passes; DashboardError where one has no sign."""
+    """Put one space between the change's passes; DashboardError where one has no sign."""
     passes = change.split()
     wrong = next((word for word in passes if word[0] not in "+-" or len(word) == 1), None)
     if wrong or not passes:
@@ -139,7 +139,7 @@ def normal(change: str) -> str:
 
 
 def names_after(sign: str, change: str) -> tuple[str, ...]:
-    """The passes that `change` names with this sign."""
+    """List the passes that `change` names with this sign."""
     return tuple(word[1:] for word in change.split() if word[0] == sign)
 
 

@@ -36,7 +36,7 @@ if __name__ == "__main__":
 
 
 def audio(seed: int) -> list[dict[str, Array]]:
-    """The chunks of three quarters of a second: a third faint noise, then a vowel in syllables."""
+    """Make the chunks of three quarters of a second: a third faint noise, then a vowel in syllables."""
     rng = np.random.default_rng([seed, 5])
     length = CHUNKS * CHUNK
     times = np.arange(length) / RATE_HZ
@@ -50,7 +50,7 @@ def audio(seed: int) -> list[dict[str, Array]]:
 
 
 def _vowel(times: Array) -> Array:
-    """Harmonics of the pitch, each as strong as the resonances make it; at most 1."""
+    """Sum the harmonics of the pitch, each as strong as the resonances make it; at most 1."""
     harmonics = PITCH_HZ * np.arange(1, int(RATE_HZ / 2 / PITCH_HZ))
     gains = sum(1.0 / (1.0 + ((harmonics - centre) / width) ** 2) for centre, width in FORMANTS_HZ) / harmonics
     wave: Array = np.sum(gains[:, None] * np.sin(2 * np.pi * harmonics[:, None] * times), axis=0)
@@ -59,7 +59,7 @@ def _vowel(times: Array) -> Array:
 
 
 def file_bytes(_seed: int) -> list[dict[str, Array]]:
-    """What magika sees of a small Python file: its beginning, and its end; 256 where there is nothing."""
+    """Make magika's input of a small Python file: its beginning, and its end; 256 where there is nothing."""
     stripped = np.frombuffer(SOURCE.strip().encode(), np.uint8).astype(np.int32)
     first, last = stripped[:MAGIKA_SIDE], stripped[-MAGIKA_SIDE:]
     sides = [
@@ -125,7 +125,7 @@ def _file_type(decided: Sequence[Array], labels: Sequence[str]) -> str:
 
 
 def _text(decided: Sequence[Array], labels: Sequence[str]) -> str:
-    """The likeliest sign at each place, repetitions and blanks taken out (connectionist temporal classification)."""
+    """Read the likeliest sign at each place, without repetitions and blanks (connectionist temporal classification)."""
     places = decided[0][0]
     kept = [index for index, before in zip(places, [0, *places[:-1]], strict=True) if index not in (0, before)]
     return "".join(np.array(["", *labels, " "])[kept])

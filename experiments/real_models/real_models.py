@@ -89,7 +89,7 @@ class RealModels(Experiment[RealModelsConfig]):
 
 
 def imported(history: History) -> list[str]:
-    """A line: of the models that TVM was asked for tonight, how many it ran in each form on the processor."""
+    """Write of the models that TVM was asked for tonight how many it ran in each form on the processor."""
     timed = plots.measured_tonight(history, {"run_time"})
     tonight = [series for series in timed if device_of(series.labels) == CPU]
     failures = [failure for failure in history.failures if AXIS.name not in failure.values]
@@ -102,7 +102,7 @@ def imported(history: History) -> list[str]:
 
 
 class Given:
-    """What setup left of a model: calls with their feeds and ONNX Runtime's answers, and facts."""
+    """A model as setup left it: calls with their feeds and ONNX Runtime's answers, and facts."""
 
     def __init__(self, model: RealModel, folder: Path) -> None:
         self.model, self.folder = model, folder
@@ -129,7 +129,7 @@ class Given:
         return {name: array for name, array in self.calls[-1].items() if name in self.model.shapes}
 
     def check(self, call: Callable[[Mapping[str, Array]], Sequence[Array]]) -> dict[str, Any]:
-        """All calls one after the other, each with what the engine's own last one carried over."""
+        """Check all calls one after the other, each with what the engine's own last one carried over."""
         carried: dict[str, Array] = {}
         answers: list[Array] = []
         errors = [0.0]
@@ -220,7 +220,7 @@ PACKAGE: Mapping[str, str] = {
 
 
 def make(name: str, model: RealModel, folder: Path, seed: int) -> None:
-    """Everything of one model in `folder`."""
+    """Make everything of one model in `folder`."""
     folder.mkdir(exist_ok=True)
     shipped = installed(model.file)
     shutil.copyfile(shipped, folder / f"{SHIPPED}.onnx")
@@ -245,7 +245,7 @@ def make(name: str, model: RealModel, folder: Path, seed: int) -> None:
 
 
 def installed(file: str) -> Path:
-    """Where the file lies among the installed packages; their code is not imported."""
+    """Find the file among the installed packages; their code is not imported."""
     for folder in sys.path:
         if (Path(folder) / file).is_file():
             return Path(folder) / file
@@ -272,7 +272,7 @@ def fold(model: RealModel, folder: Path) -> None:
 
 
 def answered(model: RealModel, file: Path, seed: int) -> list[dict[str, Array]]:
-    """Each call's feeds by name, what is carried among them, and its outputs as out0, out1 and so on."""
+    """Return each call's feeds by name, what is carried among them, and its outputs as out0, out1 and so on."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(file), providers=PROVIDERS)

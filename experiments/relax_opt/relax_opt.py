@@ -1,4 +1,4 @@
-"""What Relax pipelines and LLVM's optimisation levels bring, on whole networks."""
+"""Relax pipelines and LLVM's optimisation levels, on whole networks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tvmdash.exp_templates import ExperimentConfig, Point
 from tvmdash.relax_templates import CompileOptions, RelaxExperiment
 
 FAST_MATH = "_fast_math"
-"""What follows the pipeline's name in the variant that has LLVM's fast-math."""
+"""Suffix of the pipeline's name in the variant that has LLVM's fast-math."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import vta_device
-from problems import problem
-from vta_device import SIM, LoadedOnVta
+from vta_device import SIM, LoadedOnVta, make_problem
 
 from tvmdash.errors import DashboardError
 from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, Point, Prepared
@@ -48,7 +47,7 @@ class RelayToVta(Experiment[RelayToVtaConfig]):
 
     def prepare(self, point: Point, config: RelayToVtaConfig, seed: int) -> Prepared:
         target, name = point.values["device"], point.workload.partition(".")[2]
-        given = problem(name, seed)
+        given = make_problem(name, seed)
         loaded = vta_device.load(given, target, config.host_targets.get(target, ""), _remote(target, config))
         return Prepared(
             timer=loaded.timer(),
@@ -69,7 +68,7 @@ def _remote(target: str, config: RelayToVtaConfig) -> Any:
 
 
 def _counted(loaded: LoadedOnVta) -> dict[str, Any]:
-    """What the simulator counted in one call, and the bytes among it as a metric."""
+    """Return the simulator's counts of one call, and the bytes among it as a metric."""
     counts = loaded.counted()
     moved = sum(count for name, count in counts.items() if name.endswith("_nbytes"))
     return {"memory_traffic": moved, "simulator": counts} if counts else {}

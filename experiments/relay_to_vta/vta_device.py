@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from problems import BLOCK, SHIFT, LayerProblem, packed, packed_weight, unpacked
+import numpy as np
 
 from tvmdash.errors import DashboardError
 from tvmdash.experiment.engines import EngineFacts
 from tvmdash.measure.phases import COMPILE, phase
-from tvmdash.networks.ops import Array
+from tvmdash.networks.layers import resnet18_convolutions
+from tvmdash.networks.ops import Array, Conv2d
 from tvmdash.relax_util.rpc import Address, session
 from tvmdash.trial_util import Timer
 
@@ -33,8 +34,65 @@ REMEDY = (
 )
 
 
+BLOCK = 16
+"""Channels that VTA's matrix unit takes and gives at once, in the geometry that the tile sizes are for."""
+SHIFT = 12
+"""Sums are divided by 2**SHIFT: random answers then fill the 8 bits, and some reach their end."""
+
+
+@dataclass(frozen=True)
+class LayerProblem:
+    """A convolution; int8 arrays. `x`: (channels, height, width); `weight`: (out, in, kernel, kernel).
+
+    `expected`: (out channels, out height, out width), in [0, 127].
+    """
+
+    op: Conv2d
+    x: Array
+    weight: Array
+    expected: Array
+
+    @property
+    def macs(self) -> int:
+        """Multiplications, each with an addition."""
+        return int(self.expected.size * self.weight[0].size)
+
+
+@functools.lru_cache(maxsize=1)
+def make_problem(name: str, seed: int) -> LayerProblem:
+    """Draw the layer, and compute its answer by numpy. Its sums are whole numbers that float64 holds exactly.
+
+    VTA multiplies 8-bit integers, sums in 32 bits, shifts, and cuts to 8 bits again.
+    """
+    op, shape = resnet18_convolutions()[name]
+    rng = np.random.default_rng(seed)
+    x = rng.integers(-128, 128, shape, dtype=np.int8)
+    weight = rng.integers(-128, 128, op.weights((1, *shape))["weight"], dtype=np.int8)
+    sums = op.forward({"weight": weight.astype(np.float64)}, x[None].astype(np.float64))[0].astype(np.int64)
+    return LayerProblem(op, x, weight, np.clip(sums >> SHIFT, 0, 127).astype(np.int8))
+
+
+def packed(x: Array) -> Array:
+    """Lay (channels, height, width) out as VTA reads it, NCHW1n16c: (1, channels / 16, height, width, 1, 16)."""
+    channels, height, width = x.shape
+    return np.ascontiguousarray(x.reshape(1, channels // BLOCK, BLOCK, height, width, 1).transpose(0, 1, 3, 4, 5, 2))
+
+
+def packed_weight(weight: Array) -> Array:
+    """Lay (out, in, kernel, kernel) out as VTA reads it, OIHW16o16i: (out / 16, in / 16, kernel, kernel, 16, 16)."""
+    out, channels, height, width = weight.shape
+    blocks = weight.reshape(out // BLOCK, BLOCK, channels // BLOCK, BLOCK, height, width)
+    return np.ascontiguousarray(blocks.transpose(0, 2, 4, 5, 1, 3))
+
+
+def unpacked(x: Array) -> Array:
+    """Undo `packed`."""
+    _, blocks, height, width, _, _ = x.shape
+    return x.transpose(0, 1, 5, 4, 2, 3).reshape(blocks * BLOCK, height, width)
+
+
 def facts() -> EngineFacts:
-    """TVM with the geometry of its VTA; DashboardError where it has none."""
+    """Return TVM's facts with the geometry of its VTA; DashboardError where it has none."""
     import tvm
 
     try:
@@ -54,7 +112,7 @@ def facts() -> EngineFacts:
 
 @contextlib.contextmanager
 def hardware(target: str) -> Iterator[Any]:
-    """VTA's environment for `target`, with everything else as its own description says."""
+    """Enter VTA's environment for `target`, with everything else as its own description says."""
     import vta
 
     with vta.Environment({**vta.get_env().cfg_dict, "TARGET": target}) as env:
@@ -62,7 +120,7 @@ def hardware(target: str) -> Iterator[Any]:
 
 
 def simulator() -> Any:
-    """A session that is this process, with VTA's simulator in it."""
+    """Make a session that is this process, with VTA's simulator in it."""
     from tvm import rpc
     from vta.testing import simulator  # noqa: F401 - loads its library
 
@@ -71,7 +129,7 @@ def simulator() -> Any:
 
 @functools.cache
 def board(target: str, address: Address, wait_s: float, bitstream: str) -> Any:
-    """The process's session on a board of this kind, made ready once; `bitstream` is a file for its FPGA, or empty."""
+    """Open the process's session on a board of this kind, once; `bitstream` is a file for its FPGA, or empty."""
     if bitstream and not Path(bitstream).is_file():
         raise DashboardError(f"$.bitstreams.{target}: {bitstream}: no such file.")
     import vta
@@ -95,7 +153,7 @@ class LoadedOnVta:
     library_bytes: int
 
     def run(self) -> Array:
-        """The answer of one call, (channels, height, width)."""
+        """Return the answer of one call, (channels, height, width)."""
         self.graph.run()
         return unpacked(self.graph.get_output(0).numpy())
 
@@ -109,7 +167,7 @@ class LoadedOnVta:
         return timed
 
     def counted(self) -> dict[str, int]:
-        """What the simulator counts in one call; nothing on a board, which does not count."""
+        """Return the simulator's counts of one call; nothing on a board, which does not count."""
         try:
             clear = self.remote.get_function("vta.simulator.profiler_clear")
         except (AttributeError, ValueError):  # a board has no such function

@@ -29,7 +29,7 @@ STARTS_WITHIN_S = 120.0
 
 @contextlib.contextmanager
 def loopback(key: str, environment: Mapping[str, str]) -> Iterator[Address]:
-    """The address of a tracker that has one device, `key`: this machine. All of its processes end with the context.
+    """Start a tracker that has one device, `key`: this machine. All of its processes end with the context.
 
     `environment` is theirs. DashboardError where they do not come up within `STARTS_WITHIN_S`.
     """
@@ -80,7 +80,7 @@ def serve(key: str) -> None:
 
 
 def _ports() -> tuple[int, int]:
-    """A port that is free now, and the end of the range in which another is looked for should it be taken meanwhile."""
+    """Find a port that is free now, and the end of the range to look for another should it be taken meanwhile."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]

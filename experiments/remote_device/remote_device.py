@@ -9,12 +9,11 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from devices import Device, devices
 from loopback import loopback
 
 from tvmdash import networks, relax_util
@@ -107,7 +106,7 @@ class RemoteDevice(Experiment[RemoteDeviceConfig]):
 
     @contextlib.contextmanager
     def _loopback(self, config: RemoteDeviceConfig) -> Iterator[None]:
-        """The loopback's tracker and server, where a device wants them; that they do not come up costs that device."""
+        """Run the loopback's tracker and server, where a device wants them; if they fail, it costs that device."""
         engine = engine_store.find(self.folder / "setup", TVM)
         wanted = any(device.is_loopback for device in _devices(config).values())
         if not wanted or engine.reason:
@@ -124,6 +123,65 @@ class RemoteDevice(Experiment[RemoteDeviceConfig]):
             yield
 
 
+TRACKER_PORT = 9190
+"""The port of TVM's tracker unless it is told otherwise."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device of a tracker; without a `tracker_host` it is this machine, through a server on 127.0.0.1.
+
+    key: its name at the tracker. target: what is compiled for, as JSON. kind: TVM's device on the far side, as in `cpu`
+    or `opencl`. cc: the compiler that links for it, here; where it is empty, this machine's own links for this machine,
+    and any other device links what it is sent.
+    """
+
+    name: str
+    target: str
+    tracker_host: str = ""
+    tracker_port: int = TRACKER_PORT
+    key: str = ""
+    kind: str = "cpu"
+    cc: str = ""
+
+    @property
+    def is_loopback(self) -> bool:
+        return not self.tracker_host
+
+
+_TYPES: Mapping[str, tuple[type, ...]] = {"tracker_port": (int,), "target": (str, dict)}
+
+
+def devices(value: Mapping[str, Mapping[str, Any]], own_target: Mapping[str, Any], own_key: str) -> dict[str, Device]:
+    """Read the config's `devices` by name; this machine has `own_key`, and `own_target` unless another is given."""
+    if not value:
+        raise DashboardError('$.devices: no device given. Add one, e.g. {"sim": {}}.')
+    return {name: _device(name, given, own_target, own_key) for name, given in value.items()}
+
+
+def _device(name: str, given: Mapping[str, Any], own_target: Mapping[str, Any], own_key: str) -> Device:
+    json_path = f"$.devices.{name}"
+    known = [field.name for field in fields(Device) if field.name != "name"]
+    for field, item in given.items():
+        if field not in known:
+            raise DashboardError(f"{json_path}.{field}: unknown field. Use one of: {', '.join(known)}.")
+        wanted = _TYPES.get(field, (str,))
+        if not isinstance(item, wanted) or isinstance(item, bool) or item == "":
+            names = " or ".join(kind.__name__ for kind in wanted)
+            raise DashboardError(
+                f"{json_path}.{field}: {item!r} is not a valid {names}. Use one, or leave the field out."
+            )
+    here = "tracker_host" not in given
+    if not here and "target" not in given:
+        raise DashboardError(f"{json_path}.target: required field is missing. Give the TVM target, e.g. {EXAMPLE}.")
+    target = given.get("target", own_target)
+    key = own_key if here else given.get("key", name)
+    return Device(**{**given, "name": name, "key": key, "target": json.dumps(target, sort_keys=True)})
+
+
+EXAMPLE = '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a72", "num-cores": 4}'
+
+
 def _devices(config: RemoteDeviceConfig) -> dict[str, Device]:
     return devices(config.devices, relax_workload.target(config), LOOPBACK_KEY)
 
@@ -138,7 +196,7 @@ def _address(device: Device) -> Address:
 
 
 def summarize_history(history: History) -> list[str]:
-    """A line for each device but the first: its times against the first one's, over the workloads of both."""
+    """Write a line for each device but the first: its times against the first one's, over the workloads of both."""
     times: dict[str, dict[str, float]] = {}
     for series in plots.measured_tonight(history, {"run_time"}):
         device = series.labels["runtime_config"]["device"]
@@ -156,14 +214,14 @@ def summarize_history(history: History) -> list[str]:
 
 @functools.cache
 def layers() -> dict[str, Network]:
-    """The different convolutions of ResNet-18 as networks of one node."""
+    """Make the different convolutions of ResNet-18 networks of one node."""
     convolutions = network_layers.resnet18_convolutions().items()
     return {name: Network(name, shape, (Node("conv", op, (INPUT,)),)) for name, (op, shape) in convolutions}
 
 
 @functools.lru_cache(maxsize=1)
 def problem(name: str, seed: int) -> tuple[Network, dict[str, Array], Array, Array]:
-    """A network or layer, its weights, an input and the reference answer."""
+    """Make a network or layer, its weights, an input and the reference answer."""
     network = layers()[name] if name in layers() else networks.NETWORKS[name]()
     weights, x = networks.make_weights(network, seed), networks.make_input(network, seed)
     return network, weights, x, networks.reference(network, weights, x)
@@ -183,7 +241,7 @@ class Sent:
     device_threads: int
 
     def round_trip_ms(self) -> float:
-        """The median of a few calls from here, with the answer brought back."""
+        """Return the median of a few calls from here, with the answer brought back."""
         times = []
         for _ in range(ROUND_TRIPS):
             begun = time.perf_counter_ns()

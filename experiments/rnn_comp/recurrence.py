@@ -29,7 +29,7 @@ class Case:
 
     @property
     def states(self) -> int:
-        """How many arrays its state has."""
+        """The number of arrays of its state."""
         return 2 if self.kind == "lstm" else 1
 
 
@@ -50,7 +50,7 @@ class RecurrenceProblem:
 
 @functools.lru_cache(maxsize=8)
 def problem(case: Case, seed: int) -> RecurrenceProblem:
-    """The same for the same seed. Weights as PyTorch draws them first: uniform up to one over the root of hidden."""
+    """Make the problem of a seed. Weights as PyTorch draws them first: uniform up to one over the root of hidden."""
     rng, rows, reach = np.random.default_rng([seed, 0]), len(GATES[case.kind]) * case.hidden, 1 / math.sqrt(case.hidden)
     shapes = {"w_ih": (rows, case.hidden), "w_hh": (rows, case.hidden), "b_ih": (rows,), "b_hh": (rows,)}
     weights = {name: rng.uniform(-reach, reach, shape).astype(np.float32) for name, shape in shapes.items()}
@@ -71,7 +71,7 @@ def reference(case: Case, weights: Mapping[str, Array], x: Array, state: State) 
 
 
 def in_order(array: Array, kind: str, order: str) -> Array:
-    """A weight's or bias's rows with the gates in another order, as in "iofg" for ONNX's LSTM."""
+    """Put a weight's or bias's rows in another order of gates, as in "iofg" for ONNX's LSTM."""
     parts = dict(zip(GATES[kind], np.split(array, len(order)), strict=True))
     return np.concatenate([parts[gate] for gate in order])
 
@@ -91,7 +91,7 @@ def _lstm(inner: Array, outer: Array, state: State) -> State:
 
 
 def _gru(inner: Array, outer: Array, state: State) -> State:
-    """Cho et al. 2014 with the reset gate after the product, as PyTorch and cuDNN have it."""
+    """Compute Cho et al. 2014 with the reset gate after the product, as PyTorch and cuDNN have it."""
     (r_in, z_in, n_in), (r_out, z_out, n_out) = np.split(inner, 3, axis=1), np.split(outer, 3, axis=1)
     z = _sigmoid(z_in + z_out)
     n = np.tanh(n_in + _sigmoid(r_in + r_out) * n_out)

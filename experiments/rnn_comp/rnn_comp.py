@@ -30,7 +30,7 @@ STATES = ("h", "c")
 
 
 def make_onnx(problem: RecurrenceProblem) -> Any:
-    """An onnx.ModelProto of one operator, with the weights inside; inputs x and the state, outputs y and the state."""
+    """Make an onnx.ModelProto of one operator, its weights inside; inputs x and the state, outputs y and the state."""
     from onnx import TensorProto, helper, numpy_helper
 
     case, states = problem.case, STATES[: problem.case.states]
@@ -54,7 +54,7 @@ def _outputs(case: Case) -> list[str]:
 
 
 def _arrays(problem: RecurrenceProblem) -> dict[str, Array]:
-    """ONNX's W, R and B, with one direction."""
+    """Make ONNX's W, R and B, with one direction."""
     kind, order = problem.case.kind, GATES[problem.case.kind]
     w, r, b_ih, b_hh = (in_order(problem.weights[name], kind, order) for name in ("w_ih", "w_hh", "b_ih", "b_hh"))
     return {"w": w[None], "r": r[None], "b": np.concatenate([b_ih, b_hh])[None]}
@@ -63,7 +63,7 @@ def _arrays(problem: RecurrenceProblem) -> dict[str, Array]:
 def prepare_onnx(
     problem: RecurrenceProblem, threads: int
 ) -> tuple[Callable[[], object], Callable[[], tuple[Array, ...]]]:
-    """A call on inputs that lie in ONNX Runtime's memory already, and a call that gives the problem's answers."""
+    """Make a call on inputs that lie in ONNX Runtime's memory already, and one that gives the problem's answers."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -86,7 +86,7 @@ def prepare_onnx(
 
 
 def prepare(problem: RecurrenceProblem, threads: int) -> tuple[Callable[[], object], Callable[[], tuple[Array, ...]]]:
-    """A call on tensors that are there already, and a call that gives the problem's answers."""
+    """Make a call on tensors that are there already, and one that gives the problem's answers."""
     import torch
 
     torch.set_num_threads(threads)
@@ -106,7 +106,7 @@ def prepare(problem: RecurrenceProblem, threads: int) -> tuple[Callable[[], obje
 
 
 def _module(problem: RecurrenceProblem) -> Any:
-    """The torch.nn.Module with the problem's weights; it wants no gradients."""
+    """Make the torch.nn.Module with the problem's weights; it wants no gradients."""
     import torch
 
     case = problem.case
@@ -209,7 +209,7 @@ def _on_tvm(asked: RecurrenceProblem, options: CompileOptions, threads: int, dev
 
 
 def checked(answers: tuple[Array, ...], asked: RecurrenceProblem) -> dict[str, float]:
-    """The largest error of the outputs and of the last state, each of which must be right."""
+    """Return the largest error of the outputs and of the last state, each of which must be right."""
     facts = [accuracy.check_answer(given, expected) for given, expected in zip(answers, asked.expected, strict=True)]
     return max(facts, key=lambda fact: fact["max_error"])
 
@@ -219,7 +219,7 @@ Expr = Any
 
 
 def lower(problem: RecurrenceProblem) -> Any:
-    """An IRModule whose `main` takes x and the state and gives the answers as a tuple; the weights are constants."""
+    """Make an IRModule whose `main` takes x and the state and gives the answers as a tuple; weights are constants."""
     from tvm import relax
 
     case, builder = problem.case, relax.BlockBuilder()
@@ -242,14 +242,14 @@ def lower(problem: RecurrenceProblem) -> Any:
 
 
 def _constants(weights: Mapping[str, Array]) -> dict[str, Expr]:
-    """The weights as constants, matrices as (hidden, gates * hidden). All steps share them: copies fill caches."""
+    """Make the weights constants, matrices (hidden, gates * hidden). All steps share them: copies fill caches."""
     from tvm import relax
 
     return {name: relax.const(np.ascontiguousarray(array.T)) for name, array in weights.items()}
 
 
 def _inner(builder: Any, shape: tuple[int, ...], constants: Mapping[str, Expr], x: Expr) -> Callable[[int], Expr]:
-    """What comes of the input at each step, (batch, gates * hidden)."""
+    """Compute what comes of the input at each step, (batch, gates * hidden)."""
     from tvm.relax import op
 
     length, batch, width = shape

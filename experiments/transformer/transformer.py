@@ -137,7 +137,7 @@ def _step(model: Model, phase: str, length: int, seed: int) -> Step:
 
 
 def _compiled(model: Model, phase: str, length: int | None, target: str, seed: int) -> Compiled:
-    """A module for one length, or with the length as a symbol."""
+    """Compile a module for one length, or with the length as a symbol."""
     return relax_util.compile_module(
         lambda: relax_transformer.lower(model, _weights(model, seed), phase, length),
         CompileOptions(json.loads(target)),
@@ -145,7 +145,7 @@ def _compiled(model: Model, phase: str, length: int | None, target: str, seed: i
 
 
 def _checked(outputs: Sequence[Array], step: Step) -> Mapping[str, float]:
-    """The worst of result and cache."""
+    """Return the worst of result and cache."""
     errors = [accuracy.check_answer(actual, expected) for actual, expected in zip(outputs, step.expected, strict=True)]
     return max(errors, key=lambda answer: answer["max_error"])
 
@@ -156,7 +156,7 @@ Cells = Mapping[tuple[str, str, int], Mapping[str, Series]]
 
 
 def tokens_per_second(args: Mapping[str, Any], ms: float) -> float:
-    """A prefill does all tokens of its prompt in one call, a decoding step one."""
+    """Return tokens per second: a prefill does all tokens of its prompt in one call, a decoding step one."""
     return (args["length"] if args["phase"] == "prefill" else 1) / ms * 1e3
 
 
@@ -174,7 +174,7 @@ def cells(history: History) -> Cells:
 
 
 def plot(history: History) -> GroupedBar:
-    """Tokens per second tonight."""
+    """Draw tokens per second tonight."""
     series_of = cells(history)
     names = tuple(dict.fromkeys(how for row in series_of.values() for how in row))
     rows = tuple(tuple(_estimate(row.get(how)) for how in names) for row in series_of.values())
@@ -199,7 +199,7 @@ def summary(usual: Summary, history: History) -> Summary:
 
 
 def summarize_history(history: History) -> list[str]:
-    """Tokens per second of each model and phase at the longest prompt, and how dynamic shapes stand to static ones."""
+    """Write tokens per second of each model and phase at the longest prompt; compare dynamic and static shapes."""
     series_of = cells(history)
     lines = []
     for model, phase in dict.fromkeys(key[:2] for key in series_of):
@@ -230,7 +230,7 @@ Call = Callable[[], Sequence[Any]]
 
 
 def call_of(model: Model, weights: Mapping[str, Array], step: Step, threads: int, place: str) -> Call:
-    """A call that gives the result and the longer cache as torch tensors; all that it needs is tensors already."""
+    """Make a call that gives the result and the longer cache as torch tensors; all that it needs is tensors already."""
     import torch
 
     torch.set_num_threads(threads)

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from forest import PLANS, ForestRun
-from problem import TreeProblem, TreeSize, answers, empty_table, inputs, problem
+from problem import PLANS, ForestRun, TreeProblem, TreeSize, answers, empty_table, inputs, problem
 
 from tvmdash import relax_util
 from tvmdash.exp_templates import Axis, Experiment, ExperimentConfig, History, Point, Prepared
@@ -34,7 +33,7 @@ class TreeLstmConfig(ExperimentConfig):
 
 
 class TreeLstm(Experiment[TreeLstmConfig]):
-    """The same trees in every way; one process for each engine."""
+    """Every way of computing the same trees; one process for each engine."""
 
     engines = (workloads.TVM, reference_engines.TORCH)
     axes = (
@@ -78,14 +77,14 @@ class TreeLstm(Experiment[TreeLstmConfig]):
 
 
 def checked(asked: TreeProblem, runs: list[ForestRun], tables: list[tuple[Array, Array]]) -> dict[str, float]:
-    """The largest error of any node's h and c, and the share of nodes whose strongest unit is the reference's."""
+    """Return the largest error of any node's h and c, and the share of nodes whose strongest unit is right."""
     states = answers(asked, runs, tables)
     same = states.argmax(axis=1) == asked.expected.argmax(axis=1)
     return {**accuracy.check_answer(states, asked.expected), "validation_accuracy": float(same.mean())}
 
 
 def _work(runs: list[ForestRun]) -> dict[str, int]:
-    """How many calls there are, and how many rows stand for children, those of zeros among them."""
+    """Count the calls, and the rows that stand for children, those of zeros among them."""
     steps = [step for run in runs for step in run.steps]
     return {"calls": len(steps), "child_rows": sum(step.children.size for step in steps if step.children is not None)}
 
@@ -139,7 +138,7 @@ class TreeLstm:
 
 
 def module(asked: TreeProblem) -> Any:
-    """An IRModule with `leaves` and `level`, which give the table with their nodes' rows; weights are constants."""
+    """Make a module of `leaves` and `level`, which give the table with their nodes' rows; weights are constants."""
     import tvm.script
     from tvm import relax
     from tvm.script import ir
@@ -163,7 +162,7 @@ class CompiledTrees:
 
 
 def make(asked: TreeProblem, runs: list[ForestRun], options: CompileOptions, threads: int) -> CompiledTrees:
-    """The runs on one compiled module. What the calls are given lies on the device already."""
+    """Compile the runs as one module. What the calls are given lies on the device already."""
     import tvm
     from tvm import relax
 
@@ -196,7 +195,7 @@ Table = tuple[Any, Any]
 def make_torch(
     asked: TreeProblem, runs: list[ForestRun], threads: int
 ) -> tuple[Callable[[], list[Table]], Callable[[], list[tuple[Array, Array]]]]:
-    """A call that computes all trees on tensors that are there already, and one that gives the tables as well."""
+    """Make a call that computes all trees on tensors that are there already, and one that gives the tables as well."""
     import torch
 
     torch.set_num_threads(threads)

@@ -21,7 +21,7 @@ STRATEGY = "evolutionary"
 
 @dataclass(frozen=True)
 class SearchBudget:
-    """What a search may cost.
+    """The budget of a search.
 
     `trials` in all, `trials_per_round` of one kernel at a time; `build_seconds` for one build and `run_seconds` for one
     run. A builder process imports TVM first, many seconds on a busy machine: TVM's own 30 s are not enough there.
@@ -51,17 +51,17 @@ class Searched:
         return self.failed_builds + self.failed_runs
 
     def describe(self) -> str:
-        """How many trials failed, and how the first did."""
+        """Say how many trials failed, and how the first did."""
         text = f"{self.failed} of {self.trials} trials failed ({self.failed_builds} builds, {self.failed_runs} runs)"
         return f"{text}, the first with: {self.first_error}" if self.first_error else text
 
     def facts(self) -> dict[str, Any]:
-        """What records and the kept database say of it."""
+        """Return the search's facts for records and the kept database."""
         return {name: value for name, value in asdict(self).items() if name not in {"folder", "trials"}}
 
 
 class _Counted:
-    """What became of the trials."""
+    """Counts of failed trials."""
 
     def __init__(self) -> None:
         self.failed_builds = self.failed_runs = 0
@@ -77,7 +77,7 @@ _found: dict[str, Searched | Exception] = {}
 
 
 def done(subject: Subject, module: Any, budget: SearchBudget, seed: int) -> Searched:
-    """The run's search for `subject`: made now, or by an earlier process of this run, whose error is raised again."""
+    """Search for `subject`: now, or as an earlier process of this run did, whose error is raised again."""
     name = subject.folder
     if name not in _found:
         try:
@@ -133,7 +133,7 @@ def _search(subject: Subject, module: Any, budget: SearchBudget, seed: int, fold
 
 
 def _machinery(budget: SearchBudget, workers: int) -> dict[str, Any]:
-    """What builds and runs the trials, as arguments of tune_tasks."""
+    """Make what builds and runs the trials, as arguments of tune_tasks."""
     from tvm.s_tir import meta_schedule
 
     return {
@@ -144,7 +144,7 @@ def _machinery(budget: SearchBudget, workers: int) -> dict[str, Any]:
 
 
 def _watch(counted: _Counted) -> Any:
-    """A measure callback that counts failures: meta_schedule itself ends without an error where all have failed."""
+    """Make a callback that counts failures: meta_schedule itself ends without an error where all have failed."""
     from tvm.ir.utils import derived_object
     from tvm.s_tir.meta_schedule.measure_callback import PyMeasureCallback
 

@@ -1,4 +1,4 @@
-"""What meta_schedule finds within a fixed budget: the best time after N trials, failures, search time."""
+"""meta_schedule within a fixed budget: the best time after N trials, failures, search time."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Tuning(Experiment[TuningConfig]):
 
 
 def _make_prepared(searched: Searched, subject: Subject) -> Prepared:
-    """The search itself as a workload, timed already; its database is kept for cnn_comp.
+    """Make the search itself a workload, timed already; its database is kept for cnn_comp.
 
     One that lost most of its trials is a failure, and nothing is kept of it: it would stay for as long as the build.
     """
@@ -141,7 +141,7 @@ def summary(default: Summary, history: History) -> Summary:
 
 
 def summarize_history(history: History) -> list[str]:
-    """A line for each network that was measured or searched tonight."""
+    """Write a line for each network that was measured or searched tonight."""
     after: dict[str, dict[int, float]] = {}
     search_ms: dict[str, float] = {}
     for series in measured_tonight(history, {"run_time"}):

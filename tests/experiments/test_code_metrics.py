@@ -96,8 +96,8 @@ def test_callgrind_counts_what_each_function_executes(night: tuple[Tried, record
 
 
 def test_without_valgrind_instructions_are_missing_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(OWN.counting.shutil, "which", lambda _: None)
-    monkeypatch.setattr(OWN.counting.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(OWN.measuring.shutil, "which", lambda _: None)
+    monkeypatch.setattr(OWN.measuring.platform, "machine", lambda: "x86_64")
     generated = OWN.generated.Generated(1.0, (), None, {}, {"kernels": 1}, {}, OWN.tracing.ExecutionTrace(), None)
     counted = OWN.measuring._count(generated, [])
     assert counted.numbers == {"kernels": 1}
@@ -133,7 +133,7 @@ totals: 1035
 
 
 def test_of_callgrinds_counts_a_function_has_its_own_and_not_its_callees() -> None:
-    assert OWN.counting.read_counts(CALLGRIND.splitlines(), "/tmp/module.so") == {"f": 125, "g": 3}
+    assert OWN.measuring.read_counts(CALLGRIND.splitlines(), "/tmp/module.so") == {"f": 125, "g": 3}
 
 
 def test_the_words_say_what_each_target_adds_up_to(night: tuple[Tried, records.NightData]) -> None:

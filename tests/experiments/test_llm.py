@@ -218,7 +218,7 @@ def test_engines_stand_beside_one_another_at_each_length_and_depth() -> None:
         a_series("torch", 2.0, phase="prefill", prompt=32, batch=1),
         a_series("tvm", 3.0, "opencl", phase="decode", depth=512, batch=1),
     )
-    plots = OWN.reporting.make_plots({}, History("llm", OWN.llm.Llm.axes, series, (STAMP,), ()))
+    plots = OWN.llm.make_plots({}, History("llm", OWN.llm.Llm.axes, series, (STAMP,), ()))
     prefill, decode = plots["tonight"], plots["decode"]
     assert [group.split(", ")[1] for group in (*prefill.groups, *decode.groups)] == ["prompt 32", "depth 512"]
     assert (prefill.series, decode.series) == (("tvm", "torch"), ("tvm on opencl",))
@@ -249,7 +249,7 @@ def test_four_bits_are_the_very_weights_in_gguf() -> None:
     matrix = OWN.network._weight("head", (6, 64), [1, 2])
     packed = OWN.network.pack(matrix, "float32")
     assert np.abs(packed.unpack() - matrix).max() <= packed.scales.max() / 2 + 1e-6
-    blocks = np.frombuffer(OWN.gguf_file._make_q4_0(packed), np.uint8).reshape(6, 2, 18)
+    blocks = np.frombuffer(OWN.llama_cpp._make_q4_0(packed), np.uint8).reshape(6, 2, 18)
     scales = blocks[..., :2].copy().view(np.float16).astype(np.float32)
     halves = [blocks[..., 2:] & 15, blocks[..., 2:] >> 4]
     numbers = np.concatenate(halves, axis=-1).astype(np.float32) - 8
@@ -258,10 +258,10 @@ def test_four_bits_are_the_very_weights_in_gguf() -> None:
 
 def test_a_gguf_file_says_how_many_tensors_follow(tmp_path: Path) -> None:
     file = tmp_path / "model.gguf"
-    OWN.gguf_file.write(file, TINY, OWN.network.make_weights(TINY, "q4f32", SEED))
+    OWN.llama_cpp.write_gguf(file, TINY, OWN.network.make_weights(TINY, "q4f32", SEED))
     magic, version, tensors, _ = struct.unpack("<4sIQQ", file.read_bytes()[:24])
     assert (magic, version, tensors) == (b"GGUF", 3, 3 + 9 * TINY.layers)
-    assert file.stat().st_size % OWN.gguf_file.ALIGNMENT == 0
+    assert file.stat().st_size % OWN.llama_cpp.ALIGNMENT == 0
 
 
 def test_the_second_sample_measures_it_and_the_first_does_not() -> None:

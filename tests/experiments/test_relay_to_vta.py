@@ -19,25 +19,25 @@ CONFIG = config_of(OWN.relay_to_vta.RelayToVta, "relay_to_vta", targets=["sim", 
 
 
 def test_a_layers_answer_is_that_of_the_definition() -> None:
-    given = OWN.problems.problem("resnet18_c9", 0)
+    given = OWN.vta_device.make_problem("resnet18_c9", 0)
     assert given.macs == 512 * 7 * 7 * 256 * 3 * 3
     padded = np.pad(given.x.astype(int), ((0, 0), (1, 1), (1, 1)))
     for channel, row, column in ((0, 0, 0), (17, 3, 6), (511, 6, 2)):
         window = padded[:, 2 * row : 2 * row + 3, 2 * column : 2 * column + 3]
         total = int((window * given.weight[channel].astype(int)).sum())
-        assert given.expected[channel, row, column] == min(127, max(0, total >> OWN.problems.SHIFT))
+        assert given.expected[channel, row, column] == min(127, max(0, total >> OWN.vta_device.SHIFT))
     assert np.unique(given.expected).size > 20
     assert 0.02 < (given.expected == 127).mean() < 0.5
 
 
 def test_blocks_hold_the_channels_in_their_order() -> None:
     x = np.arange(32 * 2 * 3).reshape(32, 2, 3)
-    assert OWN.problems.packed(x).shape == (1, 2, 2, 3, 1, 16)
-    assert OWN.problems.packed(x)[0, 1, 0, 2, 0, 5] == x[21, 0, 2]
-    assert (OWN.problems.unpacked(OWN.problems.packed(x)) == x).all()
+    assert OWN.vta_device.packed(x).shape == (1, 2, 2, 3, 1, 16)
+    assert OWN.vta_device.packed(x)[0, 1, 0, 2, 0, 5] == x[21, 0, 2]
+    assert (OWN.vta_device.unpacked(OWN.vta_device.packed(x)) == x).all()
     weight = np.arange(32 * 16 * 9).reshape(32, 16, 3, 3)
-    assert OWN.problems.packed_weight(weight).shape == (2, 1, 3, 3, 16, 16)
-    assert OWN.problems.packed_weight(weight)[1, 0, 2, 1, 3, 4] == weight[19, 4, 2, 1]
+    assert OWN.vta_device.packed_weight(weight).shape == (2, 1, 3, 3, 16, 16)
+    assert OWN.vta_device.packed_weight(weight)[1, 0, 2, 1, 3, 4] == weight[19, 4, 2, 1]
 
 
 def test_each_layer_that_a_config_may_name_has_its_tile_sizes() -> None:

@@ -30,7 +30,7 @@ HOST = "127.0.0.1"
 
 
 def parsed(**devices: dict[str, object]) -> dict[str, object]:
-    found: dict[str, object] = OWN.devices.devices(devices, {"kind": "llvm"}, "own")
+    found: dict[str, object] = OWN.remote_device.devices(devices, {"kind": "llvm"}, "own")
     return found
 
 

@@ -16,7 +16,7 @@ from tvmdash.errors import DashboardError
 
 pytestmark = pytest.mark.usefixtures("tvm_artifact")
 OWN = modules("treelstm")
-FOREST = OWN.forest.read(20)
+FOREST = OWN.problem.read_forest(20)
 
 
 def small(trees: int = 3) -> Any:
@@ -57,12 +57,12 @@ def test_the_trees_are_real_sentences_with_depth() -> None:
     found = json.loads((EXPERIMENTS / "treelstm" / "trees.json").read_text())
     assert found["licence"] == "CC0-1.0"
     assert len(FOREST.words) == sum(len(tree["words"]) for tree in found["trees"]) > 150
-    assert len(OWN.forest.by_depth(FOREST)[0].steps) >= 5
+    assert len(OWN.problem.by_depth(FOREST)[0].steps) >= 5
 
 
 @pytest.mark.parametrize("plan", ["depth", "node"])
 def test_a_plan_computes_each_node_once_and_its_children_before_it(plan: str) -> None:
-    runs = OWN.forest.PLANS[plan](FOREST)
+    runs = OWN.problem.PLANS[plan](FOREST)
     assert sorted(node for run in runs for node in run.nodes) == list(range(len(FOREST.words)))
     for run in runs:
         table: list[int | None] = [None]
@@ -79,14 +79,14 @@ def test_what_is_no_tree_is_refused(tmp_path: Path, heads: list[int]) -> None:
     file = tmp_path / "trees.json"
     good = {"words": ["birds", "sing"], "heads": [2, 0]}
     file.write_text(json.dumps({"trees": [good, {"words": ["a", "b"], "heads": heads}]}))
-    assert OWN.forest.read(1, file).children == ((), (0,))
+    assert OWN.problem.read_forest(1, file).children == ((), (0,))
     with pytest.raises(DashboardError, match=r"\$\.trees\[1\] is not a tree"):
-        OWN.forest.read(2, file)
+        OWN.problem.read_forest(2, file)
 
 
 def test_a_wrong_node_anywhere_fails() -> None:
     asked = small()
-    runs = OWN.forest.by_node(asked.forest)
+    runs = OWN.problem.by_node(asked.forest)
     wide = asked.expected.astype(np.float32)
     zeros = np.zeros((1, 8), np.float32)
     tables = [
@@ -104,18 +104,18 @@ def test_a_wrong_node_anywhere_fails() -> None:
 def test_the_order_of_children_does_not_matter_but_whose_they_are_does() -> None:
     asked = small(1)
     forest = asked.forest
-    turned = OWN.forest.Forest(forest.words, tuple(row[::-1] for row in forest.children), forest.roots)
+    turned = OWN.problem.Forest(forest.words, tuple(row[::-1] for row in forest.children), forest.roots)
     np.testing.assert_allclose(OWN.problem.reference(turned, asked.weights, asked.x), asked.expected)
     (root,) = forest.roots
     flat = tuple(tuple(n for n in range(len(forest.words)) if n != root) if n == root else () for n in range(7))
-    other = OWN.problem.reference(OWN.forest.Forest(forest.words, flat, forest.roots), asked.weights, asked.x)
+    other = OWN.problem.reference(OWN.problem.Forest(forest.words, flat, forest.roots), asked.weights, asked.x)
     assert np.abs(other[root] - asked.expected[root]).max() > 0.01
 
 
 def test_the_configs_ways_and_trees_are_those_that_exist() -> None:
     fields = config_util.read_fields(EXPERIMENTS / "treelstm" / "fields.json")
     assert set(fields["ways"].of.choices) == {
-        f"{engine} {plan}" for engine in ("tvm", "torch") for plan in OWN.forest.PLANS
+        f"{engine} {plan}" for engine in ("tvm", "torch") for plan in OWN.problem.PLANS
     }
     assert fields["trees"].max == fields["trees"].default == len(FOREST.roots)
 

@@ -96,11 +96,11 @@ def _experiment_in(module: ModuleType) -> Experiment:
 
 
 def _code_in(text: str) -> str:
-    """A module's lines without docstrings, whole-line comments and blank lines, none of which a measurement sees."""
+    """Drop from a module strings that stand alone, whole-line comments and blank lines: no measurement sees them."""
     lines = text.splitlines()
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
-            for number in range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            for number in range(node.lineno, (node.end_lineno or 0) + 1):
                 lines[number - 1] = ""
     return "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("#"))
 
