@@ -243,7 +243,7 @@ def _name_os_errors(path: Path) -> Iterator[None]:
 
 
 _FILE_MODE = 0o1777
-"""Who restores may be another than who made the file: setuid and setgid would mean something else."""
+"""Modes are restored without setuid and setgid: the one who restores may be another user than the one who archived."""
 
 
 def lay_out(state: State, objects: Objects, root: Path) -> None:

@@ -65,7 +65,7 @@ class Manifest:
     """The archive this one is the difference to; None makes it a base."""
     parent_identity: str | None = None
     squashed: tuple[str, ...] = ()
-    """Of a base: the archives that went into it; their files may still lie about."""
+    """The archives that a base replaces; their files may still lie about."""
     identity: str = ""
     """The checksum of this archive's manifest when it was new, by which a child names its parent."""
 

@@ -32,10 +32,10 @@ _FILE = re.compile(rf"{_OBJECTS}/([0-9a-f]{{2}})/\1[0-9a-f]{{62}}|{_ARCHIVES}/[A
 _BASE = f"{_ARCHIVES}/{BASE}.json"
 _SETTINGS = {"connect_timeout": 10, "read_timeout": 20, "retries": {"total_max_attempts": 2, "mode": "standard"}}
 _TRIES = 3
-"""Of s3fs, each of them two of botocore: a server that says nothing costs two minutes."""
+"""Attempts of s3fs, each of them two of botocore: a silent server costs two minutes."""
 _PART_BYTES = 16 << 20
 _PATIENT_S = 7 * 86400.0
-"""Who waits at a terminal decides how long."""
+"""The limit at a terminal, where the person who waits decides."""
 _NAMED = 5
 REQUIREMENTS = "requirements-s3-hashes.txt"
 

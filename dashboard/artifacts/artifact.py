@@ -22,7 +22,7 @@ LAST_USED = "last_used"
 RUNTIMES, RUNTIME_MANIFEST = "devices", "runtime.json"
 """The folder of an artifact's runtimes of devices, and the file that makes a folder in it count as one."""
 CUDA = Path("nvidia/cu13")
-"""Where NVIDIA's packages have CUDA within the folder that pip installed them into."""
+"""The place of CUDA in NVIDIA's packages, within the folder that pip installed them into."""
 
 _FIELDS = frozenset(
     (

@@ -1,4 +1,4 @@
-"""Where and by when an artifact is made."""
+"""The circumstances under which an artifact is made."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def find(tonight: TonightsBuild) -> FoundReference:
 
 
 def _find_build(tonight: TonightsBuild) -> FoundReference:
-    """Nothing is built for it, so one that was removed is passed over."""
+    """Find an earlier build at hand. Nothing is built for it, so one that was removed is passed over."""
     there = {artifact.key: artifact for artifact in artifact_store.artifacts_in(tonight.folder)}
     for key in list_builds_before(tonight.artifact, tonight.spec, tonight.others, tonight.good_first):
         if key in there and runs_here(there[key]):

@@ -30,12 +30,12 @@ A whole TVM took 7200 CPU s: one core, or two that others use, need twice that a
 
 
 class Fallback(enum.StrEnum):
-    """When the newest TVM at hand is measured instead of the one that cannot be had."""
+    """The rule for measuring the newest TVM at hand instead of one that cannot be had."""
 
     UNREACHABLE = "unreachable"
-    """Where it comes from cannot be looked up."""
+    """Only where the source cannot be asked."""
     ALWAYS = "always"
-    """Nor can it be built and proved."""
+    """Also where it cannot be built and proved."""
     NEVER = "never"
 
 

@@ -22,7 +22,7 @@ _PLACEHOLDER = "example"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _SOURCED = '#!/usr/bin/env bash\n. "$BENCHMARK_DEPS/bash/stage.sh"\n'
 _BESIDE = "FOLDER = Path(__file__).resolve().parent"
-"""Where a test finds the job that it lies beside."""
+"""The line by which a test finds the job that it lies beside."""
 
 
 def write_new_job(row: Pipeline, name: str, language: str, folder: Path, test: Path) -> None:

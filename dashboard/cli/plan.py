@@ -35,7 +35,7 @@ from tvmdash.text import format_duration, format_list
 _NIGHTS_BACK = 30
 """Nights searched for one that measured in full."""
 _LOOK_UP_S = 30.0
-"""For all TVMs of a home together: people wait for it, and pip itself gives up a silent index after minutes only."""
+"""The limit for all TVMs of a home together: people wait, and pip gives up a silent index after minutes only."""
 _NAMED = 8
 _WHY_ALONE: Mapping[Alone, str] = MappingProxyType(
     {

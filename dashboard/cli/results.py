@@ -13,7 +13,7 @@ from tvmdash.dashboard_info import Home
 from tvmdash.errors import DashboardError
 
 _FORMATS = ("console", "csv", "json", "markdown", "html")
-"""Of `traces.output`, which loads more than other verbs should wait for."""
+"""The names in `traces.output`, which loads more than other verbs should wait for."""
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:

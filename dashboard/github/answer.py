@@ -14,7 +14,7 @@ from tvmdash.trials.text import format_markdown
 from tvmdash.trials.trial import Trial
 
 MOST_CHARS = 60_000
-"""Of a comment. GitHub takes 65,536."""
+"""The limit of a comment. GitHub takes 65,536."""
 _ATTEMPTS, _FIRST_PAUSE_S, _MOST_PAUSE_S = 5, 1.0, 120.0
 _GONE = 404
 
@@ -75,7 +75,7 @@ def _write(github: GitHub, pull: PullRequest, own: Comment | None, body: str) ->
 
 @dataclass(frozen=True)
 class Circumstances:
-    """Where a try was made and who asked for it; the addresses are empty where there are none."""
+    """The machine of a try, and who asked for it; the addresses are empty where there are none."""
 
     machine: str
     asked_by: str = ""

@@ -23,7 +23,7 @@ _MOST_CHARS = 1000
 
 
 class NotAllowedError(DashboardError):
-    """Who asks is not on the list."""
+    """The person who asks is not on the list."""
 
 
 class NotUnderstoodError(DashboardError):

@@ -32,7 +32,7 @@ BEAT_S = 15.0
 SILENCE_S = 120.0
 """A side that says nothing for so long is gone."""
 HAND_OVER_S = 2 * 3600.0
-"""For all that a host hands over in one night; what is left comes with the next."""
+"""The time for all that a host hands over in one night; what is left comes with the next."""
 _LATEST_UNIX_S = 1e11
 _MOST_PARCELS = 10_000
 _HASH = re.compile(r"[0-9a-f]{64}")

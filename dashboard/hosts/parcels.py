@@ -30,7 +30,7 @@ _LONGEST_READ = 1 << 20
 _MOST_BYTES = {
     _NIGHT: 32 << 20, _MACHINE: 1 << 20, _DATA: 256 << 20, _TELEMETRY: 64 << 20, _STATUS: 4 << 20, _RAW: 16 << 30
 }  # fmt: skip
-"""Of one file of each kind: far more than a night leaves."""
+"""The limit of one file of each kind: far more than a night leaves."""
 _NAME = re.compile(r"[^./\x00-\x1f\x7f][^/\x00-\x1f\x7f]*")
 _LOGS = frozenset(f"{stage}.log" for stage in (PRECHECK, *(stage.name for stage in EXPERIMENT.stages)))
 _STATES = frozenset((OK, FAILED, BLOCKED, SKIPPED))

@@ -53,7 +53,7 @@ _PACKING_S = 600.0
 _END_S = 10.0
 _LAST_WORDS_S = 2.0
 _MOST_LINES = 20_000
-"""Of messages, and of lines before the first: more than beats in three days."""
+"""The limit of messages and of lines before the first: more than beats in three days."""
 _LONGEST_WHY = 2000
 _Wanted = TypeVar("_Wanted", bound=Message)
 

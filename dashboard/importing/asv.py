@@ -33,7 +33,7 @@ MACHINE: Table = {
     "machine": ImportField(Role.MACHINE, ("env_name",), str),
     "cpu": ImportField(Role.MACHINE, ("hw_model",), str),
 }
-"""Of `params`: the others are notes."""
+"""The fields of `params` with columns of their own: the others are notes."""
 BENCHMARK: Table = {
     **fields(Role.VALUE, "result"),
     **fields(Role.IDENTITY, "params"),
@@ -62,7 +62,7 @@ _OWN: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "peakmemory": ("peak_memory", {"unit": "bytes", "direction": "lower"}),
     "track": ("tracked", {}),
 }
-"""By type, the name of a number that is no time. Of a tracked one asv does not say which way is the better."""
+"""The name of a number that is no time, by type. asv does not say which way is the better of a tracked one."""
 _PREFIX = re.compile(r"(?:timeraw|time|peakmem|mem|track)_|(?:TimeRaw|Time|PeakMem|Mem|Track)(?=[A-Z_])")
 _TYPES = {"time": "time", "timeraw": "time", "mem": "memory", "peakmem": "peakmemory", "track": "track"}
 

@@ -57,7 +57,7 @@ ROW: Table = {
 _TO_MS = {"ns": -6, "us": -3, "ms": 0, "s": 3}
 """The powers of ten."""
 _DATES = ("%Y-%m-%d %H:%M:%S", "%Y/%m/%d-%H:%M:%S", "%m/%d/%y %H:%M:%S", "%Y/%m/%d %H:%M:%S")
-"""As the library wrote them before 1.5.2: local time, on Windows by `%x %X` of the C locale."""
+"""The formats before 1.5.2: local time, on Windows by `%x %X` of the C locale."""
 _TAIL = re.compile(r"_(mean|median|stddev|cv|BigO|RMS)$")
 _TAKEN = ("mean", "median", "stddev")
 _Row = Mapping[str, Any]

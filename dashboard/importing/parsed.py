@@ -27,7 +27,7 @@ class Role(enum.Enum):
     """It tells series apart, as it names what was measured."""
     MACHINE = "machine"
     VERSION = "version"
-    """Which version of the measured, or of the measurement itself: another version of that is another series."""
+    """The version of the measured, or of the measurement itself: another version of that is another series."""
     VALUE = "value"
     NOTE = "note"
     """It is kept with the record, and nothing is judged by it."""

@@ -37,7 +37,7 @@ METADATA: Table = {
     **fields(Role.NOTE, _NOTES, "additional_info"),
     **fields(Role.NOTE, _NOT_KEPT),
 }
-"""Of a suite, a benchmark or a run, of which the notes of the moment are not kept."""
+"""The metadata of a suite, a benchmark or a run; notes of the moment are not kept."""
 RUN: Table = {**fields(Role.VALUE, "values samples"), **fields(Role.NOTE, "warmups"), **fields(Role.FORM, "metadata")}
 """`samples` is what `values` was called before version 6."""
 _VERSIONS = (5, 6, "1.0")

@@ -32,7 +32,7 @@ ROW: Table = {
     **fields(Role.FORM, "rep run"),
     **fields(Role.VALUE, "time"),
 }
-"""Of a CSV file: its other columns are parameters. `rep` counts inputs, `run` calls."""
+"""The columns of a CSV file; others are parameters. `rep` counts inputs, `run` calls."""
 _STAMP = "%m-%d-%Y-%H%M"
 _NAME = re.compile(r"data_([0-9]{2}-[0-9]{2}-[0-9]{4}-[0-9]{4})\.json")
 _FOLDER = re.compile(r"benchmarks_([0-9]{2}-[0-9]{2}-[0-9]{4}-[0-9]{4})")

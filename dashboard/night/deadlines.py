@@ -21,7 +21,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.text import format_duration
 
 TIMES, FLOOR_S, CAP_TIMES = 4, 900, 3
-"""Of the longest night; never less than the floor, nor more than so many times what the protocol allows."""
+"""Multiples of the longest night; never less than the floor, nor more than so many times the protocol's limit."""
 _NIGHTS, _LEAST = 15, 5
 _UNCHANGED = "unchanged"
 """The record's reason for a point that ended after one pair (docs/explanation/measuring.md)."""

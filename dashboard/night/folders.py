@@ -18,7 +18,7 @@ from tvmdash.dashboard_info.stages import PIPELINES
 from tvmdash.errors import DashboardError
 
 _MARK = "home"
-"""In a night's folder: whose it is. Homes may share a tmp_data_dir."""
+"""The file in a night's folder that names its home. Homes may share a tmp_data_dir."""
 _TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 REMEASURE = "remeasure"
 SET_ASIDE = "set_aside"

@@ -33,7 +33,7 @@ class HeartbeatStyle(enum.StrEnum):
     """The form of a service's addresses."""
 
     AUTO = "auto"
-    """By the address: Cronitor's own hosts, else healthchecks."""
+    """Cronitor for its own hosts, else healthchecks."""
     HEALTHCHECKS = "healthchecks"
     CRONITOR = "cronitor"
 

@@ -35,7 +35,7 @@ _END_S = 60.0
 _REFUSED_BYTES = 2 << 30
 """Limit for the archives of one host that were refused; the oldest make room."""
 _MOST_NOTES, _LONGEST_NOTE = 20, 1000
-"""Of those of a host's own night."""
+"""The limits for notes of a host's own night."""
 _LONGEST_NAME = 200
 JobAtHome = tuple[Job, Sequence[StepResult], str]
 """A job, its steps on its host, and why the others are missing, where they are."""

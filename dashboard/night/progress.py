@@ -30,10 +30,10 @@ _SIGNS = {OK: "ok", SKIPPED: "kept"}
 
 _PAUSE_S = 0.5
 _BEAT_S = 30.0
-"""So often a night says that it is alive; a reader who has heard nothing for ten times as long takes it for dead."""
+"""The interval of a night's signs of life; after ten of them without one a reader takes it for dead."""
 _NIGHTS_BACK, _MOST_BYTES = 5, 1000
 NOW_FILE = ".now.keep.tmp"
-"""In results/ while a night runs: what it does at this moment. The name keeps it out of archives."""
+"""The file in results/ that says what a running night does now. The name keeps it out of archives."""
 
 
 @dataclass(frozen=True)

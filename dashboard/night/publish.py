@@ -19,7 +19,7 @@ from tvmdash.records.metrics import Declared
 from tvmdash.text import elide, format_list
 
 _MOST = Bounds(depth=50, entries=50_000, size_bytes=2 << 30)
-"""Of graphs and a summary: what is copied every night, shown on pages and archived. The experiments here leave 3 MB."""
+"""The limits of graphs and a summary, which are copied every night, shown and archived. Ours are 3 MB."""
 
 
 def publish(context: Context, job: Job, stage: Stage, folder: Path) -> int:

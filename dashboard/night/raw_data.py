@@ -23,7 +23,7 @@ from tvmdash.text import format_list
 
 _SEAL_TIMEOUT_S = 900.0
 _MOST = Bounds(depth=200, entries=1_000_000, size_bytes=8 << 30)
-"""Of one night of an experiment; more would take longer to compress than most experiments run."""
+"""The limits of one night of an experiment; more would take longer to compress than most experiments run."""
 _PREBUILT = f"{prebuilt.FOLDER}/"
 """The folder of compiled points, which a killed run leaves behind."""
 _log = logging.getLogger("night")

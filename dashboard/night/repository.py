@@ -1,4 +1,4 @@
-"""Which version of the dashboard runs, and of which commit."""
+"""The version and commit of the dashboard that runs."""
 
 from __future__ import annotations
 

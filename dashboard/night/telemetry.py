@@ -23,7 +23,7 @@ from tvmdash.machine.telemetry import SECONDS, Cost, Telemetry
 
 MAX_SHARE = 0.005
 _KEPT_NIGHTS = 30
-"""Of telemetry, where the home's config does not say."""
+"""Nights of telemetry that are kept where the home's config does not say."""
 MAX_READINGS = 20_000
 """A longer recording is thinned to half of its readings and goes on at half the rate."""
 _LOWEST_PRIORITY = 19

@@ -22,7 +22,7 @@ OF_THE_JOB = ("tvms", "hosts", "sandbox")
 
 @dataclass(frozen=True)
 class CodeFolders:
-    """Where the scripts of experiments and subsystems lie: there, then in the home's folders, then in this repository.
+    """The folders of scripts: first these two, then the home's folders, then this repository.
 
     of_home: by kind of job what the home's config names.
     """
@@ -40,7 +40,7 @@ class CodeFolders:
 
 
 class Alone(enum.Enum):
-    """Why an experiment is not measured against the night's reference."""
+    """The reason why an experiment is not measured against the night's reference."""
 
     NO_TVM = enum.auto()
     """It needs no TVM."""
@@ -97,7 +97,7 @@ class Job:
 
     @property
     def alone(self) -> Alone | None:
-        """Why it is not measured against the night's reference; None where it is."""
+        """The reason why it is not measured against the night's reference; None where it is."""
         if not self.needs_tvm or self.tvm is None:
             return Alone.NO_TVM
         if self.config.get("tvm_remote") or self.config.get("tvm_branch"):

@@ -25,7 +25,7 @@ class ReferenceRule(enum.StrEnum):
     """The values of `reference` that name no TVM."""
 
     AUTO = "auto"
-    """Of wheels the release before tonight's, of source builds the build before."""
+    """The release before tonight's for wheels, the build before for source builds."""
     NONE = "none"
     """Tonight's TVM is measured alone."""
 
@@ -34,15 +34,15 @@ class Isolation(enum.StrEnum):
     """The rule for building and running untrusted TVMs in a sandbox."""
 
     AUTO = "auto"
-    """Where this machine can."""
+    """Sandboxed where this machine can."""
     REQUIRE = "require"
-    """Else it is not built."""
+    """Not built where it cannot."""
     NEVER = "never"
 
 
 @dataclass(frozen=True)
 class GitHubSettings:
-    """Who may ask for a try in a pull request; the token that answers, and its account, empty where not stated."""
+    """The people who may ask for a try in a pull request; the token that answers, and its account, or ""."""
 
     may_ask: tuple[str, ...]
     token_file: str

@@ -34,7 +34,7 @@ _SETTINGS = (
     "alternatives", "ca-certificates", "fonts", "group", "hosts", "ld.so.cache", "ld.so.conf", "ld.so.conf.d",
     "localtime", "machine-id", "nsswitch.conf", "OpenCL", "os-release", "passwd", "ssl/certs", "vulkan",
 )  # fmt: skip
-"""Of /etc: the rest may hold keys, which root could read there."""
+"""The names in /etc that are shown: the rest may hold keys, which root could read there."""
 _DEVICES = ("dri", "kfd", "nvidia*")
 _ALONE = ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
 _BOUND = ("--cap-drop", "ALL", "--die-with-parent", "--new-session")
@@ -43,7 +43,7 @@ _KERNEL = ("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys")
 _FOR_ROOT = ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
 """With a user namespace of its own there would be no other user to become: bubblewrap maps one."""
 NOBODY = 65533
-"""Who a program of root's is in there. No system gives this number to anybody, and every container has it."""
+"""The user as whom a program of root's runs in there. No system gives anybody this number; every container has it."""
 MOST_PROCESSES = 4096
 """Threads count. The largest that was seen, a build of TVM on 128 processors, had 700."""
 MOST_FILE_BYTES = 32 << 30
@@ -72,7 +72,6 @@ class Sandbox:
         shown = [*temporary, *parents, *_list_system(), *_show(python), *_show(visible)]
         own = [word for path in writable for word in ("--bind-try", path, path)]
         places = [*shown, *_KERNEL, "--dev", "/dev", *_make_temporary("/dev/shm"), *_list_devices(), *own]  # noqa: S108
-        # Root needs no user namespace, and with one it could not become another user.
         user = _FOR_ROOT if _is_root() else ("--unshare-user",)
         return [
             "bwrap",

@@ -107,7 +107,7 @@ class Submission:
 
 @dataclass(frozen=True)
 class Desk:
-    """Where submissions are taken: who knows the token may send so many bytes, and `accept` says what became of it."""
+    """The place for submissions: who knows the token may send so many bytes, and `accept` says what became of it."""
 
     token: str
     max_bytes: int
@@ -340,7 +340,7 @@ _MOST_CONNECTIONS = 128
 _HEAD_S = 10.0
 """Within so many seconds a request must be there whole, and a connection that is kept open must be used again."""
 _ANSWER_S = 5.0
-"""Where every place is taken by answers, the oldest that has lasted longer makes room."""
+"""An answer that has lasted longer makes room where every place is taken."""
 _POLL_S = 0.1
 
 

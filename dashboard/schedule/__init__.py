@@ -1,1 +1,1 @@
-"""When nights should begin: by the config, the crontab or a timer of systemd; and whether they do."""
+"""The schedule of nights, by the config, the crontab or a timer of systemd; and the watch over it."""

@@ -34,7 +34,7 @@ NICKNAMES = {
 
 @dataclass(frozen=True)
 class CronLine:
-    """When a line of a crontab runs. zone: of its times, None for this machine's."""
+    """The times of a crontab's line. zone: of its times, None for this machine's."""
 
     text: str
     zone: datetime.tzinfo | None = None
@@ -77,7 +77,7 @@ _DAYS_BACK = (1, 8, 40, 400)
 
 
 class Times(Protocol):
-    """When something runs."""
+    """Times at which something runs."""
 
     @property
     def text(self) -> str: ...
@@ -89,7 +89,7 @@ class Times(Protocol):
 
 @dataclass(frozen=True)
 class Schedule:
-    """When a home's nights should begin.
+    """The schedule of a home's nights.
 
     origin: where that stands. is_enabled: whether anything starts them. since: from when on, where that is known.
     """

@@ -1,4 +1,4 @@
-"""When a disk will be full, from what nights wrote."""
+"""The time until a disk is full, by what nights wrote."""
 
 from __future__ import annotations
 

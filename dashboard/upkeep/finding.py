@@ -15,7 +15,6 @@ class Severity(enum.StrEnum):
     WARNING = "warning"
     """Numbers are worse than they could be, or something is not looked after."""
     GOOD = "good"
-    """It was looked at and is well."""
 
 
 @dataclass(frozen=True)

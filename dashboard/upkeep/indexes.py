@@ -11,7 +11,7 @@ from tvmdash.errors import DashboardError
 from tvmdash.records import data_stamps
 
 _DERIVED = ("stat_alerts/state.json", "score/scores.json")
-"""Of subsystems' outputs: what their next run makes anew from the data files."""
+"""Outputs of subsystems that their next run makes anew from the data files."""
 
 
 def remove_index(home: Home) -> None:

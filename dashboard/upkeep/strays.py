@@ -26,7 +26,7 @@ from tvmdash.errors import DashboardError
 
 FOLDER = "set_aside"
 _MOST_AHEAD = 3
-"""Where more nights are ahead of the clock, only a person can say whether it is wrong now or was then."""
+"""The most nights ahead of the clock with which it is trusted; else only a person can say whether it was wrong then."""
 _WORDS_FILE = "why.jsonl"
 _STAMPED = re.compile(r"(?:data_)?([0-9]{8}T[0-9]{6}Z)\.json")
 """The name of a file that belongs to one night; nothing reads it where the stamp is no valid time."""

@@ -29,7 +29,7 @@ from tvmdash import common
 from tvmdash.common.files import trees
 
 FFI_PROJECTS = ("3rdparty/tvm-ffi", "ffi")
-"""Where tvm-ffi's Python project lies in TVM's tree, newest way first; before 0.21 there was none."""
+"""The places of tvm-ffi's Python project in TVM's tree, newest first; before 0.21 there was none."""
 NEEDS_BEFORE_FFI: Mapping[str, str] = {"decorator": "5.3.1"}
 """Packages that `import tvm` of a tree without tvm-ffi needs beside the dashboard's own requirements."""
 VTA, VTA_CONFIG = "vta/python", "3rdparty/vta-hw/config"
@@ -243,7 +243,7 @@ _GITLINK = re.compile(r"^160000 commit ([0-9a-f]{40})\t(.+)$", re.ASCII)
 
 @dataclass(frozen=True)
 class Submodule:
-    """Where a submodule lies, where it comes from, and the commit that is wanted of it."""
+    """A submodule's path, its remote, and the commit that is wanted of it."""
 
     path: str
     url: str

@@ -19,7 +19,7 @@ _PULL = re.compile(r"pull/[0-9]{1,9}", re.ASCII)
 _URL = re.compile(r"(https|http|ssh|git|file)://[^\s]+")
 _SCP = re.compile(r"[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:[^\s]+", re.ASCII)
 _GUESTS_URL = re.compile(r"https?://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/[^\s\\#?@]*", re.ASCII)
-"""So plain that git and Python cannot read different hosts in it."""
+"""An address so plain that git and Python cannot read different hosts in it."""
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _OPTION = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}", re.ASCII)
 

@@ -27,7 +27,7 @@ DRIVERS: Mapping[str, str] = MappingProxyType(
         "metal": "available on macOS only",
     }
 )
-"""Where the driver of each kind of device comes from."""
+"""The way to get the driver of each kind of device."""
 
 
 def list_driver_devices(kind: str) -> list[str] | None:

@@ -1,4 +1,4 @@
-"""Which of TVM's own files make the runtime of a device, and what they need of the machine."""
+"""Recipes for the runtimes of devices: TVM's own files to compile, or packages to install."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
         )
     }
 )
-"""By kind of device. What is not here is in the wheel, or needs a build of TVM from source."""
+"""Recipes by kind of device. Other runtimes are in the wheel, or need a build of TVM from source."""
 
 
 PACKAGES: Mapping[str, Mapping[str, str]] = MappingProxyType(
@@ -64,7 +64,7 @@ PACKAGES: Mapping[str, Mapping[str, str]] = MappingProxyType(
         }
     }
 )
-"""By kind of device. CUDA 13.0, whose code every driver of CUDA 13 takes; TVM's wheels ask for no newer one."""
+"""Packages by kind of device. CUDA 13.0, whose code every driver of CUDA 13 takes; no wheel of TVM asks for more."""
 _TRIPLES: Mapping[str, str] = MappingProxyType({"aarch64": "sbsa-linux"})
 
 

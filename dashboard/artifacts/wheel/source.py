@@ -1,4 +1,4 @@
-"""Where wheels of TVM come from: a package, a page of links or an index, and whether pre-releases count.
+"""Sources of TVM's wheels: a package, a page of links or an index, with or without pre-releases.
 
 As text, what a config's `tvm_remote` and a command line say: `pypi`, `pypi+pre`, `wheel:mlc-ai-nightly-cpu`,
 `wheel:PACKAGE+pre,https://host/page`, `wheel:PACKAGE,index=https://host/simple`.
@@ -20,7 +20,7 @@ PYPI, WHEEL_SIGN, PRE_SIGN = "pypi", "wheel:", "+pre"
 TVM = "apache-tvm"
 """The package of the releases."""
 MLC_PAGE = "https://mlc.ai/wheels"
-"""Where MLC publishes its builds of TVM; the packages begin with `mlc-ai-`."""
+"""The page of MLC's builds of TVM; the packages begin with `mlc-ai-`."""
 _INDEX = "index="
 _PACKAGE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?", re.ASCII)
 _ADDRESS = re.compile(r"(https?|file)://\S+|/\S+")
@@ -46,7 +46,7 @@ class WheelSource:
 
     @property
     def id(self) -> str:
-        """It in an artifact's facts: without the secrets of an address, and alike whether pre-releases count."""
+        """The source in an artifact's facts: without secrets of an address, and alike whether pre-releases count."""
         return redact(str(replace(self, pre=False)))
 
 
