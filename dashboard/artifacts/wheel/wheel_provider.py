@@ -29,6 +29,7 @@ from tvmdash.common.files import trees
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
 
+    from packaging.requirements import Requirement
     from packaging.specifiers import SpecifierSet
 
 FFI = "apache-tvm-ffi"
@@ -45,6 +46,8 @@ KNOWN_GOOD_FFI: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """tvm-ffi versions to try first. Source: measured in November 2026 by health.py on Linux x86-64, CPython 3.11."""
 
 _NO_YEAR = 1980
+_OF_DEVICES = ("nvidia-", "cuda-")
+"""Packages that `artifacts.runtimes` brings where a home has such a device; without one, nothing loads them."""
 
 
 @dataclass(frozen=True)
@@ -253,16 +256,6 @@ def _artifact(this: _Build, version: str, healthy: Health, of_file: Mapping[str,
 
 def _library_path(this: _Build) -> tuple[Path, ...]:
     return this.site / "tvm" / "lib", this.ffi / "tvm_ffi" / "lib"
-
-
-if TYPE_CHECKING:
-    from importlib.metadata import Distribution
-
-    from packaging.requirements import Requirement
-
-
-_OF_DEVICES = ("nvidia-", "cuda-")
-"""Packages that `artifacts.runtimes` brings where a home has such a device; without one, nothing loads them."""
 
 
 def read_distribution(folder: Path, name: str) -> Distribution:
