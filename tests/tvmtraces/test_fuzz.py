@@ -24,7 +24,7 @@ from tests.tvmtraces.traces_for_tests import write_format_1, write_raw
 from tvmdash.errors import DashboardError
 from tvmtraces import connect
 from tvmtraces.batches import WantedRows
-from tvmtraces.reading import read_all
+from tvmtraces.connection import read_all
 from tvmtraces.sealing import seal
 from tvmtraces.sources import find
 from tvmtraces.tables import TABLES

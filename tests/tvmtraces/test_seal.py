@@ -17,7 +17,7 @@ import pytest
 from tests.tvmtraces.traces_for_tests import files_below, write_format_1, write_raw
 from tvmdash.errors import DashboardError
 from tvmdash.machine import telemetry
-from tvmtraces import Filters, Straddle, Window, connect, reading, sealing
+from tvmtraces import Filters, Straddle, Window, connect, connection, sealing
 from tvmtraces.readers.raw_reader import RawSource
 from tvmtraces.sealing import prune, seal, verify
 from tvmtraces.views import VIEWS
@@ -155,7 +155,7 @@ def test_large_tables_are_written_in_parts_and_columns_of_one_value_are_told(
 ) -> None:
     paths = [write_raw(tmp_path / str(number), workload=f"network.{number % 2}") for number in range(3)]
     whole = seal(paths, tmp_path / "whole")
-    monkeypatch.setattr(reading, "_MOST_BYTES", 1)
+    monkeypatch.setattr(connection, "_MOST_BYTES", 1)
     parts = seal(paths, tmp_path / "parts")
     files = {path.name for path in parts.path.glob("operator*.parquet")}
     assert files == {"operator.parquet", *(f"operator.{number}.parquet" for number in range(1, 3))}

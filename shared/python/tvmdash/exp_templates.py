@@ -21,8 +21,8 @@ from tvmdash.config_util import Config
 from tvmdash.config_util.fields import Field
 from tvmdash.dashboard_info import Home, experiment_of
 from tvmdash.dashboard_info.stages import pipeline, run_stage
+from tvmdash.experiment import engine_store, results
 from tvmdash.experiment import plots as series_plots
-from tvmdash.experiment import results, setup
 from tvmdash.experiment.config import ExperimentConfig, MeasuringConfig
 from tvmdash.experiment.engines import Engine, EngineFacts
 from tvmdash.experiment.info import Axis, Clock, History, Point, Prepared
@@ -149,7 +149,7 @@ class Experiment(Generic[Config]):
     @property
     def inputs(self) -> Path:
         """Return the folder that `make_inputs` filled."""
-        return setup.inputs_folder(self.folder / "setup")
+        return engine_store.inputs_folder(self.folder / "setup")
 
     @property
     def name(self) -> str:
@@ -171,7 +171,7 @@ class Experiment(Generic[Config]):
             "visualize": self._visualize,
             "summarize": self._summarize,
         }
-        inner: dict[str, Callable[..., str]] = {MEASURE: self._measure, setup.INPUTS: self._inputs}
+        inner: dict[str, Callable[..., str]] = {MEASURE: self._measure, engine_store.INPUTS: self._inputs}
         wanted = {stage.name: stage.arguments for stage in pipeline("experiment").stages if stage.name in stages}
         wanted |= dict.fromkeys(inner, ("config", "destination"))
         if len(paths) != len(wanted.get(verb, ())) or verb not in wanted:
@@ -210,7 +210,7 @@ class Experiment(Generic[Config]):
         makes_inputs = type(self).make_inputs is not Experiment.make_inputs
         engines = list_engines(self, self.load_config(config_dir))
         script = self._script if makes_inputs else None
-        return setup.setup(engines, self.inputs_engine, config_dir, script, destination)
+        return engine_store.setup(engines, self.inputs_engine, config_dir, script, destination)
 
     def _inputs(self, config_dir: Path, folder: Path) -> str:
         values = self._read_config(config_dir)

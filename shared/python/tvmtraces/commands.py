@@ -15,13 +15,12 @@ from typing import Any
 from tvmdash.errors import DashboardError
 from tvmdash.text import format_bytes, format_quantity
 from tvmtraces.analysis import GROUPS, Finding, SummaryRow, find_findings, summary
-from tvmtraces.connection import open_traces
+from tvmtraces.connection import Progress, open_traces
 from tvmtraces.database import Connection, connect
 from tvmtraces.export.converters import CONVERTERS
 from tvmtraces.filters import CHOICES, Filters, Straddle, Window
 from tvmtraces.output import FORMATS, format_left_out
 from tvmtraces.planning import describe_view
-from tvmtraces.reading import Progress
 from tvmtraces.sealed import SealedSource
 from tvmtraces.sealing import seal, verify
 from tvmtraces.views import ALL_VIEWS

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from tvmdash.errors import DashboardError
-from tvmtraces.batches import Batch, WantedRows
+from tvmtraces.batches import Batch, WantedRows, WrongValue
 from tvmtraces.dbapi import Parameters
 from tvmtraces.duck import DuckEngine, DuckResult
 from tvmtraces.filters import (
@@ -29,11 +31,72 @@ from tvmtraces.filters import (
 )
 from tvmtraces.planning import Planner
 from tvmtraces.readers.reach import BOUNDED, EVERYTHING, Reach, ReachNames
-from tvmtraces.reading import Progress, read_all, read_in_parts
 from tvmtraces.sealed import SealedFile
 from tvmtraces.sources import Source, find, sealed_of
 from tvmtraces.tables import TABLES, is_held
 from tvmtraces.views import VIEW_TABLES, VIEWS, find_tables
+
+Progress = Callable[[str, int, int], None]
+"""Called with the task, the amount done, and the total."""
+
+_MOST_THREADS = 8
+_MOST_BYTES = 32 << 20
+"""Limit of the memory for batches that wait for the consumer."""
+
+
+def read_all(sources: Sequence[Source], wanted: WantedRows, progress: Progress | None) -> dict[str, list[Batch]]:
+    """Return the batches of every table that is wanted, source after source.
+
+    Sources are read side by side: SQLite and numpy let other threads run while they work.
+    """
+    batches: dict[str, list[Batch]] = {table: [] for table in wanted.tables}
+    slow = [source for source in sources if source.kind != "sealed"]
+    with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as pool:
+        reads = [pool.submit(_read, source, wanted) for source in slow]
+        try:
+            for done, _ in enumerate(as_completed(reads), start=1):
+                if progress is not None:
+                    progress("reading", done, len(slow))
+            for read in reads:
+                for batch in read.result():
+                    batches[batch.table].append(batch)
+        except BaseException:
+            for read in reads:
+                read.cancel()
+            raise
+    return batches
+
+
+def read_in_parts(
+    sources: Sequence[Source], wanted: WantedRows, progress: Progress | None
+) -> Iterator[tuple[str, list[Batch]]]:
+    """Yield the batches of all sources, table by table, as soon as together they exceed a limit of memory."""
+    waiting: dict[str, list[Batch]] = defaultdict(list)
+    sizes: dict[str, int] = defaultdict(int)
+    slow = [source for source in sources if source.kind != "sealed"]
+    for done, source in enumerate(slow, start=1):
+        for batch in _read_one(source, wanted):
+            waiting[batch.table].append(batch)
+            sizes[batch.table] += batch.size_bytes
+            while sum(sizes.values()) > _MOST_BYTES:
+                largest = max(sizes, key=lambda table: sizes[table])
+                sizes.pop(largest)
+                yield largest, waiting.pop(largest)
+        if progress is not None:
+            progress("reading", done, len(slow))
+    yield from waiting.items()
+
+
+def _read(source: Source, wanted: WantedRows) -> list[Batch]:
+    return list(_read_one(source, wanted))
+
+
+def _read_one(source: Source, wanted: WantedRows) -> Iterator[Batch]:
+    try:
+        yield from source.read(wanted)
+    except WrongValue as error:
+        raise DashboardError(f"{source.path}: {error}. It is broken; restore it or leave it out.") from error
+
 
 _ALL: Mapping[str, frozenset[str]] = {name: frozenset(table.columns) for name, table in TABLES.items()}
 

@@ -19,14 +19,13 @@ from typing import Any, Literal, Self
 
 from tvmdash.errors import DashboardError
 from tvmtraces.common_words import find_common
-from tvmtraces.connection import Traces
+from tvmtraces.connection import Progress, Traces
 from tvmtraces.dbapi import OURS, NotSupportedError, OperationalError, Parameters, ProgrammingError
 from tvmtraces.duck import DuckResult
 from tvmtraces.filters import Filters
 from tvmtraces.planning import describe_view
 from tvmtraces.readers.rocpd_reader import RocpdSource
 from tvmtraces.readers.sqlite_input import list_tables, open_database, quote_name, readable
-from tvmtraces.reading import Progress
 from tvmtraces.rocpd_schema import make_tables, read_columns
 from tvmtraces.sources import Source, find
 from tvmtraces.views import SQLITE_VIEWS, VIEWS, make_views

@@ -287,6 +287,7 @@ def resolve_moment(bound: str, first_ns: int, last_ns: int) -> int:
 def _parse_absolute(text: str) -> int:
     """Parse ISO 8601 to nanoseconds; UTC where it names no zone."""
     match = re.fullmatch(r"(.*?)(\.[0-9]+)?(Z|[+-][0-9]{2}:?[0-9]{2})?", text)
+    # apart, as datetime keeps microseconds only
     whole, fraction, zone = match.groups() if match else (text, None, None)
     parsed = datetime.datetime.fromisoformat(whole)
     if zone and zone != "Z":

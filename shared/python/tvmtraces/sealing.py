@@ -16,12 +16,11 @@ from pathlib import Path
 from tvmdash import common
 from tvmdash.common.files import trees
 from tvmdash.errors import DashboardError
-from tvmtraces.connection import Traces
+from tvmtraces.connection import Progress, Traces
 from tvmtraces.filters import Filters
 from tvmtraces.readers.packed import count_bytes
 from tvmtraces.readers.reach import BOUNDED
 from tvmtraces.readers.rocpd_reader import RocpdSource
-from tvmtraces.reading import Progress
 from tvmtraces.sealed import (
     CATALOGUE,
     Catalogue,
@@ -56,6 +55,7 @@ def seal(
     number of rows with what SQLite counts in the sources. DashboardError where they differ or `destination` exists;
     then nothing is left behind. The sources are not touched.
     """
+    # before any reading, which takes long
     if destination.exists():
         raise DashboardError(f"{destination}: exists already. A sealed run is never changed; choose another place.")
     sources = find(paths)

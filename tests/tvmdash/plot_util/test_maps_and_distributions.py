@@ -69,14 +69,13 @@ def test_without_values_both_say_no_data(plot: Plot) -> None:
     assert plot_util.alt_text(plot) == "Empty (ms): no data."
 
 
-def test_what_is_not_drawn_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drawing, "MAX_GROUPS", 2)
-    monkeypatch.setattr(drawing, "MAX_ROWS", 2)
-    monkeypatch.setattr(drawing, "MAX_COLUMNS", 2)
-    names = ("a", "b", "c", "d", "e")
-    assert "3 more rows are not drawn" in texts(Distribution("Many", "", names, ((1.0,),) * 5))
-    told = texts(HeatMap("Many", "", names, names, ((1.0,) * 5,) * 5))
-    assert "3 more rows are not drawn; 3 more columns are not drawn" in told
+def test_what_is_not_drawn_is_counted() -> None:
+    names = tuple(f"r{number}" for number in range(drawing.MAX_ROWS + 5))
+    columns = names[: drawing.MAX_COLUMNS + 3]
+    assert (drawing.MAX_GROUPS, len(names), len(columns)) == (100, 105, 19)
+    assert "5 more rows are not drawn" in texts(Distribution("Many", "", names, ((1.0,),) * len(names)))
+    told = texts(HeatMap("Many", "", names, columns, ((1.0,) * len(columns),) * len(names)))
+    assert "5 more rows are not drawn; 3 more columns are not drawn" in told
 
 
 @pytest.mark.parametrize("plot", [MAP, SPREAD])

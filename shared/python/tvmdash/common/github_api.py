@@ -175,6 +175,7 @@ class GitHub:
 def open_github(token_file: str, home: Path) -> GitHub:
     """Return the API with the token of the environment, else of the file; DashboardError where there is no good one."""
     url = _find_url()
+    # the token goes to this address
     if not http_util.is_safe(url):
         raise DashboardError(f"{URL_VARIABLE}: not an https:// URL. Unset it, or set it to the URL of the API.")
     path = home / Path(token_file).expanduser()

@@ -175,6 +175,7 @@ def write_status(
     """Write status.json into `folder`."""
     status: dict[str, bool | str] = {"success": success, "message": redact(message)[:MAX_MESSAGE_CHARS]}
     status |= {name: True for name, holds in (("blocked", blocked), ("in_log", in_log)) if holds}
+    # not durable: the night that reads it would not survive a power cut either
     common.write_json(folder / STATUS_FILE, status, durable=False)
 
 

@@ -222,6 +222,7 @@ def _measure_trial(
         with phase("profile"):
             operators = prepared.profile() if prepared.profile else ()
         found: dict[str, Any] = {}
+        # after the clock, which it might disturb
         if prepared.after:
             with phase("after"), watching(is_wanted=profile):
                 found.update(prepared.after())
@@ -249,6 +250,7 @@ def _measure_trial(
         "load_after": hardware.load(),
         "execution_config": {**asdict(timing), "number": samples[0].number, "repeat": len(samples)},
     }
+    # beside other work a compile time says little of the compiler
     facts = {name: value for name, value in facts.items() if job.alone or name not in _OF_COMPILING}
     passes, regions = [(name, round(ms * 1e6)) for name, ms in prepared.passes_ms], []
     if kept and job.alone:

@@ -126,7 +126,9 @@ def _read_quotas(root: Path) -> Iterator[float]:
     for line in _read_lines(root / "proc/self/cgroup"):
         _, controllers, path = line.rstrip("\n").split(":", 2)
         group = root / "sys/fs/cgroup" / controllers / path.lstrip("/")
+        # a limit of any group above holds as well
         for folder in [group, *group.parents][: path.strip("/").count("/") + 2]:
+            # a line of version 2 names no controllers
             names = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if controllers else ("cpu.max",)
             words = " ".join(_read_first_line(folder / name) or "" for name in names).split()
             if len(words) == 2 and words[0].isdecimal():

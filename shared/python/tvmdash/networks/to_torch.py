@@ -29,6 +29,7 @@ def lower(network: Network, weights: Mapping[str, Array]) -> Any:
     for node in network.nodes:
         held: dict[str, Value] = {}
         for suffix, array in node_weights(node, weights).items():
+            # a name with a dot would be that of a module's parameter
             name = f"{node.name}_{suffix}".replace(".", "_")
             root.register_parameter(name, torch.nn.Parameter(torch.from_numpy(array), requires_grad=False))
             held[suffix] = graph.get_attr(name)

@@ -143,12 +143,16 @@ def _settings() -> Iterator[None]:
         "grid.color": "#e4e4e4",
         "grid.linewidth": 0.7,
         "text.color": INK,
+        # a dollar sign in a label is no mathematics
         "text.parse_math": False,
         "axes.unicode_minus": True,
+        # texts stay texts, for search and screen readers
         "svg.fonttype": "none",
+        # else IDs are random, and equal specs give other bytes
         "svg.hashsalt": "tvmdash",
         "timezone": "UTC",
     }
+    # without the backend, which matplotlib.rcdefaults leaves alone as well
     defaults = {key: value for key, value in matplotlib.rcParamsDefault.items() if not key.startswith("backend")}
     with warnings.catch_warnings(), matplotlib.rc_context():
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
@@ -158,9 +162,6 @@ def _settings() -> Iterator[None]:
         matplotlib.rcParams.update({**defaults, **ours})
         yield
 
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MAX_GROUPS = 100
 
@@ -191,7 +192,7 @@ def draw_distribution(canvas: Canvas, plot: Distribution) -> None:
     texts = [format_value(row) for row in rows]
     left = 24 + max(width_of(elide(row.label, LABEL_COLUMNS)) for row in rows) * POINTS_PER_COLUMN
     right = 16 + max(map(len, texts)) * POINTS_PER_COLUMN
-    axes = canvas.sized(plot.title, len(rows) * ROW_POINTS, left, right, notes, 0).axes()
+    axes = canvas.sized(plot.title, len(rows) * BAR_POINTS, left, right, notes, 0).axes()
     every = [number for numbers in shown for number in numbers]
     scale, note = choose_scale(every)
     if scale == "log":
@@ -230,9 +231,6 @@ def _row(label: str, values: Sequence[float | None]) -> Row:
 def _numbers(values: Sequence[float | None]) -> list[float]:
     return [number for value in values if (number := finite(value)) is not None]
 
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MAX_ROWS, MAX_COLUMNS = 100, 16
 _ROW_POINTS, _SLANT_DEGREES, _SLANT_POINTS = 20.0, 28, 2.6
@@ -317,14 +315,13 @@ def _draw_cells(axes: Axes, table: Sequence[Sequence[float | None]], numbers: Se
     return note if scale == "log" else ""
 
 
-MAX_ROWS = 400
-ROW_POINTS = 15.0
+MAX_BARS, BAR_POINTS = 400, 15.0
 
 
 def draw_rows(canvas: Canvas, plot: Bar | GroupedBar) -> None:
     """Horizontal bars from zero, or dots on a log scale, each with its value written at the right."""
     every = rows_of(plot)
-    rows = every[:MAX_ROWS]
+    rows = every[:MAX_BARS]
     numbers = [number for row in rows for number in (row.value, row.low, row.high) if number is not None]
     notes = [f"{len(every) - len(rows)} more rows are not drawn"] if len(every) > len(rows) else []
     if not numbers:
@@ -333,7 +330,7 @@ def draw_rows(canvas: Canvas, plot: Bar | GroupedBar) -> None:
     columns = max(width_of(elide(row.label, LABEL_COLUMNS)) for row in rows)
     texts = [format_value(row) for row in rows]
     right = 16 + max(len(text) for text in texts) * POINTS_PER_COLUMN
-    axes = canvas.sized(plot.title, len(rows) * ROW_POINTS, 24 + columns * POINTS_PER_COLUMN, right, notes, 0).axes()
+    axes = canvas.sized(plot.title, len(rows) * BAR_POINTS, 24 + columns * POINTS_PER_COLUMN, right, notes, 0).axes()
     scale, note = choose_scale(numbers)
     _scale_rows(axes, numbers, scale)
     axes.set_xlabel(

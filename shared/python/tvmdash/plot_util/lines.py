@@ -114,6 +114,7 @@ def _trace_of(line: Line, days_of: dict[str, float], limit: int, *, with_band: b
     if not len(there):
         return None
     columns = [days, values, *(_numbers(column) for column in (line.low, line.high) if with_band and column)]
+    # a point without a value between two nights interrupts the line
     holes = find_gaps(days) + 1
     between = (days[holes - 1] + days[holes]) / 2
     columns = [np.insert(column, holes, between if column is days else np.nan) for column in columns]

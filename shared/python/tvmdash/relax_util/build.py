@@ -281,6 +281,7 @@ def _imports_timed(watch: PassWatch) -> Iterator[list[int]]:
             return plain(*arguments, **named)
         finally:
             depth[0] -= 1
+            # only the outermost import, which contains the others
             if not depth[0]:
                 elapsed = time.perf_counter_ns() - begun
                 watch.leave_out(elapsed)

@@ -11,9 +11,8 @@ from tvmdash.errors import DashboardError
 from tvmdash.judge.operators import OperatorChange, OperatorComparison, OperatorSide, compare_operators
 from tvmtraces.analysis import Point, PointTimes, read_point_times
 from tvmtraces.commands import Command, add_filters, add_format, filters_of, format_table
-from tvmtraces.connection import Traces, open_traces
+from tvmtraces.connection import Progress, Traces, open_traces
 from tvmtraces.filters import escape
-from tvmtraces.reading import Progress
 
 _REFERENCE = f"{VARIANT_SIGN}{OF_REFERENCE}"
 _NAMES = ["point", "operator", "before_ns", "after_ns", "change_ns", "low_ns", "high_ns", "processes", "verdict"]

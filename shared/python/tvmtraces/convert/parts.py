@@ -62,6 +62,7 @@ class Files:
             raise DashboardError(f"{final}: already exists. Give another file name.")
         descriptor, name = tempfile.mkstemp(prefix=f".{final.name[:100]}.", suffix=".tmp", dir=self._place.parent)
         os.close(descriptor)
+        # mkstemp makes a file for its owner alone
         os.chmod(name, 0o644)
         self._made.append((Path(name), final))
         return Path(name)

@@ -165,6 +165,7 @@ class _Writing:
             "info_node",
             host,
             "hash machine_id system_name hostname",
+            # counted as well, as hashes must differ where two names have one checksum
             zlib.crc32(host.encode("utf-8", errors="replace")) + (self._counts.get("info_node", 0) << 32),
             host,
             platform.system(),

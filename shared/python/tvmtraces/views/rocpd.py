@@ -102,7 +102,7 @@ _TIMING = """(SELECT S.*, W.workload AS name FROM base_timing S
 
 
 def _top(everything: Sequence[str], named: Sequence[str]) -> str:
-    """Of each name; what has none is part of the whole alone. An average is of whole nanoseconds."""
+    """Sum up by name; unnamed rows count in the whole alone. An average is of whole nanoseconds."""
     every, known = (
         " UNION ALL ".join(f"SELECT {columns} FROM {each}" for each in relations)
         for columns, relations in (("duration", everything), ("name, duration", named))
@@ -114,7 +114,7 @@ def _top(everything: Sequence[str], named: Sequence[str]) -> str:
 
 
 def _summarize(rows: str, name: str) -> str:
-    """As rocprof-systems sums up the rows of a view by name."""
+    """Sum up the rows of a view by name, as rocprof-systems does."""
     return f"""
     SELECT name, count(*) AS calls, sum(duration) AS "DURATION (nsec)",
         sum(duration::DOUBLE * duration) AS "SQR (nsec)", sum(duration) * 1.0 / count(*) AS "AVERAGE (nsec)",

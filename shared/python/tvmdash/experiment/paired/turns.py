@@ -48,6 +48,7 @@ class Turns:
     def take(self, timer: Timer, timing: Timing, number: int) -> Taken:
         """Take every sample of the point, each when it is this process's turn."""
         number, ran = number or timing.number or calibrate(timer, timing.min_repeat_ms), set[Code]()
+        # only while warming up: a profiler of Python's calls slows them down
         with watch_python(ran):
             warm_ns = timer(number, timing.warmup)[-1]
         self._send(number=number, warm_ns=warm_ns)
@@ -59,6 +60,7 @@ class Turns:
                 samples.append(take_sample(timer, number))
                 self._send()
         finally:
+            # what comes after the turns is not bound to the core of the last one
             os.sched_setaffinity(0, self._cores)
         return Taken(samples, bool(order["profile"]), frozenset(ran))
 

@@ -211,6 +211,7 @@ def write_records(path: Path, rows: Iterable[PlacedRecord], style: str) -> int:
     beside = Path(name)
     try:
         count = FORMATS[style].write(beside, rows)
+        # mkstemp makes a file for its owner alone
         beside.chmod(0o644)
         beside.replace(path)
     finally:

@@ -112,6 +112,7 @@ MAX_TRACKS, MAX_NAMES, MAX_CATEGORIES = 1 << 7 * TRACK_WIDTH, 1 << 7 * NAME_WIDT
 
 def opening(moment_ns: int) -> bytes:
     """The first packets: an empty state of interned names, and that the trace's clock is the real time."""
+    # one reading for both clocks: the trace's own, the boot time, then shows the real time
     clocks = [message(1, whole(1, clock), whole(2, moment_ns)) for clock in (_BOOTTIME, _REALTIME)]
     return message(_PACKET, whole(_SEQUENCE, 1), whole(_FLAGS, _CLEARED)) + message(_PACKET, message(_CLOCKS, *clocks))
 
