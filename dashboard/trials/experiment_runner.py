@@ -62,7 +62,7 @@ class MeasuringBudget:
         return self.total_s - (time.monotonic() - self.begun)
 
     def restart(self, total_s: float) -> None:
-        """Begin it now, with so much time."""
+        """Begin the budget now, with `total_s`."""
         self.total_s, self.begun = total_s, time.monotonic()
 
 
@@ -204,7 +204,7 @@ class ExperimentRunner:
 
 
 def _show(guest: Guest | None, *artifacts: Artifact | None) -> Guest | None:
-    """The guest, who sees these TVMs as well."""
+    """Let the guest see these TVMs as well."""
     if guest is None:
         return None
     return replace(guest, visible=(*guest.visible, *(artifact.path for artifact in artifacts if artifact)))

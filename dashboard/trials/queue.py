@@ -202,7 +202,6 @@ def _find_answer(home: Home, name: str) -> QueuedTry:
 
 
 def format_rows(rows: Sequence[QueuedTry]) -> str:
-    """The rows as a table."""
     return "\n".join(align([_HEAD, *map(_format_cells, rows)]))
 
 
@@ -242,7 +241,7 @@ def describe(row: QueuedTry) -> str:
 
 
 def make_request(candidate: str, base: str | None) -> TrialRequest:
-    """A request of whoever runs this, made now."""
+    """Make a request of whoever runs this, now."""
     return TrialRequest(candidate, name_user(), stamp_of(utc_now()), base)
 
 

@@ -186,7 +186,7 @@ def judge(result: _Both) -> _Both:
 
 
 def judge_series(series: Sequence[TrialSeries]) -> list[TrialChange | None]:
-    """The change of each, all considered."""
+    """Judge the change of each series, all considered."""
     found = two.compare({item.id: make_evidence(item) for item in series})
     rounds = {item.id: made for item in series if (made := _make_rounds(item)) is not None}
     found |= two.compare_rounds(rounds)

@@ -46,7 +46,7 @@ class Plan(Protocol):
         """The trial with what came of a round; DashboardError where it cannot go on."""
 
     def conclude(self, trial: Trial) -> Trial:
-        """The trial at its end, whatever ended it."""
+        """Complete the trial at its end, whatever ended it."""
 
 
 Opening = Callable[[MeasuringRequest], contextlib.AbstractContextManager[MeasuringSession]]

@@ -144,7 +144,7 @@ def _remove(folder: Path) -> None:
 
 
 def _folder_name(home: Home) -> str:
-    """Homes may share a tmp_data_dir."""
+    """Name the folder after the home: homes may share a tmp_data_dir."""
     return re.sub(r"[^A-Za-z0-9]+", "-", str(home.root)).strip("-")[-80:]
 
 

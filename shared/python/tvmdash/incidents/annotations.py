@@ -71,7 +71,6 @@ class _Removal:
 
 
 def path_of(home: Path) -> Path:
-    """Where a home keeps its annotations."""
     return home / "results" / ANNOTATIONS_FILE
 
 
@@ -138,7 +137,6 @@ def _parse_night(text: str) -> str:
 
 
 def append(home: Path, line: Mapping[str, object]) -> None:
-    """Add one line behind what is there."""
     path = path_of(home)
     if not path.parent.is_dir():
         raise DashboardError(f"{path.parent}: no such folder. Has a night run in {home}?")
@@ -146,7 +144,7 @@ def append(home: Path, line: Mapping[str, object]) -> None:
 
 
 def describe(annotation: Annotation) -> str:
-    """One line for people."""
+    """Describe it on one line."""
     what = annotation.place if annotation.kind == "commit" else annotation.place[:8]
     scope = "" if annotation.scope == "*" else f" [{annotation.scope}]"
     known = ", a known break" if annotation.is_break else ""
@@ -155,7 +153,6 @@ def describe(annotation: Annotation) -> str:
 
 
 def name_user() -> str:
-    """The name of whoever runs this."""
     try:
         return os.environ.get("TVMDASH_WHO") or getpass.getuser()
     except (KeyError, OSError):  # no such user in this container

@@ -29,7 +29,7 @@ def describe_cause(cause: Cause) -> str:
 
 
 def format_cause_in_short(cause: Cause) -> str:
-    """A few words, as in: cause: TVM's runtime."""
+    """Name the cause in a few words, as in "cause: TVM's runtime"."""
     if cause.whose == UNKNOWN:
         return "cause unknown, TVM's runtime or the machine" if _code_is_same(cause) else "cause unknown"
     return f"cause: {_SHORT.get(cause.whose, 'TVM')}"

@@ -34,12 +34,10 @@ _SHOWN = 5
 
 
 def output_of(home: Path) -> Path:
-    """The folder that holds a home's ledger."""
     return Home(home).output(ledgers.SUBSYSTEM)
 
 
 def ledger_of(home: Path) -> Ledger:
-    """All incidents and silences of a home."""
     return incident_file.read_ledger(Home(home))
 
 

@@ -93,12 +93,10 @@ def list_muted(home: Home, now: str) -> list[Silence]:
 
 
 def describe_retired(annotation: Annotation) -> str:
-    """One line for people."""
     return f"{annotation.scope}: retired on {annotation.at[:10]} by {annotation.who}: {annotation.words}"
 
 
 def describe_muted(silence: Silence) -> str:
-    """One line for people."""
     why = f": {silence.words}" if silence.words else ""
     return f"{silence.pattern}: muted until {silence.until[:10]} by {silence.who}{why}"
 

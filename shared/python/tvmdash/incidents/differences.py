@@ -72,7 +72,7 @@ class EnvironmentDifference:
 
     @property
     def change(self) -> float:
-        """Of the sums, as a fraction."""
+        """The change of the sums, as a fraction."""
         return self.bad_ms / self.good_ms - 1 if self.good_ms else 0.0
 
     def contradicts(self, effect: float) -> bool:
@@ -157,7 +157,7 @@ def compare_passes(good: ReceiptRecord, bad: ReceiptRecord) -> OneSidedPasses | 
 
 
 def compare_dependencies(good: Receipt, bad: Receipt) -> Iterator[str]:
-    """As in "LLVM 18.1.8 → 19.1.0"."""
+    """Yield the dependencies that differ, as in "LLVM 18.1.8 → 19.1.0"."""
     facts = [common.object_in(common.object_in(each.night, "artifact"), "facts") for each in (good, bad)]
     for fact, name in DEPENDENCIES.items():
         before, after = (side.get(fact) for side in facts)

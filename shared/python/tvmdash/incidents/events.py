@@ -73,7 +73,6 @@ class Moved:
 
     @property
     def way(self) -> Way:
-        """Worse, better or changed."""
         return way(self.worse)
 
 

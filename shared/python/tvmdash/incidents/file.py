@@ -19,7 +19,6 @@ _log = logging.getLogger("incidents")
 
 
 def file_of(home: Home) -> Path:
-    """Where the home has it."""
     return home.output(SUBSYSTEM) / LEDGER_FILE
 
 

@@ -183,7 +183,6 @@ class Incident:
         return not settled_by_itself and self.state in OPEN_STATES and self.is_worse
 
     def to_json(self) -> dict[str, Any]:
-        """As the page and the current view hold it."""
         return structured.to_json(self)
 
     @classmethod
@@ -284,7 +283,7 @@ class Ledger:
         return any(fnmatch.fnmatch(text, silence.pattern) for silence in held for text in (series, name))
 
     def silent(self, incident: Incident, now: str) -> Silence | None:
-        """The silence that covers `incident` now."""
+        """Return the silence that covers `incident` now."""
         return next((silence for silence in self.silences if silence.covers(incident, now)), None)
 
 

@@ -49,7 +49,7 @@ def list_bisection(incident: Incident, home: str) -> list[str]:
 
 
 def format_acknowledge(incident: Incident, home: str) -> str:
-    """The command of who looks after it."""
+    """Format the command by which somebody takes it on."""
     return f"{PROGRAM} incidents {shlex.quote(home)} ack {shlex.quote(incident.id)}"
 
 

@@ -50,7 +50,7 @@ def _format_with_numbers(reason: Reason) -> str:
 
 
 def format_odds(odds: float) -> str:
-    """Odds as people say them: 3 to 1, 1 to 20."""
+    """Format odds as people say them: 3 to 1, 1 to 20."""
     high = max(odds, 1 / odds) if odds > 0 else math.inf
     words = "1,000" if high >= 1000 else f"{high:.2g}"
     more = "more than " if high >= 1000 else ""

@@ -141,7 +141,7 @@ class KeptPairs:
     is_shared: bool
 
     def model(self) -> SeriesModel:
-        """The series as it was judged."""
+        """Rebuild the model of the series as it was judged."""
         evidence = Evidence("", self.pairs, self.places, self.tonight, self.code, steps=self.steps)
         factors = {int(night): factor for night, factor in self.factors.items()}
         return SeriesModel("", evidence, HomeNoise({"": self.noise}, factors, self.redrawn), self.again)

@@ -21,7 +21,6 @@ _MOST_ERRORS = 10
 
 
 def format_nights(count: int) -> str:
-    """As in "1 night" and "3 nights"."""
     return f"{count} night{'' if count == 1 else 's'}"
 
 

@@ -68,7 +68,7 @@ class Evidence:
 
     @property
     def place(self) -> int:
-        """That of tonight's build."""
+        """The place of tonight's build."""
         return self.places[self.tonight]
 
 

@@ -55,7 +55,7 @@ class Change:
     own: Mapping[str, FoundStep] = field(default_factory=dict)
 
     def of(self, name: str) -> FoundStep:
-        """The step as one of its series has it."""
+        """Return the step as one of its series has it."""
         return self.own.get(name, self.found)
 
     @property
@@ -78,7 +78,7 @@ def decide(found: FoundStep, sign: int, pairs: int) -> Decision | None:
 
 
 def interval(found: FoundStep | Shift) -> tuple[float, float]:
-    """The 95 % interval of a step, as fractions."""
+    """Return the 95 % interval of a step, as fractions."""
     shift = found.log if isinstance(found, Shift) else found.shift
     reach = RULES.errors_of_interval * found.error
     return math.expm1(shift - reach), math.expm1(shift + reach)
@@ -182,7 +182,7 @@ class _Night:
                     self._know(name, step, replace(step, incident="", until=found.begin, ended=step.incident))
 
     def _know(self, name: str, step: KnownStep, other: KnownStep) -> None:
-        """Have a step of a series be known as another."""
+        """Replace a step of a series by another in what is known."""
         model = self.models[name]
         steps = [other if each is step else each for each in model.evidence.steps]
         self.models[name] = SeriesModel(name, replace(model.evidence, steps=steps), self.noise, model.again)
@@ -363,7 +363,7 @@ class _Night:
         return bool(before and code and each.code.get(before[-1]) and each.code[before[-1]] != code)
 
     def _shift_of(self, name: str, begin: int) -> Shift | None:
-        """That of a series, worse being positive."""
+        """Return the shift of a series, worse being positive."""
         measured = self.models[name].shift(begin)
         sign = self.models[name].evidence.sign or 1
         return None if measured is None else measured._replace(log=sign * measured.log)

@@ -63,7 +63,7 @@ def log_of_none(of_sizes: FloatArray, sizes: FloatArray, common: float) -> float
 
 
 def add_logs(logs: Sequence[float]) -> float:
-    """The logarithm of the sum."""
+    """Return the logarithm of the sum."""
     top = max(logs)
     return top + math.log(sum(math.exp(log - top) for log in logs))
 
@@ -80,7 +80,7 @@ class FoundStep:
 
     @property
     def effect(self) -> float:
-        """As a fraction."""
+        """The shift as a fraction."""
         return math.expm1(self.shift)
 
 

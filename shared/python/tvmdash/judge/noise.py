@@ -146,7 +146,7 @@ class _BuildMean:
 
 
 def _means(each: Evidence, pair: float, factors: Mapping[int, float]) -> list[_BuildMean]:
-    """Of each of the series' builds, with the base beside which it was measured most."""
+    """Return the mean of each of the series' builds, beside the base with which it was measured most."""
     sums: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for pairs in each.pairs[-each.window :]:
         if pairs.build in each.places and pairs.count > 1 and not pairs.layout and not pairs.base_layout:
@@ -162,7 +162,7 @@ def _means(each: Evidence, pair: float, factors: Mapping[int, float]) -> list[_B
 
 
 def _jumps(each: Evidence, pair: float, factors: Mapping[int, float]) -> Iterator[_Jump]:
-    """Those between builds that no told step parts."""
+    """Yield the jumps between builds that no told step parts."""
     means = _means(each, pair, factors)
     open_since = sorted({each.places[mean.build] for mean in means})[-RULES.builds :][:1]
     for before, after in itertools.pairwise(means):

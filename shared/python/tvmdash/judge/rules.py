@@ -158,7 +158,7 @@ class Rules:
     )
 
     def log(self, name: str) -> float:
-        """The logarithm of the rule of that name."""
+        """Return the logarithm of the rule of that name."""
         return math.log(getattr(self, name))
 
     def chance_of_point(self, points: int) -> float:
@@ -175,12 +175,12 @@ class Rules:
 
     @property
     def chance_of_points(self) -> float:
-        """At most how often any point is."""
+        """The rate, at most, at which any point is told by chance."""
         return self.steps_a_night / self.told
 
     @property
     def chance_of_groups(self) -> float:
-        """At most how often many points at once are."""
+        """The rate, at most, at which many points at once are told by chance."""
         return (self.step_of_home + self.step_of_experiments + self.step_of_code) / self.told
 
 

@@ -44,7 +44,7 @@ class Step:
 
     @property
     def build_noise(self) -> float:
-        """By how much builds of one speed differ."""
+        """The deviation between builds of one speed."""
         return max(LEAST_BUILD_NOISE, BUILD_SHARE * abs(self.size))
 
     @property
@@ -128,7 +128,7 @@ class Search:
     failed: set[int] = field(default_factory=set)
 
     def add(self, commit: int, values: Iterable[float]) -> None:
-        """Count measurements of one commit."""
+        """Add measurements of one commit."""
         self.values.setdefault(commit, []).extend(values)
 
     def fail(self, commit: int) -> None:

@@ -106,7 +106,7 @@ class Delivered:
 
 
 def tell(slack: Slack | None, output: Path, stamp: str, message: Payload) -> str:
-    """As `deliver`; a sentence about it."""
+    """Do as `deliver`; return its words."""
     return deliver(slack, output, stamp, message).words
 
 
@@ -254,7 +254,7 @@ def _list_due(
 
 
 def _make_reply(output: Path, stamp: str, what: str, payload: Payload) -> Due:
-    """A message for the thread of the night's."""
+    """Make a message for the thread of the night's."""
     key = f"{stamp} {what}"
     return Due(key, replace(_make_outgoing(output, stamp, key, payload), first=stamp), (key, stamp))
 

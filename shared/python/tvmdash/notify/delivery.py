@@ -53,7 +53,6 @@ class Outbox:
         return iter(list(self._entries.values()))
 
     def find(self, key: str) -> Entry | None:
-        """The entry of that key."""
         return self._entries.get(key)
 
     @property
@@ -67,13 +66,13 @@ class Outbox:
         return next((entry.remote for entry in self if entry.remote and not set(marks).isdisjoint(entry.marks)), "")
 
     def put(self, entry: Entry) -> Entry:
-        """Write it down, for good; DashboardError where that fails, and then nothing may be sent."""
+        """Write the entry down, for good; DashboardError where that fails, and then nothing may be sent."""
         self._entries[entry.key] = entry
         self._write()
         return entry
 
     def change(self, entry: Entry, **changes: Any) -> Entry:
-        """Write it down with other values."""
+        """Write the entry down with other values."""
         return self.put(replace(entry, **changes))
 
     def begin(self, due: Sequence[Entry], hushed: tuple[str, ...], night: str) -> list[str]:

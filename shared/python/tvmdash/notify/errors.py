@@ -27,7 +27,6 @@ class TimeBudget:
 
     @property
     def left_s(self) -> float:
-        """The seconds left, 0 or more."""
         return max(0.0, self._end - time.monotonic())
 
     def repeat(self, call: Callable[[], _T], attempts: int, wait_after: Callable[[DashboardError], float | None]) -> _T:

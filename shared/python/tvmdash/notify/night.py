@@ -77,7 +77,6 @@ def make_failed_part(job: JobResult, notify: Notify) -> Part:
 
 
 def find_failed_step(job: JobResult) -> StepResult:
-    """The step that a failed job fell over."""
     return next(step for step in job.steps if step.state == FAILED)
 
 
@@ -118,7 +117,7 @@ def note_parts(night: Night, faults: Sequence[str]) -> list[Part]:
 
 
 def make_fault_part(text: str) -> Part:
-    """A sentence that readers should see."""
+    """Make the part of a sentence that readers should see."""
     return Part(f"{NOTE} {escape(' '.join(text.split()), _REASON)}", group=NOTE)
 
 
@@ -131,7 +130,7 @@ def format_about(night: Night, website: str) -> str:
 
 
 def format_version_of(artifact: object) -> str:
-    """A TVM as in "0.27.0.post1 (7b5acb32b)"."""
+    """Name a TVM as in "0.27.0.post1 (7b5acb32b)"."""
     facts = artifact if isinstance(artifact, dict) else {}
     version, commit = str(facts.get("version") or ""), str(facts.get("commit") or "")[:12]
     return f"{version} ({commit})" if version and commit else version or commit or "of an unknown version"

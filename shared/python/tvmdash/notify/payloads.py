@@ -101,7 +101,7 @@ def code(text: str, limit: int = MAX_SECTION) -> str:
 
 
 def format_bold(text: str, limit: int = 200) -> str:
-    """Any text in bold, on one line."""
+    """Format any text in bold, on one line."""
     shown = escape(elide(text.replace("*", "\u2217"), limit), limit * 5)
     return f"*{shown}*" if shown.strip() else ""
 
@@ -116,7 +116,7 @@ def format_mention(identity: str) -> str | None:
 
 
 def format_pings(pings: Sequence[str]) -> str:
-    """The line that pings; the first of very many."""
+    """Format the line that pings; of very many, only the first."""
     return f"cc {' '.join(pings[:20])}" if pings else ""
 
 

@@ -215,7 +215,7 @@ def _keep_up_to_date(now: Situation, incidents: Mapping[str, Incident]) -> Itera
 
 
 def _count_settled(incident: Incident, night: str) -> float:
-    """The days since its last change."""
+    """Count the days since its last change."""
     last = common.parse_stamp(incident.changes[-1].at.replace("-", "").replace(":", ""))
     return (common.parse_stamp(night) - last).total_seconds() / 86400
 

@@ -42,12 +42,12 @@ class Spell:
 
     @property
     def first_key(self) -> str:
-        """Of the message that tells its begin."""
+        """The key of the message that tells its begin."""
         return f"quiet since {self.last or 'ever'}"
 
     @property
     def key(self) -> str:
-        """Of its message."""
+        """The key of its message."""
         return f"{self.first_key} over" if self.is_over else self.first_key
 
 

@@ -36,7 +36,7 @@ def format_title(incident: Incident) -> str:
 
 
 def format_news(incident: Incident, changes: Sequence[Change], joined: Sequence[str]) -> str:
-    """In two or three words what is new of it."""
+    """Say in two or three words what is new of it."""
     if changes:
         return _format_change(changes[-1])
     return "More series moved" if joined else "Bisected"
@@ -110,17 +110,17 @@ def describe_open(incidents: Sequence[Incident]) -> Item:
 
 
 def describe_missed(missed: Sequence[tuple[str, str]]) -> Item:
-    """Nights whose own messages could not be sent."""
+    """List nights whose own messages could not be sent."""
     return Item("Delayed messages", tuple(f"{common.format_day(night)}: {title}." for night, title in missed))
 
 
 def format_subject(message: Message) -> str:
-    """One line for a list of messages."""
+    """Format one line for a list of messages."""
     return clean(" ".join(message.headline.split()))[:250]
 
 
 def format_plain(message: Message) -> str:
-    """The message for a terminal or a mail program."""
+    """Format the message for a terminal or a mail program."""
     end = "\n".join(["-- ", *map(clean, list_end(message))])
     return "\n\n".join(["\n".join(_wrap(message.headline)), *map(_format_item, message.items), end]) + "\n"
 
@@ -134,7 +134,7 @@ def _format_item(item: Item) -> str:
 
 
 def list_end(message: Message) -> list[str]:
-    """Whose it is, and where it is from."""
+    """Name the owners, the night and the home."""
     owners = [f"Owners: {format_list(message.owners, _NAMED)}."] if message.owners else []
     return [*owners, f"Night of {common.format_day(message.night)}, home {message.home}."]
 

@@ -54,7 +54,7 @@ def keys(series: Sequence[Named]) -> list[str]:
 
 
 def key_of(series_id: str, unit: str) -> str:
-    """The key of a series in one of several units."""
+    """Make the key of a series in one of several units."""
     return f"{series_id}{_UNIT_SIGN}{unit}"
 
 
@@ -108,7 +108,7 @@ def workload_of(series: Named) -> str:
 
 
 def label_of(workload: str, values: Mapping[str, Any]) -> str:
-    """A point in words, as in `mlp, zero, 3`."""
+    """Name a point, as in `mlp, zero, 3`."""
     name = workload.partition(".")[2] or workload
     return ", ".join([name, *(str(value) for key, value in values.items() if str(value) != name and key != "workload")])
 

@@ -130,7 +130,7 @@ def _numbers(array: NDArray[Any]) -> tuple[Any, ...]:
 
 
 def floats(column: Sequence[float | None]) -> NDArray[numpy.float64]:
-    """A column as an array, NaN where unknown."""
+    """Make an array of a column, NaN where unknown."""
     import numpy
 
     if not isinstance(column, Column):
@@ -177,7 +177,6 @@ class Nights:
         self._spans: dict[tuple[int, int], tuple[str, ...]] = {}
 
     def of(self, number: int) -> Columns:
-        """The columns of the series with that number."""
         import numpy
 
         first, last = (int(numpy.searchsorted(self._numbers, number, side=side)) for side in ("left", "right"))

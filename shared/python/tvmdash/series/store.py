@@ -246,7 +246,6 @@ class Store:
         return [_series(outline, nights.of(outline.number)) for outline in outlines]
 
     def size(self, experiment: str) -> int:
-        """Count the experiment's series."""
         query = "SELECT count(*) FROM _series WHERE experiment = ?"
         return int(self.connection.execute(query, (experiment,)).fetchone()[0])
 
@@ -281,7 +280,7 @@ class Store:
 
     @property
     def born(self) -> str:
-        """Another text for an index that was made anew."""
+        """The name of this index, another for one that was made anew."""
         return str(self.connection.execute("SELECT name FROM _born").fetchone()[0])
 
     def points_of(self, outline: Outline, *, since: str = "", until: str = "~") -> Series:
@@ -298,7 +297,6 @@ class Store:
         return tuple(zip(*points, strict=True)) if points else ((),) * 9
 
     def points_of_night(self, experiment: str, stamp: str) -> NightPoints:
-        """All points of the experiment in that night."""
         query = "SELECT points FROM _packed WHERE experiment = ? AND stamp = ?"
         row = self.connection.execute(query, (experiment, stamp)).fetchone()
         return NightPoints(*packed.unpack(row[0] if row else b""))
@@ -416,7 +414,7 @@ def open_for_reading(path: Path | None, folder: Path, experiment: str) -> Iterat
 
 
 def in_memory() -> Store:
-    """An empty index that nobody else sees."""
+    """Make an empty index that nobody else sees."""
     return Store(_connect(":memory:"), in_memory=True)
 
 

@@ -88,7 +88,7 @@ class ToldBetween:
         return math.log1p(known.difference.effect) / math.log1p(moved.effect) < _ON_THE_OTHER_SIDE
 
     def list_incidents(self, series: Iterable[SignoffSeries]) -> Iterator[SignoffIncident]:
-        """Those of these series."""
+        """Yield the incidents of these series."""
         wanted = {item.incident for item in series}
         known: dict[str, Incident] = {incident.id: incident for moved in self.moved.values() for incident, _ in moved}
         for incident in (incident for name, incident in known.items() if name in wanted):

@@ -76,12 +76,11 @@ class MeasuredSeries:
         return self.outline.kind in MAY_BE_EXACT and is_alike
 
     def list_values(self, tvm: str) -> list[NightValue]:
-        """Those of one TVM."""
         return [value for value in self.values if value.tvm == tvm]
 
 
 def read_series(found: Sources, both: TwoTvms) -> list[MeasuredSeries]:
-    """All of the home, named as everywhere."""
+    """Read all series of the home, with the names that they have everywhere."""
     reading = _Reading(both, {key: tvm.id for tvm in found.tvms.tvms.values() for key in tvm.artifacts})
     stamps = {stamp for experiment in found.experiments for stamp in experiment.builds}
     every = sorted({*stamps, *(done.stamp for done in found.trials)})
@@ -133,7 +132,7 @@ class _Reading:
         return self.of_id.get(item.id) or self.newest.get(_point_of(outline)) or self.of(outline)
 
     def tvm(self, key: str | None) -> str:
-        """The ID of the TVM that the artifact is."""
+        """Return the ID of the TVM that the artifact is."""
         return self.ids.get(key or "", key or "")
 
     def take_values(self, experiment: ExperimentNights, item: Series) -> None:
@@ -171,7 +170,7 @@ class _Reading:
                 self.take_at_once(target, names[stamp], (point.reference, point.value))
 
     def take_at_once(self, target: MeasuredSeries, names: tuple[str, str], values: Both) -> None:
-        """Two numbers without noise."""
+        """Add two numbers without noise."""
         target.tvms.update(names)
         target.at_once = self.both.turn(*names, values) or target.at_once
 

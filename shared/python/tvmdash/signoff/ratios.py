@@ -34,7 +34,7 @@ SAME_CODE = SeriesChange(SignoffEvidence.SAME_CODE, two.Difference(two.PairStand
 
 
 def compare_ratios(series: Sequence[MeasuredSeries], both: TwoTvms) -> dict[str, SeriesChange]:
-    """By key, the series that pairs join."""
+    """Compare the series that pairs join, by key."""
     every = [_Joined.of(each, both) for each in series if each.pairs]
     found = {each.series.key: SAME_CODE for each in every if each.a == each.b}
     asked = {each.series.key: each for each in every if each.a != each.b}
@@ -75,7 +75,7 @@ class _Joined:
         return replace(self.make_evidence(), pairs=self.pairs, places=places, tonight=self.b)
 
     def make_evidence(self) -> Evidence:
-        """A and B, and what joins them."""
+        """Make the evidence on A and B, and what joins them."""
         pairs = [self._turn(each) for each in self.pairs]
         outline = self.series.outline
         is_of_device = device_of(outline.labels) != CPU

@@ -187,7 +187,6 @@ class _Judging:
         }
 
     def judge(self, series: MeasuredSeries) -> SignoffSeries:
-        """The series with its state."""
         outline = series.outline
         facts = (series.key, series.name, series.experiment, outline.metric, outline.unit, outline.direction)
         made = SignoffSeries(*facts, outline.labels, SignoffState.UNCLEAR)

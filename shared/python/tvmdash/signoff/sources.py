@@ -86,7 +86,7 @@ def _read_index(found: Sources, index: store.Store, name: str) -> ExperimentNigh
 
 
 def _read_trials(found: Sources) -> Iterator[Trial]:
-    """Those that say something of two TVMs."""
+    """Yield the trials that say something of two TVMs."""
     for item in trial_files.read_all(found.home):
         if item.result is None:
             found.faults.append(f"Left out: {item.fault} Restore it from the backup, or delete it.")

@@ -184,7 +184,6 @@ def _find_reach(item: SignoffSeries) -> float | None:
 
 
 def format_table(done: Signoff) -> str:
-    """The signoff for a terminal."""
     rows = list_rows(done)
     lines = align([HEAD, *rows], right=(2, 3)) if rows else []
     commands = [f"    {command}" for command in done.commands]
@@ -218,7 +217,7 @@ def group_series(done: Signoff) -> list[Sequence[SignoffSeries]]:
 
 
 def _find_place(item: SignoffSeries) -> Iterator[object]:
-    """Equal for series of one row."""
+    """Yield a key that is equal for series of one row."""
     yield item.state
     yield (item.waiver or item.outgrown, item.waiver is None)
     if item.incident:

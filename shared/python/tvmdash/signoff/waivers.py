@@ -26,7 +26,6 @@ _NEAR, _SHOWN = 0.3, 4
 
 
 def path_of(home: Home) -> Path:
-    """Where a home keeps its waivers."""
     return home.root / "results" / _FOLDER / _FILE
 
 

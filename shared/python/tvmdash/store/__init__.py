@@ -110,7 +110,6 @@ class HomeStore:
             raise DashboardError(f"{str(error).rstrip('.')}.", place="SQL", remedy=remedy) from error
 
     def columns_of(self, table: str) -> list[str]:
-        """The names of a table's columns."""
         return [row[1] for row in self._connection.execute("SELECT cid, name FROM pragma_table_info(?)", (table,))]
 
 

@@ -51,12 +51,12 @@ def running_of(home: Home) -> Path:
 
 
 def lock_of(home: Home) -> Path:
-    """Held by what tries something in the home."""
+    """Return the lock that is held by whatever tries something in the home."""
     return home.tries / ".lock"
 
 
 def list_files(home: Home) -> list[Path]:
-    """The files of the home's trials, oldest first."""
+    """List the home's trials, oldest first."""
     return sorted(home.tries.glob("*.json"))
 
 
@@ -71,7 +71,6 @@ def read_all(home: Home) -> Iterator[TrialFile]:
 
 
 def read(path: Path) -> TrialFile:
-    """The trial in that file."""
     try:
         return TrialFile(path, load(path))
     except DashboardError as error:
@@ -108,7 +107,7 @@ def find_file(home: Home, stamp: str) -> Path | None:
 
 
 def list_requests(home: Home) -> list[Waiting]:
-    """The requests of the home, oldest first."""
+    """List the home's requests, oldest first."""
     paths = sorted(queue_of(home).glob("*.json"))
     return [found for path in paths if (found := _read_waiting(path)) is not None]
 

@@ -14,7 +14,7 @@ FOLDER = "receipts"
 
 
 def place_of(experiment: str, stamp: str) -> str:
-    """Where the site has it, without its ending."""
+    """Return its place on the site, without its ending."""
     return f"{FOLDER}/{stamp}/{common.safe_name(experiment)}"
 
 

@@ -157,7 +157,7 @@ class SignoffSeries:
 
     @property
     def log(self) -> float:
-        """Which way it moved, and of a time how far."""
+        """The way that it moved, and of a time how far."""
         if self.before is not None and self.after is not None:
             return self.after - self.before
         return math.log1p(self.effect or 0.0)

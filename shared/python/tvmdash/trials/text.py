@@ -171,7 +171,6 @@ def format_remarks(done: Trial) -> Iterator[str]:
 
 
 def count_runs(count: int) -> str:
-    """As in "3 runs"."""
     return _count(count, "run")
 
 

@@ -59,7 +59,6 @@ class RunOfPairs:
 
     @classmethod
     def of(cls, logs: Sequence[float]) -> Self:
-        """The run that gave these pairs."""
         return cls(statistics.fmean(logs), statistics.stdev(logs) if len(logs) > 1 else 0.0, len(logs), tuple(logs))
 
 
@@ -379,7 +378,6 @@ class Trial:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As its file holds it."""
         return {"schema_version": SCHEMA_VERSION, **structured.to_json(self)}
 
 

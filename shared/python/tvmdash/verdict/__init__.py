@@ -340,7 +340,6 @@ class NightVerdict:
         return self.level in (Level.IMPROVED, Level.STEADY)
 
     def to_json(self) -> dict[str, Any]:
-        """As verdict.json holds it."""
         value = structured.to_json(self)
         return {"schema_version": SCHEMA_VERSION, **value, "series": [_compact(each) for each in value["series"]]}
 
@@ -384,7 +383,6 @@ class KeptVerdict:
 
     @classmethod
     def of(cls, verdict: NightVerdict) -> KeptVerdict:
-        """The part of the verdict that is kept."""
         series = tuple(
             KeptSeries(
                 each.series, each.standing, each.evidence, _round(each.effect), _round(each.low), _round(each.high),

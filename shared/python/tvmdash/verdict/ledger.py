@@ -35,12 +35,11 @@ class LedgerLine:
 
 
 def folder_of(home: Home) -> Path:
-    """Where the files of the months lie."""
     return home.root / "results" / "ledger"
 
 
 def list_files(home: Home) -> list[Path]:
-    """The files, the oldest month first."""
+    """List the files, the oldest month first."""
     return sorted(folder_of(home).glob("[0-9][0-9][0-9][0-9]-[0-9][0-9].jsonl"))
 
 

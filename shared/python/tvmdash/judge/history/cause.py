@@ -66,7 +66,7 @@ class Cause:
 
     @property
     def blame(self) -> str:
-        """The machine, the compiler or unknown."""
+        """Machine, compiler or unknown."""
         return "compiler" if self.is_tvms else self.whose
 
     def to_json(self) -> dict[str, Any]:
@@ -151,7 +151,6 @@ class Reason:
         return self.kind in UNJUDGED
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values; `from_json` reads it back."""
         return structured.to_json(self)
 
     @classmethod

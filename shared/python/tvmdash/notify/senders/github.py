@@ -87,7 +87,6 @@ def open_issues(route: Route, home: Path) -> GitHubSender:
 
 
 def format_address(route: Route, number: str) -> str:
-    """Where people see the issue."""
     return f"{github_api.find_site()}/{route.repository}/issues/{number}"
 
 

@@ -297,7 +297,6 @@ class SlackSender(Sender):
             raise
 
     def attach(self, remote: str, name: str, title: str, content: bytes, limit_s: float) -> None:
-        """Show a file in the thread of `remote`."""
         self.slack.upload(self._find_ts(remote), name, title, content, time.monotonic() + limit_s)
 
     def _find_ts(self, remote: str) -> str:
@@ -318,7 +317,6 @@ class SlackSender(Sender):
 
 
 def make_payload(message: Message) -> Payload:
-    """The message as Slack shows it."""
     if isinstance(message, Outgoing) and message.payload is not None:
         return message.payload
     parts = [_make_part(item, message) for item in message.items]

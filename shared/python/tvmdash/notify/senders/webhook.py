@@ -98,7 +98,7 @@ def build_body(message: Message) -> dict[str, Any]:
 
 
 def sign(key: bytes, identity: str, timestamp: int, body: bytes) -> dict[str, str]:
-    """The headers of a body."""
+    """Make the headers of a body."""
     signed = f"{identity}.{timestamp}.".encode() + body
     signature = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
     return {

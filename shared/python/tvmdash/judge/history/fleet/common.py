@@ -62,7 +62,7 @@ def find_control_shift(history: History, cut: int) -> ControlShift | None:
 
 
 def find_control_shifts(histories: Iterable[History], cut: int) -> list[ControlShift]:
-    """The shifts of those controls that have one."""
+    """Find the shifts of those controls that have one."""
     return [shift for history in histories if (shift := find_control_shift(history, cut)) is not None]
 
 
@@ -144,7 +144,7 @@ class Common:
 
     @property
     def blame(self) -> str:
-        """The machine, the compiler or unknown."""
+        """Machine, compiler or unknown."""
         return self.cause.blame
 
 

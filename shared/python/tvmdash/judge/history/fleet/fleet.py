@@ -195,7 +195,6 @@ def _judge_each(
     settings: Settings,
     rerun: FleetRerun | None = None,
 ) -> dict[str, Decision]:
-    """Every series' own decision."""
     first = {name: observe(history, states[name], settings=settings) for name, history in histories.items()}
     decisions = {
         name: _make_control_decision(decision) if name in controls else decision for name, decision in first.items()
