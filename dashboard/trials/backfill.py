@@ -81,11 +81,9 @@ def _read_unbuilt(home: Home) -> dict[str, str]:
 def _plan_round(
     wanted: list[BuildCandidate], have: Mapping[str, Counter[Which]], number: int, *, gaps: bool
 ) -> Iterator[tuple[BuildCandidate, list[str]]]:
-    """Yield the TVMs of a round, with the experiments that have fewer measurements of them than rounds.
-
-    Every second round goes from the newest to the oldest: a machine that slowly changes favours neither.
-    """
+    """Yield the TVMs of a round, with the experiments that have fewer measurements of them than rounds."""
     lacking = {candidate.id: [name for name in have if have[name][_which(candidate)] < number] for candidate in wanted}
+    # There and back, so that a machine that slowly changes favours neither end.
     order: Iterable[BuildCandidate] = wanted if number % 2 else reversed(wanted)
     if gaps:
         order = order_by_gaps(wanted, {ident for ident, names in lacking.items() if not names})

@@ -102,6 +102,7 @@ class ExperimentRunner:
             data = dict(common.read_json(path))
             night = records.read_data(path, asked.experiment, home=self.workspace.home.machine())
         finally:
+            # All runs have one stamp: a later one that leaves no file must not be read as this one.
             path.unlink(missing_ok=True)
         data["night"]["config"] = dict(self.job(asked.experiment).config)
         values = list(night.values())
@@ -124,6 +125,7 @@ class ExperimentRunner:
         self._name_reference(job, beside)
         context = replace(self._context, guest=_show(hosting.guest, artifact, beside))
         for name in _STAGES:
+            # What the run before left.
             trees.remove(self._context.workspace(job).of(name))
             self._check(name, engine.perform(context, job, pipeline("experiment").stage(name)))
         self._took_s[asked.experiment] = time.monotonic() - began
@@ -155,14 +157,12 @@ class ExperimentRunner:
         self._jobs[job.name] = job
 
     def _config(self, job: Job, asked: Round) -> dict[str, Any]:
-        """The config; the stages see the real home, the points, and no more time than is left.
-
-        An experiment that keeps to its minutes begins nothing that the end of the budget would cut off.
-        """
+        """Make the config; the stages see the real home, the points, and no more time than is left."""
         points = self._context.workspace(job).root / "points.json"
         common.write_json(points, [dict(point) for point in asked.points], durable=False)
         run = pipeline("experiment").stage("run")
         allowed_s = min(job.timeout_s(run, self._context.plan.config), self.budget.left_s)
+        # An experiment that keeps to its minutes begins nothing that the end of the budget would cut off.
         minutes = max(allowed_s / 2, allowed_s - _LAST_PROCESS_S) / 60
         named = {
             POINTS: str(points) if asked.points else "",

@@ -54,9 +54,9 @@ class Claim:
 def take_turn(home: Home, *, lets_others_pass: bool = False) -> Iterator[None]:
     """Measure alone in the home, after whatever else has its turn there.
 
-    What `lets_others_pass` comes after everybody who waits: it has much to do, and they one thing. Who is part of a
-    night waits for nobody: what has its turn may be waiting for that night.
+    What `lets_others_pass` comes after everybody who waits: it has much to do, and they one thing.
     """
+    # Who is part of a night waits for nobody: what has its turn may be waiting for that night.
     if find_calling_night(home):
         yield
         return
@@ -78,6 +78,7 @@ def _wait(path: Path, waiting: Path, *, lets_others_pass: bool) -> lock.Lock:
             if not told:
                 _log.info("waiting for another trial in this home: %s", lock.read_holder(path) or "another process")
                 if not lets_others_pass:
+                    # Held while somebody waits, for those who let others pass.
                     stack.enter_context(lock.take(waiting, within_s=_BRIEFLY_S) or contextlib.nullcontext())
             told = True
             time.sleep(_POLL_S)

@@ -89,6 +89,7 @@ def reproduce(
         new = _make_trial(receipt, provided.artifact, part, session)
         trial, path = begin(home, new, lambda old: _is_unfinished(old) and _asks(old) == _asks(new))
         plan = _Reproducing(series, receipt, provided.artifact, reference, request.rounds)
+        # One session for all rounds: the receipt's TVM, code and seed are set up in it.
         measuring = Measuring(replace(request, seed=None), lambda _: contextlib.nullcontext(session), path, trial)
         return measuring.perform(plan), path
 
@@ -145,10 +146,8 @@ def _provide_reference(receipt: PinnedRun, session: MeasuringSession) -> tuple[A
 
 
 def _set_apart(workspace: MeasuringWorkspace, seed: int) -> MeasuringWorkspace:
-    """A workspace with the receipt's seed, also within a night.
-
-    Its setups are kept apart, so that old code does not push out what tonight's setup left.
-    """
+    """Make a workspace with the receipt's seed, also within a night, and with setups of its own."""
+    # Apart, so that old code does not push out what tonight's setup left.
     setup = workspace.plan.config.setup / ".reproduce"
     setup.mkdir(parents=True, exist_ok=True)
     # Engines are large and named by their requirements, so those of the nights serve any code.

@@ -174,11 +174,9 @@ def _list_versions(first: ArtifactSpec, last: ArtifactSpec, finder: ArtifactFind
 
 
 def _known(spec: ArtifactSpec, finder: ArtifactFinder) -> list[str]:
-    """Versions that the source of `spec` offers, where something may be built, and those at hand.
-
-    A page of nightly wheels drops the old ones.
-    """
+    """List the versions that the source of `spec` offers, where something may be built, and those at hand."""
     any_version = replace(spec, branch=LATEST)
+    # A page of nightly wheels drops the old ones, of which some are at hand.
     versions = [artifact.version for artifact in list_here(any_version, finder.config.artifacts)]
     if finder.rebuild:
         finder.logs.mkdir(parents=True, exist_ok=True)

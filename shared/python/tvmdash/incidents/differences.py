@@ -166,9 +166,9 @@ def compare_dependencies(good: Receipt, bad: Receipt) -> Iterator[str]:
 
 
 def _list_operators(record: ReceiptRecord) -> OperatorSide:
-    """Receipts of before name the sums over all runs alone."""
     from tvmdash.judge.operators import OperatorSide
 
+    # Older receipts name the sums over all runs alone.
     sums = {name: (total_ns / max(1, record.runs) / 1e6,) for name, _, total_ns in record.operators}
     whole = (median(record.samples_ms),) if record.samples_ms else ()
     return OperatorSide(record.operator_ms or sums, whole, record.known_operators)

@@ -59,10 +59,7 @@ def format_status(home: str) -> str:
 
 
 def name_tvms(incident: Incident, home: Home) -> tuple[str, str]:
-    """The two TVMs that it came between, as commands take them; empty where one is neither a commit nor a release.
-
-    The commit of a wheel is no commit of the home's remote: its night's record says which release it is.
-    """
+    """The two TVMs that it came between, as commands take them; empty where one is neither a commit nor a release."""
     before, after = incident.versions
     return _name_tvm(before, home, incident.after), _name_tvm(after, home, incident.begin)
 
@@ -70,6 +67,7 @@ def name_tvms(incident: Incident, home: Home) -> tuple[str, str]:
 def _name_tvm(version: str, home: Home, stamp: str) -> str:
     with contextlib.suppress(DashboardError):  # an imported night has no record
         for artifact in home.read_night(stamp).artifacts:
+            # A wheel's commit is none of the home's remote, but the night's record says which release it is.
             if (artifact.get("provider"), artifact.get("commit")) == ("wheel", version):
                 return name_wheel(str(artifact.get("version")), (artifact.get("facts") or {}).get("source"))
     if is_commit(version):

@@ -64,6 +64,7 @@ def replay_decision(value: Mapping[str, Any]) -> Decision:
     history = History(column("values"), column("std"), column("repeats"), value["offset"])
     reruns = [Measured(int(night), float(again)) for night, again in value.get("reruns", ())]
     state, known = SeriesState.from_json(value["state"]), {each.name for each in fields(Settings)}
+    # An older dashboard's settings may have names that are gone.
     settings = Settings(**{name: given for name, given in value["settings"].items() if name in known})
     return observe(history, state, settings=settings, rerun=replay(reruns) if reruns else None)
 

@@ -183,7 +183,8 @@ def _format_certainty(incident: Incident) -> str:
 
 
 def _format_notes(incident: Incident) -> str:
-    """Name what else changed that night: a newer LLVM in TVM's wheel is as much a suspect as its commits."""
+    """Name what else changed that night."""
+    # A newer LLVM in TVM's wheel is as much a suspect as its commits.
     return f"At that night also: {'; '.join(incident.notes)}." if incident.notes else ""
 
 

@@ -122,6 +122,7 @@ class _Night:
         self._join()
         settled = [*self._reopened(), *self._over()]
         changes = [*settled, *self._returned(), *self._groups()]
+        # After the groups, whose steps are known by now: what is left is a point's own.
         self.found = {name: model.best(self.prior) for name, model in self.models.items()}
         self._measure()
         enough = {name for change in settled for name in change.series}
@@ -188,10 +189,7 @@ class _Night:
         self.models[name] = SeriesModel(name, replace(model.evidence, steps=steps), self.noise, model.again)
 
     def _find_end(self, name: str, step: KnownStep) -> FoundStep | None:
-        """The end of a step: the builds since are where those before it were, whatever else was known between.
-
-        At its own begin it is none: all pairs by now are so much likelier without it.
-        """
+        """Find the end of a step: the builds since are where those before it were, whatever else was known between."""
         model = self.models[name]
         ends = []
         for until in (step.begin, *(cut for cut in model.cuts() if cut > step.begin)):
@@ -200,6 +198,7 @@ class _Night:
             steps = [replace(one, until=until) if one in over else one for one in model.evidence.steps]
             left = SeriesModel(name, replace(model.evidence, steps=steps), self.noise).shift(until)
             if left is not None:
+                # An end at the begin says that there was no step: the pairs alone have to be likelier without it.
                 rare = 0.0 if until == step.begin else RULES.log("back_again")
                 odds = rare - log_of_size(left, step.size)
                 size = 0.0 if until == step.begin else sum(one.size for one in over)
@@ -285,12 +284,10 @@ class _Night:
 
     # groups
     def _groups(self) -> Iterator[Change]:
-        """Steps that many series share; the series of one are known to have it from here on.
-
-        One build may move some of a group up and others down, so that what is left is searched again.
-        """
+        """Yield steps that many series share; the series of one are known to have it from here on."""
         for scope, names, prior in self._list_groups():
             share = RULES.share_of_code if scope == Scope.CODE else RULES.share_of_group
+            # One build may move some of a group up and others down, so what is left is searched again.
             left = names
             while (change := self._search_group(scope, left, prior, share)) is not None:
                 yield change

@@ -214,10 +214,7 @@ class SeriesModel:
         return [cut for cut in own[-RULES.builds :] if first < cut <= self.evidence.place and cut not in known]
 
     def best(self, prior: float) -> FoundStep | None:
-        """The step that fits best, with the odds of any; `prior`: the log odds of one at one build.
-
-        Which one is a matter of fit alone: odds know how heavy tails are, and tails differ from build to build.
-        """
+        """Return the step that fits best, with the odds of any; `prior`: the log odds of one at one build."""
         found: list[FoundStep] = []
         for begin in self.cuts():
             measured = self.shift(begin)
@@ -231,6 +228,7 @@ class SeriesModel:
             found.append(FoundStep(odds, measured.log, measured.error, begin, centre))
         if not found:
             return None
+        # By fit, not by odds: these know how heavy tails are, and tails differ from build to build.
         best = max(found, key=lambda each: (each.shift / each.error) ** 2 / 2 + self._log_share(each.begin))
         return replace(best, odds=add_logs([each.odds for each in found]))
 

@@ -70,6 +70,7 @@ def learn(evidence: Mapping[str, Evidence]) -> HomeNoise:
     lucks = (RULES.code_luck**2, RULES.library_luck**2)
     series = {name: SeriesNoise(pair[name], code.get(name, lucks[0]), library.get(name, lucks[1])) for name in evidence}
     typical = float(np.mean([each.code for each in series.values()])) if series else RULES.code_luck**2
+    # Again, now that it is known how large luck is.
     between, weight = _between_layouts(evidence, pair, factors, RULES.redrawn * typical)
     total = between / typical + RULES.redrawn * RULES.redrawn_freedom
     return HomeNoise(series, factors, min(1.0, max(0.02, total / (weight + RULES.redrawn_freedom))))
@@ -198,13 +199,10 @@ def _centred(jumps: Mapping[str, Sequence[_Jump]]) -> dict[str, list[_Jump]]:
 def _luck(
     jumps: Mapping[str, Sequence[_Jump]], guess: float, seen: float = 0.0, seen_weight: float = 0.0
 ) -> dict[str, float]:
-    """By series, the variance of a build's luck, shrunk to that of all of them and this to the guess.
-
-    What a jump tells is weighed by how much of it luck would be. True steps are among them, so none counts for more
-    than RULES.most_jump times what is expected of it, and few that are striking not at all until they are decided.
-    """
+    """Return by series the variance of a build's luck, shrunk to that of all of them and this to the guess."""
     every = [jump for own in jumps.values() for jump in own]
     together = Counter(jump.place for jump in every)
+    # True steps are among the jumps: few that strike say nothing of luck until they are decided.
     every = [jump for jump in every if together[jump.place] >= RULES.crowd or not jump.is_striking(guess**2)]
     home = guess**2
     prior = guess**2 * RULES.luck_freedom + seen * seen_weight
@@ -234,14 +232,12 @@ def _gather(jumps: Sequence[_Jump], luck: float) -> tuple[float, float]:
 def _between_layouts(
     evidence: Mapping[str, Evidence], pair: Mapping[str, float], factors: Mapping[int, float], guess: float
 ) -> tuple[float, float]:
-    """The sum of what tells of the variance between layouts of one build, and what it counts for.
-
-    How far the same two builds differ by layout; not as they were built: by that it was chosen what to measure again.
-    """
+    """Sum what tells of the variance between layouts of one build; also return what it counts for."""
     total = weights = 0.0
     for name, each in evidence.items():
         by_builds: dict[tuple[str, str], list[Pairs]] = {}
         for pairs in each.pairs[-each.window :]:
+            # Not as they were built: how far these differ decided what to measure again.
             if pairs.count > 2 and pairs.layout:
                 by_builds.setdefault((pairs.build, pairs.base), []).append(pairs)
         for one, other in itertools.chain.from_iterable(map(itertools.pairwise, by_builds.values())):

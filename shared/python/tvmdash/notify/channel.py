@@ -198,7 +198,7 @@ def _hold_own(output: Path, stamp: str) -> Iterator[Outbox]:
 
 
 def _open(path: Path, stamp: str, older: Iterable[Entry]) -> Outbox:
-    """The outbox; the older messages are read where it is new, and not where it was damaged: they were sent since."""
+    # Where it is there but damaged, the older messages were sent since.
     return Outbox(path, stamp, None if path.exists() else lambda: Kept(stamp, (), tuple(older)))
 
 

@@ -106,6 +106,7 @@ class Budget(TimeBudget):
         if limit_s <= 0:
             raise BusyError(f"the route's time limit of {self.seconds:g} s is used up")
         try:
+            # Timeouts of sockets are for each read, not for the whole.
             return end_after(limit_s, lambda: call(limit_s))
         except TimeoutError:
             raise UncertainError(f"no answer within {limit_s:.0f} s") from None

@@ -38,10 +38,11 @@ class Notify:
 
 
 def read_notify(home: Home, kind: str, name: str) -> Notify:
-    """Whom the job's config pings. One that cannot be read pings nobody: the night tells that by itself."""
+    """Read whom the job's config pings."""
     try:
         config = common.read_json(home.config(kind, name) / config_util.CONFIG_FILE, max_bytes=4 << 20)
     except DashboardError:
+        # The night tells by itself that it cannot be read.
         return Notify(())
     given = config.get("notify", []) if isinstance(config, dict) else []
     return notify_of([item for item in given if isinstance(item, str)] if isinstance(given, list) else [], name)

@@ -135,12 +135,12 @@ def link(url: str, text: str) -> str:
 
 
 def build(headline: str, about: str, parts: Sequence[Part], rest: str = "") -> Payload:
-    """A message: the verdict, a line of markup about the night, the parts in order as far as there is room.
+    """Build a message: the verdict, a line of markup about the night, the parts in order as far as there is room.
 
-    The headline is plain text, which Slack shows literally; what looks like a ping is broken up all the same.
     Where not all have room, the last block says how many are missing, pings whom they would have pinged, and shows
     the markup `rest`, which says where the whole is.
     """
+    # Slack shows plain text literally; what looks like a ping is broken up all the same.
     title = _LOOKS_LIKE_A_PING.sub("<\u200b", elide(headline, 140))
     while count_bytes(title) > MAX_HEADER:
         title = elide(title, len(title) - 10)

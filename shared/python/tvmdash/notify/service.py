@@ -68,6 +68,7 @@ def tell_routes(home: Home, night: str, moment: datetime.datetime | None = None)
         now = Situation(route, routing, ledger, account, night, str(home.root), output, outbox, told=outbox.told)
         return _tell(now, home, at)
 
+    # Each may take its whole budget, and none waits for another.
     with hold(output), ThreadPoolExecutor(max_workers=max(1, len(routes))) as pool:
         told = list(pool.map(lambda route: _guard(route, tell), routes))
         write_states(output, RouteStates(night, tuple(each.state for each in told)))

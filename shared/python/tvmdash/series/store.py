@@ -148,8 +148,9 @@ class Store:
         return row is not None and row[0] == _mark_of(path)
 
     def mark_taken(self, path: Path) -> None:
-        """Note that it is; not where it changed just now, since what changes again at once may look the same."""
+        """Note that it is, unless it changed just now."""
         mark = _mark_of(path)
+        # What changes again at once may look the same by size and time.
         if mark and time.time_ns() - path.stat().st_mtime_ns > _SETTLED_NS:
             self.connection.execute("INSERT OR REPLACE INTO _taken VALUES (?, ?)", (str(path), mark))
 

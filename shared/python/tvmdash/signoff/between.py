@@ -84,6 +84,7 @@ class ToldBetween:
             return True
         known = compare_ratios([measured], TwoTvms(good, self.a.id)).get(measured.key) if good else None
         if known is None or not moved.relative:
+            # "~" sorts behind every stamp.
             return incident.begin >= min(self.a.beside, default="~")
         return math.log1p(known.difference.effect) / math.log1p(moved.effect) < _ON_THE_OTHER_SIDE
 

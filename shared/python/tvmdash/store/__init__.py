@@ -138,8 +138,9 @@ def connect(home: Path | str) -> HomeStore:
 
 
 def _open_index(home: Home) -> series_store.Store | None:
-    """The index, with what people and commands did since the night, unless one runs: of that, nobody sees a half."""
+    """Open the index, with what people and commands did since the night."""
     opened = series_store.read_only(home.store_file)
+    # While a night runs it writes the index itself, and nobody is to see a half of it.
     if opened is None or lock.is_held(home.lock_file) or mounts.find_network_type(home.store_file.parent):
         return opened
     try:

@@ -38,9 +38,10 @@ class Controls:
 
     @classmethod
     def of(cls, home: Home) -> Controls:
-        """Those of the home; the default where the config says nothing, or cannot be read, which `check` tells."""
+        """Those of the home; the default where the config says nothing, or cannot be read."""
         path = home.config("subsystem", SUBSYSTEM) / "config.json"
         named = None
+        # `check` tells what is wrong with the config.
         with contextlib.suppress(DashboardError, AttributeError):
             named = common.read_json(path).get("controls") if path.is_file() else None
         return cls(frozenset(map(str, named))) if isinstance(named, list) else cls()

@@ -247,6 +247,7 @@ class Trial:
         furthest = max(first, key=first.__getitem__, default=None)
         if furthest is None or first[furthest] < SAME_MODE * abs(shift):
             return False
+        # The furthest of several is so by chance in part, so it is measured twice more.
         again = [first[furthest], *(self._measure_away(furthest) * self.sign for _ in range(2))]
         return float(np.mean(again)) >= SAME_MODE * abs(shift)
 

@@ -28,14 +28,11 @@ class Build:
 
 
 def rebase(series: Scaled, state: SeriesState, night: int) -> SeriesState:
-    """The state with a new segment from `night` on; the closed segment's residuals go to the reserve.
-
-    Where the series is back at the level before the closed segment, that was an episode: its residuals are from the
-    level that it left, so that the next episode has a precedent.
-    """
+    """The state with a new segment from `night` on; the closed segment's residuals go to the reserve."""
     start, cut = series.index_of(state.start), series.index_of(night)
     closed = series.x[max(start, cut - WIDTH) : cut]
     before = _find_level_before(series, state, start) if cut - start <= EPISODE_NIGHTS else None
+    # An episode's residuals are from the level that it left: so the next episode has a precedent.
     level = _find_level_left(before, closed, series.x[cut:])
     residual = tuple(float(value) for value in closed - level)
     fixed = {key: value for key, value in state.fixed.items() if key < night}

@@ -103,6 +103,7 @@ def baseline_noise(left: FloatArray, reserve: FloatArray, floor: FloatArray) -> 
     lag1 = np.einsum("ij,ij->i", centred[:, 1:], centred[:, :-1]) / safe
     lag2 = np.einsum("ij,ij->i", centred[:, 2:], centred[:, :-2]) / safe
     phi = np.maximum(lag1, 0.8 * np.sqrt(np.maximum(lag2, 0)))
+    # Few nights know their correlation badly, so it is shrunk to 0.1, which counts for ten nights.
     phi = np.clip((count * phi + 1) / (count + 10), 0, 0.85)
     return Noise(median, nights, size, scale, variance, phi, score)
 
@@ -138,8 +139,9 @@ def scan(noise: Noise, right: FloatArray, *, large: float = 2.0) -> tuple[FloatA
 def held_spread(variance: FloatArray, total: FloatArray, power: FloatArray, count: Any) -> FloatArray:
     """The variance of bounded scores: the baseline's, or what the nights after the cut scatter where that is more.
 
-    total, power: those nights' sum and sum of squares. A level that is only noisier than before is no new level.
+    total, power: those nights' sum and sum of squares.
     """
+    # A level that is only noisier than before is no new level.
     scatter = np.maximum(power - total**2 / count, 0.0)
     return np.asarray(np.maximum(variance, (PRIOR_NIGHTS * variance + scatter) / (PRIOR_NIGHTS + count - 1)))
 

@@ -217,6 +217,7 @@ def scale_series(history: History, state: SeriesState) -> Scaled:
     error: np.ndarray[Any, np.dtype[Any]] = np.full(len(values), np.nan)
     if history.std is not None and unit is None:
         repeats = 1.0 if history.repeats is None else np.maximum(np.asarray(history.repeats, float), 1.0)
+        # Values that are not positive are masked, but divided all the same.
         with np.errstate(all="ignore"):
             error = np.where(positive, np.asarray(history.std, float) / values / np.sqrt(repeats), np.nan)
     kept, recorded = night[keep], x.copy()

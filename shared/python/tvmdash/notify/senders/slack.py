@@ -276,6 +276,7 @@ class SlackSender(Sender):
                 self.slack.edit(ts, payload, message.id, end)  # an earlier try may have told less
             ts = ts or self.slack.post(payload, message.id, end, thread=thread)
         except UncertainError as error:
+            # It is looked for before it is posted again, and shows only after a while.
             error.wait_s = _SETTLE_S
             raise
         except RefusedError as error:
