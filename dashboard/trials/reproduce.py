@@ -19,11 +19,9 @@ from dashboard.artifacts.provide import Provided
 from dashboard.plan.artifact_names import ArtifactFinder
 from dashboard.plan.job import CodeFolders, Job
 from dashboard.trials import result as results
-from dashboard.trials import then
-from dashboard.trials.receipt import PinnedRun
+from dashboard.trials.receipt import Code, Fact, PinnedRun, compare_engines, find_code, find_differing, is_same_machine
 from dashboard.trials.rounds import MeasuringRequest, Round, RoundOutcome, key_of
 from dashboard.trials.session import MeasuringSession
-from dashboard.trials.then import Code
 from dashboard.trials.trial import Measuring, begin, name_machine
 from dashboard.trials.workspace import MeasuringWorkspace, open_workspace
 from tvmdash import common
@@ -76,14 +74,14 @@ def reproduce(
         MeasuringSession(_set_apart(workspace, receipt.pins.seed), request) as session,
     ):
         here = workspace.find_job(receipt.experiment) or workspace.find_job(experiment_of(receipt.experiment))
-        found = then.find_code(receipt, here, code, workspace.folder / "receipt")
+        found = find_code(receipt, here, code, workspace.folder / "receipt")
         provided = session.lease(_provide(receipt.pins.artifact, session.finder))
         session.runner.use(_add_library(found, provided.artifact))
         reference, why = _provide_reference(receipt, session)
-        differs = [*then.find_differing(receipt, provided.artifact, found, provided.note), *why]
+        differs = [*find_differing(receipt, provided.artifact, found, provided.note), *why]
         part = Reproduction(
             Reproduced.CANNOT_TELL, receipt.source, receipt.experiment, receipt.stamp,
-            _list_lines(receipt, series, is_paired=reference is not None), then.is_same_machine(receipt),
+            _list_lines(receipt, series, is_paired=reference is not None), is_same_machine(receipt),
             found.is_same, found.text, matters, reference.key if reference else "", tuple(differs),
         )  # fmt: skip
         new = _make_trial(receipt, provided.artifact, part, session)
@@ -135,7 +133,7 @@ def _provide(pinned: Mapping[str, Any], finder: ArtifactFinder) -> Provided:
     return finder.provide(finder.spec_of_wheel(str(pinned["version"]), str(facts.get("source") or "")))
 
 
-def _provide_reference(receipt: PinnedRun, session: MeasuringSession) -> tuple[Artifact | None, list[then.Fact]]:
+def _provide_reference(receipt: PinnedRun, session: MeasuringSession) -> tuple[Artifact | None, list[Fact]]:
     """Provide the reference that it was measured beside, if any; else say why that cannot be had."""
     if not receipt.ratios or not receipt.pins.reference:
         return None, []
@@ -224,7 +222,7 @@ class _Reproducing:
         found = {one.id: results.value_of(one, run.values) for one in self.series}
         logs = {one.id: results.logs_of(one, run.values) for one in self.series}
         trial = add_values(trial, self.series, found, logs)
-        differs = dict.fromkeys((*_part_of(trial).differs, *then.compare_engines(self.receipt, [run.data])))
+        differs = dict.fromkeys((*_part_of(trial).differs, *compare_engines(self.receipt, [run.data])))
         number = sum(trial.runs.values()) + 1
         _log.info("%s: round %d", self.receipt.experiment, number)
         part = replace(_part_of(trial), differs=tuple(differs))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dashboard.plan.job import CodeFolders
-from dashboard.trials import receipt, then
+from dashboard.trials import receipt
 from dashboard.trials import reproduce as plan
 from tests.dashboard import homes
 from tests.dashboard.remeasure_homes import NAME, Lab, make_lab, make_lab_for_tries, put_artifact
@@ -284,15 +284,15 @@ class Repository:
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    monkeypatch.setattr(then, "REPOSITORY", tmp_path / "repository")
+    monkeypatch.setattr(receipt, "REPOSITORY", tmp_path / "repository")
     return Repository(tmp_path / "repository")
 
 
-def find_code(lab: Lab, experiments: Path, scratch: Path, **of_repository: Any) -> then.Code:
+def find_code(lab: Lab, experiments: Path, scratch: Path, **of_repository: Any) -> receipt.Code:
     """The code for the lab's night, where the night says this of its repository."""
     night = homes.read(lab.home.home.data_file(NAME, lab.home.stamps()[0]))["night"]
     edit_night(lab, night={**night, "repository": of_repository})
-    return then.find_code(receipt.read(Home(lab.home.path), name_of(lab)), None, CodeFolders(experiments), scratch)
+    return receipt.find_code(receipt.read(Home(lab.home.path), name_of(lab)), None, CodeFolders(experiments), scratch)
 
 
 def test_code_that_changed_since_is_taken_from_the_repositorys_history(
