@@ -68,7 +68,7 @@ def backfill(
 
 
 def _read_unbuilt(home: Home) -> dict[str, str]:
-    """The TVMs that no call could have since one could not, and why."""
+    """Read which TVMs no call could have since one could not, and why."""
     unbuilt: dict[str, str] = {}
     for item in files.read_all(home):
         if item.result is None:
@@ -106,7 +106,7 @@ class _Filling:
     _away: set[str] = field(default_factory=set)
 
     def choose(self, trial: Trial) -> Round | None:
-        """The next experiment on the next TVM that can be had."""
+        """Choose the next experiment on the next TVM that can be had."""
         while self._at < len(self.todo):
             candidate, name = self.todo[self._at]
             if candidate.id not in self._away and candidate.id not in self.unbuilt:
@@ -115,7 +115,7 @@ class _Filling:
         return None
 
     def take(self, trial: Trial, outcome: RoundOutcome) -> Trial:
-        """With the night that was kept, or with why there is none."""
+        """Add the night that was kept, or the reason why there is none."""
         (candidate, name), part = self.todo[self._at], _part_of(trial)
         self._at += 1
         if outcome.state is RoundState.UNBUILT:
@@ -145,7 +145,7 @@ class _Filling:
         return replace(part, done=(*part.done, f"{name}/{path.name}"))
 
     def conclude(self, trial: Trial) -> Trial:
-        """With what was not tried because it could not be built before, and what all calls measured of the range."""
+        """Add the TVMs that were not tried again, and the steps between all that was ever measured of the range."""
         passed = {one.id: self.unbuilt[one.id] for one, _ in self.todo[: self._at] if one.id in self.unbuilt}
         part = _part_of(trial)
         left = len(self.todo) - self._at

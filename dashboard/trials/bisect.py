@@ -54,7 +54,7 @@ _log = logging.getLogger("bisect")
 def bisect(
     home: Home, request: MeasuringRequest, *, code: CodeFolders, error: float = ERROR, fresh: bool = False
 ) -> tuple[Trial, Path]:
-    """Which build after the first of the request's two TVMs and not after the second moved its series; and the file.
+    """Find the build, after the request's first TVM and up to its second, that moved its series; also return the file.
 
     It searches until the culprit is known well enough, or the budget is over; it is wrong as often as `error` says. The
     same question goes on with what was measured of it, unless it begins `fresh`. DashboardError where the request names
@@ -106,7 +106,7 @@ class _Searching:
     _why: str = ""
 
     def choose(self, trial: Trial) -> Round | None:
-        """The bad end until it is clear how far it is from the good one; where it is, what tells most, one by one."""
+        """Choose the bad end until its distance from the good one is clear; then the build that tells most."""
         points = (point_of(self.series.labels),)
         if self._doubtful is not None:
             return Round(self.series.experiment, (self.good,), points)
@@ -125,7 +125,7 @@ class _Searching:
         return self._asked is self.candidates[-1]
 
     def take(self, trial: Trial, outcome: RoundOutcome) -> Trial:
-        """With the pairs of the round, or with why its TVM is walked round."""
+        """Add the pairs of the round, or the reason why its TVM is walked round."""
         assert self._asked is not None
         bisection = _part_of(trial)
         if outcome.built_s:
@@ -214,7 +214,7 @@ class _Searching:
         return search
 
     def conclude(self, trial: Trial) -> Trial:
-        """With what is known of the culprit, and of the step by all pairs together."""
+        """Add the culprit as far as it is known, and the size of the step by all pairs together."""
         bisection = _part_of(trial)
         ends, steps = trial.series[0].logs, bisection.steps.values()
         count = 2 * (len(ends) + sum(len(step.logs) for step in steps))
@@ -261,7 +261,7 @@ def _is_step_known(trial: Trial) -> bool | None:
 
 
 def _values_of(trial: Trial, candidate: BuildCandidate) -> Sequence[float]:
-    """ln(value / value of the good end) of each pair."""
+    """Return ln(value / value of the good end) of each pair."""
     bisection = _part_of(trial)
     if candidate.id == bisection.bad.id:
         return trial.series[0].logs

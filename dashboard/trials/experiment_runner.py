@@ -80,7 +80,7 @@ class ExperimentRunner:
         self._context = self.workspace.scratch_context()
 
     def fingerprint(self, experiment: str) -> str:
-        """Of the experiment's code and config as they were copied here."""
+        """Return the fingerprint of the experiment's code and config as they were copied here."""
         return self._context.workspace(self.job(experiment)).fingerprint.read_text(encoding="ascii")
 
     def check_budget(self, experiment: str, *, runs: int = 1) -> None:
@@ -93,7 +93,7 @@ class ExperimentRunner:
     def measure(
         self, asked: Round, artifact: Artifact, beside: Artifact | None = None, hosting: Hosting = TRUSTED
     ) -> MeasuredRun:
-        """One run of the round on `artifact`, in turn with `beside`; MeasuringError where it fails.
+        """Run the round once on `artifact`, in turn with `beside`; MeasuringError where it fails.
 
         Hold a lease on either.
         """
@@ -188,7 +188,7 @@ class ExperimentRunner:
         self._check("setup", engine.perform(context, job, setup))
 
     def _check_host(self, job: Job, hosting: Hosting) -> None:
-        """MeasuringError where a setup would have to be made with a TVM that is not trusted."""
+        """Raise MeasuringError where a setup would have to be made with a TVM that is not trusted."""
         kept = setup_cache.find(self._context.plan.config.setup, job.experiment, self.fingerprint(job.name))
         if hosting.setup_on is None and kept is None:
             text = "nights reuse its setup, so setup is not run with a guest's TVM. Run a night first"

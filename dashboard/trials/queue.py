@@ -46,7 +46,7 @@ class Claim:
     cancelled: bool = False
 
     def asked(self, measured_s: float) -> Asked:
-        """Who asked, where so much had been measured before."""
+        """Name who asked, where `measured_s` had been measured before."""
         return Asked(self.request.asked_by, self.request.asked_at, measured_s)
 
 
@@ -86,7 +86,7 @@ def _wait(path: Path, waiting: Path, *, lets_others_pass: bool) -> lock.Lock:
 
 @contextlib.contextmanager
 def claim(home: Home, request: TrialRequest, name: str) -> Iterator[Claim]:
-    """A request that was begun in one's turn; KeyboardInterrupt in the block where somebody takes it away."""
+    """Hold a request that was begun in one's turn; KeyboardInterrupt in the block where somebody takes it away."""
     path, made = files.running_of(home) / f"{name}.json", Claim(name, request)
     try:
         with _watch(path, made):
@@ -145,7 +145,7 @@ class QueuedTry:
 
 
 def list_tries(home: Home, most: int | None = None) -> tuple[Sequence[QueuedTry], int]:
-    """Each that waits or runs, with what it goes on with, and of those that have ended the last `most`, or all.
+    """List the tries that wait or run, with what they go on with, and of those that have ended the last `most`, or all.
 
     The oldest first; and how many older ones are left out.
     """

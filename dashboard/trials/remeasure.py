@@ -61,7 +61,7 @@ def _parse_round(value: common.Json, path: Path, at: str) -> Round:
 
 
 def stamp_of(outcome: RoundOutcome) -> str:
-    """The night on whose artifact the round was to be measured."""
+    """Return the night on whose artifact the round was to be measured."""
     (tvm,) = outcome.round.tvms
     assert isinstance(tvm, TvmOfNight)
     return tvm.stamp

@@ -202,7 +202,7 @@ class _Reproducing:
     _ended: str = ""
 
     def choose(self, trial: Trial) -> Round | None:
-        """All points once more, until they were measured so often."""
+        """Choose all points once more, until they were measured so often."""
         number = sum(trial.runs.values())
         if number >= self.rounds or self._ended:
             return None
@@ -212,7 +212,7 @@ class _Reproducing:
         )
 
     def take(self, trial: Trial, outcome: RoundOutcome) -> Trial:
-        """With the values of the round; DashboardError where the first one fails."""
+        """Add the values of the round; DashboardError where the first one fails."""
         if not outcome.is_measured:
             if not trial.runs:
                 outcome.raise_error()
@@ -229,7 +229,7 @@ class _Reproducing:
         return replace(trial, runs={self.receipt.experiment: number}, reproduction=part)
 
     def conclude(self, trial: Trial) -> Trial:
-        """With the verdict on each number, all considered, and on the whole."""
+        """Judge each number, all considered, and the whole."""
         if trial.state is TrialState.OVER and not trial.ended:
             trial = replace(trial, ended="the time budget ran out")
         return settle(trial, self.series)
@@ -280,7 +280,7 @@ def _part_of(trial: Trial) -> Reproduction:
 
 
 def compare(trial: Trial) -> dict[str, two.Difference]:
-    """By ID, how each number that has noise differs from then, by the judge of a night.
+    """Compare each number that has noise with then, by the judge of a night; by ID.
 
     Of pairs, the TVM then and now are two builds that their reference joins.
     """

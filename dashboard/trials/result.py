@@ -62,14 +62,14 @@ def list_series(values: Iterable[PointValue]) -> Sequence[TrialSeries]:
 
 
 def select_named(known: Iterable[TrialSeries], text: str) -> list[TrialSeries]:
-    """By ID, the beginning of one, or name; where nothing is called just so, by a part of it."""
+    """Select series by ID, the beginning of one, or name; where nothing is called just so, by a part of it."""
     exact = [series for series in known if text in (series.id, series.name, series.labels.get("path"))]
     begins = [series for series in known if len(text) >= _LEAST_DIGITS and series.id.startswith(text)]
     return exact or begins or [series for series in known if text in series.name]
 
 
 def value_of(series: TrialSeries, values: Iterable[PointValue]) -> float | None:
-    """Its value among these; the machine may be another than that of its ID."""
+    """Return its value among these; the machine may be another than that of its ID."""
     return next((value.value for value in values if _is_of(series, value, value.key.metric)), None)
 
 
@@ -102,12 +102,12 @@ def add(result: Trial, outcome: RoundOutcome) -> Trial:
 
 
 def collect_round(result: _Both, base: Sequence[PointValue], candidate: Sequence[PointValue]) -> _Both:
-    """With what two runs after one another say of both TVMs, not judged."""
+    """Add what two runs after one another say of both TVMs, not judged."""
     return collect(result, [*_list_ratios(candidate), *_list_in_rounds(base, candidate)])
 
 
 def collect(result: _Both, values: Iterable[TrialSeries | TrialNumber]) -> _Both:
-    """With these runs, rounds and numbers behind those of the same series, not judged."""
+    """Add these runs, rounds and numbers behind those of the same series, not judged."""
     series = {item.id: item for item in result.series}
     numbers = {item.id: item for item in result.numbers}
     for found in values:
@@ -179,7 +179,7 @@ def _list_alone(values: Sequence[PointValue], compared: Collection[str]) -> list
 
 
 def judge(result: _Both) -> _Both:
-    """With names, and with what all that was measured says of each series."""
+    """Name the series and judge each by all that was measured."""
     changes = judge_series(result.series)
     judged = [replace(item, change=change) for item, change in zip(result.series, changes, strict=True)]
     return replace(result, series=_name(judged), numbers=_name(result.numbers))
@@ -232,7 +232,7 @@ def _make_rounds(item: TrialSeries) -> two.RoundSeries | None:
 
 
 def make_change(found: two.Difference) -> TrialChange | None:
-    """As the file holds it; None where there are too few pairs for an interval."""
+    """Make the change as the file holds it; None where there are too few pairs for an interval."""
     if found.low is None or found.high is None:
         return None
     visible = found.visible if math.isfinite(found.visible) else abs(found.effect)

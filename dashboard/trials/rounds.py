@@ -49,7 +49,7 @@ def point_of(labels: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def key_of(point: Point) -> str:
-    """A text that is the same for equal points and for no others."""
+    """Make a text that is the same for equal points and for no others."""
     return json.dumps(point, sort_keys=True)
 
 

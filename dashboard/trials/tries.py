@@ -109,7 +109,7 @@ def _begin(
 def _choose_experiments(
     session: MeasuringSession, request: MeasuringRequest
 ) -> tuple[dict[str, Alone | None], dict[str, str]]:
-    """Those that say something of a TVM, with why one cannot be measured in turn, and why the others do not."""
+    """Choose those that say something of a TVM, with why one cannot be measured in turn, and why others do not."""
     jobs = {job.name: job for job in session.workspace.plan.experiments}
     alone = {name: jobs[name].alone for name in select_experiments(session.workspace.plan, request.experiments)}
     left_out = {name: _SAYS_NOTHING[why] for name, why in alone.items() if why in _SAYS_NOTHING}
@@ -131,7 +131,7 @@ class _Trying:
     """Series that a run was asked for and did not give; they are not asked for again."""
 
     def choose(self, trial: Trial) -> Round | None:
-        """A run of the experiment that had the fewest, of its points that are not known well enough."""
+        """Choose the experiment that had the fewest runs, and its points that are not known well enough."""
         wanting = [name for name in trial.experiments if self._wants(trial, name)]
         if not wanting:
             return None
@@ -155,7 +155,7 @@ class _Trying:
         return [item.id for item in wanted if item.id not in self._lost]
 
     def take(self, trial: Trial, outcome: RoundOutcome) -> Trial:
-        """With the run, or with why the experiment could not go on."""
+        """Add the run, or the reason why the experiment could not go on."""
         name = outcome.round.experiment
         if not outcome.is_measured:
             side = self.candidate if outcome.round.tvms[outcome.at] is self.candidate else self.base
@@ -179,7 +179,7 @@ class _Trying:
         return f"{len(wide)} series remaining, the widest ±{100 * widest:.2g} %" if wide else "known well enough"
 
     def conclude(self, trial: Trial) -> Trial:
-        """Where the time was too short for one run of an experiment, that is why it gave nothing."""
+        """Note where the time was too short for one run of an experiment."""
         for name in trial.experiments:
             if trial.state is TrialState.OVER and not trial.runs.get(name) and name not in trial.errors:
                 why = f"the time budget of {self.budget_s:.0f} s ran out during its first run"
@@ -230,7 +230,7 @@ def _be_the_only_one(home: Home) -> Iterator[None]:
 
 
 def _choose_next(home: Home, worked: Worked) -> str | None:
-    """The oldest request that was not come to yet; what cannot be read is told."""
+    """Choose the oldest request that was not come to yet; tell of those that cannot be read."""
     for waiting in files.list_requests(home):
         if waiting.id in worked.results or waiting.id in worked.faults:
             continue

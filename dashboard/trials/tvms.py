@@ -106,7 +106,7 @@ _MOST = 100_000
 
 
 def list_between(good: Artifact, bad: Artifact, finder: ArtifactFinder) -> list[BuildCandidate]:
-    """From `good` to `bad`, both included, in their order; DashboardError where no way leads from one to the other."""
+    """List the TVMs from `good` to `bad`, both included; DashboardError where no way leads from one to the other."""
     if good.provider != bad.provider:
         raise DashboardError(
             f"{good.key} is a {good.provider} but {bad.key} is a {bad.provider}. Give two TVMs of the same kind."
@@ -148,7 +148,7 @@ def list_range(text: str, finder: ArtifactFinder) -> list[BuildCandidate]:
 
 
 def _list_commits(first: ArtifactSpec, last: ArtifactSpec, finder: ArtifactFinder) -> list[BuildCandidate]:
-    """Along the first parents of `last`: a merge is one commit, as it was when it came."""
+    """List the first parents of `last`: a merge is one commit, as it was when it came."""
     mirror, old, new = Mirror.of(finder.config.artifacts, first.remote), first.branch, last.branch
     if not mirror.contains(new, old):
         swapped = " Are they in the wrong order?" if mirror.contains(old, new) else ""
@@ -199,7 +199,7 @@ class Choice:
 
 
 def choose(candidates: Sequence[BuildCandidate], choice: Choice) -> list[BuildCandidate]:
-    """Those of `candidates` (oldest first) that the choice leaves; the first and the last are always among them."""
+    """Choose those of `candidates` (oldest first) that the choice leaves, and always the first and the last."""
     if choice.days is not None:
         return _choose_by_days(candidates, choice.days)
     kept = list(candidates[:: choice.step])
@@ -216,7 +216,7 @@ def _choose_by_days(candidates: Sequence[BuildCandidate], days: int) -> list[Bui
 
 
 def order_by_gaps(candidates: Sequence[BuildCandidate], measured: Collection[str]) -> Iterator[BuildCandidate]:
-    """Those without a measurement, so that each halves the longest stretch that has none; the ends come first."""
+    """Yield those without a measurement, each halving the longest stretch that has none; the ends come first."""
     places = sorted(at for at, candidate in enumerate(candidates) if candidate.id in measured)
     for at in (0, len(candidates) - 1):
         if at not in places:

@@ -52,7 +52,7 @@ class MeasuringWorkspace:
     night: Path | None
 
     def scratch_context(self) -> ScratchContext:
-        """For the engine. The telemetry of tonight's own runs is left as it is."""
+        """Make the context for the engine. The telemetry of tonight's own runs is left as it is."""
         config = replace(self.plan.config, telemetry_rate=0.0)
         numbers = itertools.count(os.getpid() * 1000)  # the night counts its own from 0
         scratch = Home(self.folder / "home")
@@ -80,7 +80,7 @@ class MeasuringWorkspace:
         return None
 
     def read_fingerprint(self, name: str) -> str | None:
-        """Of the code as the running night copied it: what its setup is kept under."""
+        """Read that of the code as the running night copied it, under which its setup is kept."""
         return Workspace(self.night / f"experiment-{name}").fingerprint.read_text("ascii") if self.night else None
 
 

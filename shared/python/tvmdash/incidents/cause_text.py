@@ -24,7 +24,7 @@ from tvmdash.text import format_percent
 
 
 def describe_cause(cause: Cause) -> str:
-    """A sentence: whose the shift is, and how that is known."""
+    """Say in a sentence whose the shift is, and how that is known."""
     return f"{_format_whose(cause)}: {describe_evidence(cause)}."
 
 
@@ -69,7 +69,7 @@ def _format_unknown(cause: Cause) -> str:
 
 
 def _format_code_count(cause: Cause) -> str:
-    """Of how many series the generated code is the same, where it is of some and not of others."""
+    """Count the series whose generated code is the same, where it is of some and not of others."""
     known = cause.same_code + cause.changed_code
     if not cause.same_code:
         return ""

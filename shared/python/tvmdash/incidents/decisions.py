@@ -35,7 +35,7 @@ class By:
 
 
 def retire(home: Home, pattern: str, by: By) -> str:
-    """Nobody misses what matches from now on, and an experiment of that very name is not run; what matches, in words.
+    """Expect nothing of what matches from now on, and run no experiment of that name; return what matches, in words.
 
     DashboardError where nothing does.
     """
@@ -67,7 +67,7 @@ def list_retired(home: Home) -> list[Annotation]:
 
 
 def mute(home: Home, pattern: str, until: datetime.datetime, by: By) -> str:
-    """Incidents and suspects of what matches are not told until then; what matches, in words."""
+    """Tell no incidents and suspects of what matches until then; return what matches, in words."""
     now = common.utc_now()
     if not now < until <= now + datetime.timedelta(days=_MOST_DAYS):
         problem = f"{until:%Y-%m-%d} is not within the next {_MOST_DAYS} days."

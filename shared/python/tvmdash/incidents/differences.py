@@ -148,7 +148,7 @@ class OneSidedPasses:
 
 
 def compare_passes(good: ReceiptRecord, bad: ReceiptRecord) -> OneSidedPasses | None:
-    """None where either night did not write down its passes."""
+    """Compare the passes; None where either night did not write them down."""
     before, after = ([name for name, _ in record.passes] for record in (good, bad))
     if not before or not after:
         return None
@@ -188,13 +188,13 @@ def _make_part(change: OperatorChange, whole_ms: float) -> DifferencePart:
 
 
 def _farthest(parts: Sequence[DifferencePart]) -> tuple[DifferencePart, ...]:
-    """Those that differ most, whichever way, in the order that they came."""
+    """Return those that differ most, whichever way, in the order that they came."""
     kept = sorted(parts, key=lambda part: -abs(part.difference_ms))[:_MOST_PARTS]
     return tuple(part for part in parts if part in kept)
 
 
 def describe_why(site: Path, incident: Incident) -> str:
-    """In one line which passes and operators are others, as in "FuseOps no longer runs; a_b became a and b".
+    """Say in one line which passes and operators differ, as in "FuseOps no longer runs; a_b became a and b".
 
     Of the worst series of which the site has the receipts of both nights; "" where it has none, or nothing is other.
     """

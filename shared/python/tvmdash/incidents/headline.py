@@ -26,7 +26,7 @@ _RUN_TIME = "run_time"
 
 
 def format_headline(incident: Incident) -> str:
-    """As in "resnet18 and 2 others 7.1 to 8.1 % slower, softmax 15 % faster"."""
+    """Sum it up, as in "resnet18 and 2 others 7.1 to 8.1 % slower, softmax 15 % faster"."""
     if incident.kind == MACHINE and incident.size is not None:
         who = "The machine" if incident.blame == "machine" else "Everything on one machine"
         word = ("slower" if incident.size > 0 else "faster") if incident.is_of_times else "different"
@@ -72,7 +72,7 @@ def _format_only_function(moved: Sequence[Moved]) -> str:
 
 
 def _format_way(moved: Sequence[Moved]) -> str:
-    """Series that all got worse, or all got better, or all changed."""
+    """Describe series that all got worse, or all got better, or all changed."""
     effects = [series.effect for series in moved]
     what = _name_workloads(moved)
     if all(series.is_time for series in moved) and len({effect > 0 for effect in effects}) == 1:
@@ -103,7 +103,7 @@ def _format_metrics(moved: Sequence[Moved]) -> str:
 
 
 def _format_exact(moved: Sequence[Moved]) -> str:
-    """Numbers in their units: which, and how far the one went that went the furthest."""
+    """Describe numbers in their units: which, and how far the one went that went the furthest."""
     metrics = _metrics(moved)
     named = all(series.is_exact for series in moved) and len(metrics) <= 2 and metrics <= _METRICS
     which = f"{_format_metrics(moved)} of {_name_workloads(moved)}" if named else _name_workloads(moved)
@@ -128,7 +128,7 @@ def _format_ways(moved: Sequence[Moved]) -> str:
 
 
 def format_size(moved: Moved) -> str:
-    """By how much it moved: in percent; an exact number, and one of which there is no percent, in its unit."""
+    """Format its change in percent; an exact number, and one of which there is no percent, in its unit."""
     if moved.relative and not moved.is_exact:
         return format_percent(moved.effect)
     change = moved.after - moved.before
@@ -138,16 +138,16 @@ def format_size(moved: Moved) -> str:
 
 
 def format_effect(effect: float, *, relative: bool) -> str:
-    """In percent, or in units of the series' scatter."""
+    """Format it in percent, or in units of the series' scatter."""
     return format_percent(effect) if relative else f"{format_signed(effect, '.1f')} of its scatter"
 
 
 def format_range(versions: tuple[str, str]) -> str:
-    """Between which TVMs something came, as in "599895c..5a36cd4"; empty where they are one, or not known."""
+    """Name the TVMs between which it came, as in "599895c..5a36cd4"; empty where they are one, or not known."""
     before, after = versions
     return f"{shorten(before)}..{shorten(after)}" if before and after and before != after else ""
 
 
 def shorten(version: str) -> str:
-    """A commit by its first digits, a version as it is."""
+    """Cut a commit to its first digits; keep a version as it is."""
     return version[:9] if is_commit(version) else elide(version, _WORKLOAD_COLUMNS)

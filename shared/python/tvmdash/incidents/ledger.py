@@ -238,7 +238,7 @@ class Event:
         return cls(at, who, event, incident, structured.to_json(data))
 
     def read(self, kind: type[_T]) -> _T:
-        """Its data as a class of `events`; DashboardError where it is anything else."""
+        """Parse its data as a class of `events`; DashboardError where it is anything else."""
         return structured.from_json(kind, self.data, f"{self.event} {self.incident}".strip(), at="$.data")
 
     @property
@@ -309,7 +309,7 @@ def fold(events: Iterable[Event], ledger: Ledger | None = None) -> Ledger:
 
 
 def check(event: Event) -> None:
-    """DashboardError where the event is of no kind that is known here, or its data is not of its kind."""
+    """Raise DashboardError where the event is of no kind that is known here, or its data is not of its kind."""
     kind = _DATA.get(event.event)
     if kind is None:
         raise DashboardError(f"$.event: {event.event!r:.40} is not one of: {', '.join(_DATA)}.")
@@ -451,5 +451,5 @@ def _parse_iso(moment: str) -> datetime.datetime:
 
 
 def iso_of(stamp: str) -> str:
-    """The stamp's moment as ISO 8601 in UTC, as the ledger writes moments."""
+    """Format the stamp's moment as ISO 8601 in UTC, as the ledger writes moments."""
     return f"{common.parse_stamp(stamp):%Y-%m-%dT%H:%M:%SZ}"

@@ -20,13 +20,13 @@ _RELEASE = re.compile(r"[0-9]+(\.[0-9a-z]+)+")
 
 
 def format_address(website: str, incident: Incident) -> str:
-    """Where the website at that address shows it; empty where there is no website."""
+    """Return where the website at that address shows it; empty where there is no website."""
     page = f"incidents/{incident.id}.html" if _ID.fullmatch(incident.id) else PAGE
     return f"{website.rstrip('/')}/{page}" if website else ""
 
 
 def format_night_address(website: str, night: str) -> str:
-    """Where the website at that address shows the night for good; empty where there is no website."""
+    """Return where the website at that address shows the night for good; empty where there is no website."""
     return f"{website.rstrip('/')}/nights/{night}.html" if website else ""
 
 

@@ -28,7 +28,7 @@ _FIXED = {
 
 
 def format_reason(decision: Decision) -> str:
-    """Why it was decided so; of a shift also whose it is, where that was decided."""
+    """Say why it was decided so; of a shift also whose it is, where that was decided."""
     reason = decision.reason
     if reason.kind == ReasonKind.SHIFTED and decision.cause is not None:
         return f"{_FIXED[reason.kind]}; {format_cause_in_short(decision.cause)}"

@@ -76,7 +76,7 @@ def keep_fleet(table: Mapping[str, Deviation], controls: Sequence[str], night: i
 
 
 def explain(output: Path, incident: Incident) -> str:
-    """Why the incident was told, in words, the decision being made again; DashboardError without its inputs."""
+    """Explain why the incident was told, making the decision again; DashboardError without its inputs."""
     own = {moved.name for moved in incident.moved}
     origin = incident.origin or incident.id
     parts = {moved.part: moved.joined or incident.found for moved in incident.moved if moved.part}

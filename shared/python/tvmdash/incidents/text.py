@@ -63,7 +63,7 @@ def _format_lines(incident: Incident) -> Iterator[str]:
 
 
 def _format_functions(moved: Moved) -> str:
-    """The functions that moved, as in `function softmax_kernel: 40 → 41 registers`."""
+    """Name the functions that moved, as in `function softmax_kernel: 40 → 41 registers`."""
     told = [_format_function(function, moved.unit) for function in moved.functions[:_TOLD_FUNCTIONS]]
     others = len(moved.functions) + moved.more_functions - len(told)
     word = "function" if len(told) + others == 1 else "functions"
@@ -152,7 +152,7 @@ def format_measured_again(moved: Moved) -> str:
 
 
 def _format_exact(incident: Incident) -> str:
-    """Why there is no doubt, and whose doing it is where that is not plainly TVM's."""
+    """Say why there is no doubt, and whose doing it is where that is not plainly TVM's."""
     if incident.blame == "machine" and not incident.notes:
         return "How sure: not exact: two values of one TVM by the same experiment. Neither is reported again."
     agreed = min(moved.processes or 0 for moved in incident.moved)

@@ -54,7 +54,7 @@ def count_errors(shift: Shift) -> float:
 
 
 def find_nulls(models: Iterable[SeriesModel], night: int) -> tuple[Nulls, Nulls]:
-    """Tonight's: of series whose TVM is that of an earlier night, and of those whose TVM is another.
+    """Find tonight's nulls: of series whose TVM is that of an earlier night, and of those whose TVM is another.
 
     models: of series of which nothing is told.
     """
@@ -86,13 +86,13 @@ def _count(errors: Sequence[float]) -> Nulls:
 
 
 def chance_of(model: SeriesModel, prior: float, width: float) -> float:
-    """At most how often such a series is told by chance, where errors are wider than expected by the factor `width`."""
+    """Bound how often such a series is told by chance, where errors are wider than expected by the factor `width`."""
     least = model.reach(prior, RULES.log("told"))
     return 0.0 if least is None else _chance(model, least, width)
 
 
 def chance_of_step(model: SeriesModel, found: FoundStep, width: float) -> float:
-    """At most how often chance alone brings a series as much as this step."""
+    """Bound how often chance alone brings a series as much as this step."""
     measured = model.shift(found.begin)
     freedom = RULES.most_freedom if measured is None else measured.freedom
     return _chance(model, Shift(found.shift, found.error, freedom), width)

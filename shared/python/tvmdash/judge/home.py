@@ -334,7 +334,7 @@ class _Night:
         return is_large and RULES.log("worth_measuring") < found.odds < RULES.log("told")
 
     def _list_groups(self) -> Iterator[tuple[Scope, list[str], float]]:
-        """Of each metric the home, each experiment, and what has new code, and how likely a step of all of it is."""
+        """List, of each metric, the home, each experiment and what has new code, with the prior of a common step."""
         metrics: dict[str, dict[str, list[str]]] = {}
         for name, model in self.models.items():
             each = model.evidence

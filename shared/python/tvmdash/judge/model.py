@@ -166,7 +166,7 @@ class SeriesModel:
         return np.asarray(covariance)
 
     def _loads(self, keys: Sequence[object]) -> FloatArray:
-        """By measurement and level, where each of `keys`, one a node, has a level of variance 1; None has none."""
+        """Mark, by measurement and level, where each of `keys`, one a node, has a level of variance 1."""
         numbers = {key: at for at, key in enumerate(dict.fromkeys(key for key in keys if key is not None))}
         gathered = np.zeros((len(keys), len(numbers)))
         for at, key in enumerate(keys):
@@ -205,7 +205,7 @@ class SeriesModel:
         return sum(pairs.count for pairs, crossing in zip(self.pairs, column, strict=True) if crossing)
 
     def cuts(self) -> list[int]:
-        """Where a step may have begun that is not known: at the last builds up to tonight's."""
+        """List where a step may have begun that is not known: at the last builds up to tonight's."""
         places = self.evidence.places
         own = sorted({places[pairs.build] for pairs in self.pairs if pairs.build in places})
         known = {step.begin for step in self.evidence.steps}
@@ -329,7 +329,7 @@ class SeriesModel:
 
 
 def locate(pairs: Sequence[Pairs], anchor: str) -> dict[str, float]:
-    """Where each build that pairs join with `anchor` lies against it (log): weighted least squares, no luck in it."""
+    """Locate each build that pairs join with `anchor` against it (log): weighted least squares, no luck in it."""
     beside: dict[str, set[str]] = {}
     for each in pairs:
         beside.setdefault(each.build, set()).add(each.base)

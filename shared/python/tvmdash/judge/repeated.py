@@ -47,7 +47,7 @@ def measure_error(errors: Sequence[Variance], known: float) -> float:
 
 
 def compare_repeated(series: Mapping[str, Repeated]) -> dict[str, two.Difference]:
-    """By name, how the new values lie against the old one; those with too few or a value not above 0 are left out.
+    """Compare the new values with the old one, by name; those with too few or a value not above 0 are left out.
 
     The old one scatters as the new ones do, and times of two moments differ as those of two rounds.
     """
@@ -70,7 +70,7 @@ class Apart:
 
 
 def compare_apart(series: Mapping[str, Apart], *, in_turn: bool) -> dict[str, two.Difference]:
-    """By name, how the sides differ by their own scatter; those with too few or a value not above 0 are left out.
+    """Compare the sides by their own scatter, by name; those with too few or a value not above 0 are left out.
 
     in_turn: the processes of both sides alternated; else times of two moments differ as those of two rounds.
     """

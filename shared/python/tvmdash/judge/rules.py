@@ -162,7 +162,7 @@ class Rules:
         return math.log(getattr(self, name))
 
     def chance_of_point(self, points: int) -> float:
-        """At most how often one of so many points is told on a night on which nothing changed.
+        """Bound how often one of so many points is told on a night on which nothing changed.
 
         Evidence for a step exceeds any limit at most as often as one over the limit (Ville 1939), however often it is
         looked at again.

@@ -126,14 +126,14 @@ class RoundSeries:
 
     @classmethod
     def of(cls, experiment: str, values: Mapping[str, tuple[float, float]], direction: str) -> Self | None:
-        """Of what each round measured of A and of B; None where it measured nothing, or a value is not positive."""
+        """Make it of each round's values of A and B; None where it measured nothing, or a value is not positive."""
         if not values or min(map(min, values.values())) <= 0:
             return None
         return cls(experiment, {name: math.log(b / a) for name, (a, b) in values.items()}, direction)
 
 
 def compare_rounds(series: Mapping[str, RoundSeries]) -> dict[str, Difference]:
-    """By name, how each series differs going by rounds, as `compare` says."""
+    """Compare each series by rounds, as `compare` does; by name."""
     held = {
         name: dict(zip(each.rounds, hold(list(each.rounds.values())), strict=True)) for name, each in series.items()
     }
@@ -152,7 +152,7 @@ def compare_rounds(series: Mapping[str, RoundSeries]) -> dict[str, Difference]:
 
 
 def hold(logs: Sequence[float]) -> list[float]:
-    """These with what lies far out held at the edge: a disturbed round is no evidence of its size."""
+    """Hold what lies far out at the edge: a disturbed round is no evidence of its size."""
     if len(logs) < RULES.fewest_pairs:
         return list(logs)
     middle = statistics.median(logs)
@@ -178,7 +178,7 @@ def _measure_common(rounds: Sequence[Mapping[str, float]]) -> float:
 
 
 def compare(series: Mapping[str, Evidence], noise: HomeNoise | None = None) -> dict[str, Difference]:
-    """By name, how each series of these two builds differs, all considered; those without pairs are left out.
+    """Compare each series of these two builds, all considered, by name; those without pairs are left out.
 
     A ratio that all pairs agree on to the last digit, as that of sizes, has no noise: it is exact. noise: see `judge`.
     """

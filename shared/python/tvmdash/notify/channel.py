@@ -348,7 +348,7 @@ def send_test(secrets: token.Secrets, channel: str) -> str:
 
 @plain_output()
 def main(arguments: Sequence[str]) -> int:
-    """`check HOME`: 0 where every test arrived, 1 where one did not, 2 where that is not what was asked."""
+    """Run `check HOME`; 0 where every test arrived, 1 where one did not, 2 where that is not what was asked."""
     if len(arguments) != 2 or arguments[0] != "check":
         sys.stderr.write("usage: python3 -m tvmdash.slack_util check HOME\n")
         return 2

@@ -111,7 +111,7 @@ class Outbox:
 
 
 def _read(path: Path) -> Kept | None:
-    """None where there is none, or one that was damaged: it is set aside, and what is intact in it goes on."""
+    """Read the outbox; None where there is none. A damaged one is set aside, and what is intact in it goes on."""
     try:
         return structured.read(Kept, path, max_bytes=_MAX_BYTES)
     except DashboardError:
@@ -137,7 +137,7 @@ def _read_intact(path: Path) -> Kept | None:
 
 @contextlib.contextmanager
 def hold(output: Path) -> Iterator[None]:
-    """Two runs at a time would not see what the other one sends: DashboardError for the second."""
+    """Lock the routes: two runs at a time would not see what the other one sends. DashboardError for the second."""
     output.mkdir(parents=True, exist_ok=True)
     held = lock.take(output / _LOCK, within_s=_LOCK_S)
     if held is None:
@@ -306,7 +306,7 @@ def make_outgoing(message: Message, known: tuple[str, ...]) -> Outgoing:
 
 
 def make_digest(message: Message) -> str:
-    """Two messages are shown alike where this is the same."""
+    """Make a digest that is the same for messages that are shown alike."""
     return hashlib.sha256(json.dumps(structured.to_json(message), sort_keys=True).encode()).hexdigest()[:16]
 
 

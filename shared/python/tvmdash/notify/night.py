@@ -101,7 +101,7 @@ def _make_blocked_part(reason: str, group: Sequence[tuple[JobResult, Notify]]) -
 
 
 def _format_also(job: JobResult) -> str:
-    """The folder's name, where the title does not tell it: it is what one looks for on the machine."""
+    """Name the folder, where the title does not tell it: it is what one looks for on the machine."""
     return f" ({escape(elide(job.name, 80), 400)})" if job.title not in {"", job.name} else ""
 
 
@@ -143,12 +143,12 @@ def find_page(night: Night, website: str) -> str:
 
 
 def format_rest(night: Night, website: str, whole: str) -> str:
-    """Where all of it is told, for a message that had to be cut: on the website, else as `whole` says."""
+    """Say where all of it is told, for a message that had to be cut: on the website, else as `whole` says."""
     return f"All of it: {link(find_page(night, website), 'website')}." if website else whole
 
 
 def website_url(home: Home) -> str:
-    """Where the website is served; empty where that is not configured, or the config cannot be read."""
+    """Return where the website is served; empty where that is not configured, or the config cannot be read."""
     try:
         return str(config_util.read_config(home.config_file, config_util.HOME_FIELDS)["website_url"])
     except DashboardError:

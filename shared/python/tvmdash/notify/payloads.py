@@ -75,7 +75,7 @@ def count_bytes(text: str) -> int:
 
 
 def escape(text: str, limit: int = MAX_SECTION) -> str:
-    """Any text as markup of at most `limit`: lines stay, nothing in it pings, is a link or begins a block of code."""
+    """Make markup of any text, of at most `limit`: lines stay, nothing in it pings, links or begins a block of code."""
     shown, size, room = [], 0, limit - len(_CUT)
     for character in "\n".join(map(clean, text.splitlines())).replace("``", "`\u200b`"):
         piece = _ESCAPES.get(character, character)
@@ -87,7 +87,7 @@ def escape(text: str, limit: int = MAX_SECTION) -> str:
 
 
 def code(text: str, limit: int = MAX_SECTION) -> str:
-    """Any text as a block of code of at most `limit`, its beginning left out where it is longer; empty for none."""
+    """Turn any text into a block of code of at most `limit`, its beginning cut where it is longer; empty for none."""
     lines: list[str] = []
     size = 8
     for line in reversed(text.rstrip().splitlines()):

@@ -129,7 +129,7 @@ def _find_news(now: Situation, incident: Incident) -> _News | None:
 
 
 def _is_new(now: Situation, incident: Incident) -> bool:
-    """Found since the route's first night and lately, and not over; or it waited for a silence, and is still open."""
+    """Return True where it was found lately, on this route, and is not over; or it waited for a silence, still open."""
     if incident.id in now.outbox.hushed:
         return incident.is_open
     days = (common.parse_stamp(now.night) - common.parse_stamp(incident.found)).total_seconds() / 86400
@@ -228,7 +228,7 @@ def _make_item(now: Situation, news: _News) -> Item:
 
 
 def _find_people(now: Situation, news: Sequence[_News]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Who is pinged, and the marks of that: owners of what got worse and is open, whom nothing pinged for it before."""
+    """Find whom to ping, and the marks of that: owners of what got worse and is open, not pinged for it before."""
     people, marks = dict[str, None](), list[str]()
     kind, name, routing = now.route.kind, now.route.name, now.routing
     for incident in (item.incident for item in news if item.incident.is_open):
@@ -296,7 +296,7 @@ _LOCAL, _ALL = "local", "*"
 
 
 def find_owners(owners: Sequence[Owner], incident: Incident) -> list[Owner]:
-    """Those of at least one of its series; of an incident without series, those of all that its machine measures."""
+    """Find the owners of at least one of its series; without series, of all that its machine measures."""
     return [owner for owner in owners if _owns(owner, incident)]
 
 

@@ -101,7 +101,7 @@ def _hold(home: Home) -> Iterator[Path]:
 
 
 def _read_current(folder: Path) -> _Current | None:
-    """None where nights run, or what was kept of them is damaged: the spell counts as new then."""
+    """Read it; None where nights run, or what was kept of them is damaged: the spell counts as new then."""
     try:
         current = structured.read(_Current, folder / _CURRENT, max_bytes=1 << 16)
     except DashboardError:

@@ -69,7 +69,7 @@ def write_states(output: Path, states: RouteStates) -> None:
 
 
 def read_states(home: Home) -> Iterator[RouteState]:
-    """Those of all routes of the home; of a damaged file nothing."""
+    """Yield those of all routes of the home; of a damaged file nothing."""
     for subsystem in (THREADS, SUBSYSTEM):
         with contextlib.suppress(DashboardError):
             states = structured.read(RouteStates, home.output(subsystem) / ROUTES_FILE, max_bytes=_MAX_BYTES)

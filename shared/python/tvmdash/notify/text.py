@@ -82,7 +82,7 @@ def format_state(incident: Incident) -> str:
 
 
 def choose_icon(incident: Incident) -> str:
-    """A tick for what is settled, and for what got better."""
+    """Choose a tick for what is settled, and for what got better."""
     unsure = (incident.kind == MACHINE or incident.way == CHANGED) and incident.state in OPEN_STATES
     return NOTE if incident.is_open or unsure else GOOD
 
@@ -94,7 +94,7 @@ def describe_briefly(incident: Incident, website: str) -> Item:
 
 
 def describe_night(account: Account, night: str, website: str, home: str) -> Item:
-    """Why the night is called what it is, and where more is told."""
+    """Say why the night is called what it is, and where more is told."""
     status = (("How the night went", format_status(home)),)
     clauses = tuple(f"{clause}." for clause in account.clauses)
     return Item("", clauses, format_night_address(website, night), status)
@@ -167,7 +167,7 @@ def _escape(text: str) -> str:
 
 
 def format_markdown(items: Sequence[Item], *, cc: Sequence[str] = (), end: Sequence[str] = ()) -> str:
-    """Things told as GitHub shows them, which pings the logins in `cc`; end: lines below all."""
+    """Format things told as GitHub shows them, which pings the logins in `cc`; end: lines below all."""
     parts = list[str]()
     for item in items:
         parts += [f"### {escape_markdown(item.title)}"] if item.title else []

@@ -42,7 +42,7 @@ def find_secrets(token_file: str, home: Path, environment: Mapping[str, str] | N
 
 
 def refuse_in_config(env: Mapping[str, str], where: str) -> None:
-    """DashboardError where a config's `env` holds a secret: configs are copied, archived and shown."""
+    """Raise DashboardError where a config's `env` holds a secret: configs are copied, archived and shown."""
     for name in (TOKEN_VARIABLE, WEBHOOK_VARIABLE):
         if env.get(name):
             raise DashboardError(

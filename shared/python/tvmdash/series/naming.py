@@ -169,7 +169,7 @@ def machine_of(labels: Mapping[str, Any]) -> str:
 
 
 def point_of(experiment: str, metric: str, labels: Mapping[str, Any]) -> str:
-    """Equal for series that are the same but for the machine."""
+    """Make a key that is equal for series that are the same but for the machine."""
     kept = {name: item for name, item in labels.items() if name not in _MACHINE}
     if isinstance(kept.get("target"), str):
         kept["target"] = _strip_target(kept["target"])

@@ -196,7 +196,7 @@ class Nights:
 
 
 def _unknown(array: Any) -> Any:
-    """Where an array, or whether a number of one, is what stands for None."""
+    """Find where an array, or whether a number of one, is what stands for None."""
     import numpy
 
     return numpy.isnan(array) if array.dtype.kind == "f" else array < 0

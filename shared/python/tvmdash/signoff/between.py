@@ -37,7 +37,7 @@ class NightsBetween:
 
     @classmethod
     def of(cls, a: HomeTvm, b: HomeTvm) -> NightsBetween:
-        """Those of these two; none where B was measured before A."""
+        """Find the nights between these two; none where B was measured before A."""
         last = max((*b.own, *b.beside), default="")
         begin = max((stamp for stamp in a.own if not b.own or stamp < b.own[0]), default="")
         if a.own and not begin:
@@ -130,7 +130,7 @@ def read_told(found: Sources, a: HomeTvm, b: HomeTvm) -> ToldBetween:
 
 
 def _read_visible(found: Sources, window: NightsBetween) -> Mapping[str, float]:
-    """By what was judged on the last night of B, or on the next one that was judged."""
+    """Read what was judged on the last night of B, or on the next one that was judged."""
     night = "SELECT min(night) FROM verdicts WHERE night >= ?"
     with store.connect(found.home.root) as index:
         query = f"SELECT series, visible FROM verdicts WHERE visible IS NOT NULL AND night = ({night})"  # noqa: S608
@@ -138,7 +138,7 @@ def _read_visible(found: Sources, window: NightsBetween) -> Mapping[str, float]:
 
 
 def _read_bisections(found: Sources, window: NightsBetween) -> Mapping[str, Sequence[Trial]]:
-    """Those that have an answer, by series, without those of what was there before A."""
+    """Read those that have an answer, by series, without those of what was there before A."""
     every: dict[str, list[Trial]] = {}
     for done in found.trials:
         if done.bisection and done.bisection.is_answered:

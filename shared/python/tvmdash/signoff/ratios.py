@@ -84,7 +84,7 @@ class _Joined:
         )
 
     def _turn(self, pairs: Pairs) -> Pairs:
-        """B as the build of its pairs, A as their base or their build, by the names that the judge knows them by."""
+        """Turn it to have B as its build, and A as its base or build, by the names that the judge knows them by."""
         names = {self.a: two.A, self.b: two.B}
         build, base, log = pairs.build, pairs.base, pairs.log
         if base == self.b or (base == self.a and build != self.b):
@@ -92,7 +92,7 @@ class _Joined:
         return replace(pairs, build=names.get(build, build), base=names.get(base, base), log=log)
 
     def conclude(self, difference: two.Difference) -> SeriesChange:
-        """Told to be paired where the pairs of A and B are enough, or all."""
+        """Call it paired where the pairs of A and B are enough, or all."""
         direct = [each for each in self.pairs if {each.build, each.base} == {self.a, self.b}]
         count = sum(each.count for each in direct)
         if count >= RULES.fewest_pairs or len(direct) == len(self.pairs):

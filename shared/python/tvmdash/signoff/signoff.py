@@ -52,7 +52,7 @@ def sign_off(home: Home, names: tuple[str, str], *, matters: float) -> Signoff:
 
 
 def make_trial(done: Signoff) -> Trial:
-    """As commands that measure leave it: each series with its change, or with its two exact numbers."""
+    """Make a trial as commands that measure leave it: each series with its change, or with its two exact numbers."""
     a, b = (TrialTvm(tvm.asked, next(iter(tvm.artifacts), ""), tvm.version, tvm.commit) for tvm in (done.a, done.b))
     series, numbers = [], []
     for item in done.series:
@@ -90,7 +90,7 @@ def _add_known(
 
 
 def _find_error(found: Sources, item: SignoffSeries, b: HomeTvm) -> str:
-    """Why the point failed on the last night that measured B."""
+    """Find why the point failed on the last night that measured B."""
     nights = [each for each in found.experiments if each.name == item.experiment]
     stamp = max((stamp for each in nights for stamp in each.versions if stamp in b.own), default="")
     failures = found.read_data(item.experiment, stamp).failures if stamp else ()
@@ -119,7 +119,7 @@ def list_commands(home: Home, done: Signoff, tvms: HomeTvms, measured: Sequence[
 
 
 def _list_bisections(home: Home, done: Signoff, tvms: HomeTvms, lucky: Sequence[SignoffSeries]) -> Iterator[str]:
-    """Of the largest in each incident, and of each experiment without one; lucky: may be worse by luck alone."""
+    """Yield one for the largest in each incident, and in each experiment without one; lucky: maybe worse by luck."""
     worse = [item for item in done.series if item.state is SignoffState.WORSE and item.is_open]
     worse += [
         item for item in lucky if abs(item.effect or 0.0) >= TELL and is_worse(item.effect or 0.0, item.direction)
@@ -155,7 +155,7 @@ def _format(home: Home, verb: str, *words: str) -> str:
 def judge_series(
     found: Sources, series: Sequence[MeasuredSeries], both: TwoTvms, told: ToldBetween, matters: float
 ) -> list[SignoffSeries]:
-    """Each series of a TVM that was measured with A or B and is not retired.
+    """Judge each series of a TVM that was measured with A or B and is not retired.
 
     matters: a change for the worse that must be excluded, as a fraction.
     """
@@ -237,7 +237,7 @@ class _Judging:
         return replace(made, state=SignoffState.SAME)
 
     def _judge_alone(self, series: MeasuredSeries, made: SignoffSeries) -> SignoffSeries:
-        """A series that is not known of both: it is new or lost where its experiment had both, else nobody knows."""
+        """Judge a series not known of both: new or lost where its experiment had both, else nobody knows."""
         if series.experiment in self.of_both and self.both.b not in series.tvms:
             return replace(made, state=SignoffState.LOST, lacks="B")
         if series.experiment in self.of_both and self.both.a not in series.tvms:
@@ -253,7 +253,7 @@ def _name_change(worse: bool | None) -> SignoffState:  # noqa: FBT001 - what `is
 
 
 def compare_rounds(series: Sequence[MeasuredSeries]) -> dict[str, SeriesChange]:
-    """By key, what whole runs of the two found, all series at once."""
+    """Compare whole runs of the two, all series at once, by key."""
     measured = {}
     for each in series:
         values = {str(at): values for at, values in enumerate(each.rounds)}
@@ -267,7 +267,7 @@ def compare_rounds(series: Sequence[MeasuredSeries]) -> dict[str, SeriesChange]:
 
 
 def find_exact(series: MeasuredSeries, both: TwoTvms) -> Both | SignoffDoubt | None:
-    """Its value on A and on B, or why that says nothing; None where it is not known of both, or varies.
+    """Find its value on A and on B, or why that says nothing; None where it is not known of both, or varies.
 
     The same night's, where one was measured beside the other: by the same code. Else those of nights of the same code.
     """

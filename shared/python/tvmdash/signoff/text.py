@@ -145,7 +145,7 @@ def _format_bisection(done: Signoff, group: Sequence[SignoffSeries], incident: S
 
 
 def _format_incident(incident: SignoffIncident | None) -> str:
-    """Its ID, and what somebody said of it, who does not thereby answer for the release."""
+    """Give its ID, and what somebody said of it, who does not thereby answer for the release."""
     if incident is None:
         return ""
     is_said = incident.state in (ACKNOWLEDGED, EXPECTED)
@@ -154,7 +154,7 @@ def _format_incident(incident: SignoffIncident | None) -> str:
 
 
 def _format_reason(item: SignoffSeries) -> str:
-    """Why it cannot be said, or what is known of a series that is there on one side only."""
+    """Say why it cannot be said, or what is known of a series that is there on one side only."""
     if item.state is SignoffState.LOST:
         return f"fails with B: {elide(item.error, _ERROR)}" if item.error else "no value with B"
     if item.doubt is SignoffDoubt.NOT_MEASURED:
@@ -205,7 +205,7 @@ _ORDER = tuple(SignoffState)
 
 
 def group_series(done: Signoff) -> list[Sequence[SignoffSeries]]:
-    """All that is not the same on both, row by row, what is in the way first, and what is waived behind it.
+    """Group all that is not the same on both, row by row, what is in the way first, and what is waived behind it.
 
     In a row the series that went the furthest is the first.
     """

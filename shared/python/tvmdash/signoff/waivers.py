@@ -53,7 +53,7 @@ def append(home: Home, events: Sequence[WaiverEvent]) -> None:
 
 
 def list_standing(events: Iterable[WaiverEvent], base: str) -> list[SignoffWaiver]:
-    """Those from that A on which nobody took back: the last of each series."""
+    """List those from that A on which nobody took back: the last of each series."""
     standing: dict[str, SignoffWaiver] = {}
     for event in events:
         if event.waiver.base == base:

@@ -114,7 +114,7 @@ class HomeStore:
 
 
 def read_pages(home: Home) -> dict[str, Mapping[str, Any]]:
-    """By night: what the site kept of it in the ledger."""
+    """Read what the site kept of each night in the ledger, by night."""
     with connect(home.root) as opened:
         return {night: json.loads(page) for night, page in opened.execute("SELECT night, page FROM _pages")}
 

@@ -144,7 +144,7 @@ def _text(value: common.Json) -> str | None:
 
 
 def _take_decisions(connection: sqlite3.Connection, path: Path) -> None:
-    """A month of the ledger; of several verdicts and pages of one night the last one counts."""
+    """Take in a month of the ledger; of several verdicts and pages of one night the last one counts."""
     read = list(ledger.read_file(path))
     last = {(line.night, line.kind): line for line in read if line.kind != ledger.MESSAGES}
     numbers = dict(connection.execute("SELECT key, number FROM _names"))
@@ -230,7 +230,7 @@ def _take_trial(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _take_remeasured(connection: sqlite3.Connection, path: Path) -> None:
-    """A trial for each artifact that stat_alerts measured again, beside another one or alone."""
+    """Take in a trial for each artifact that stat_alerts measured again, beside another one or alone."""
     done = structured.from_json(remeasured.Remeasured, common.read_json(path), path)
     runs_of: dict[tuple[str, str], list[remeasured.Run]] = {}
     for run in done.runs:
@@ -259,7 +259,7 @@ def _put_trial(connection: sqlite3.Connection, path: Path, done: _Trial, part: s
 
 
 def _take_messages(home: Home, connection: sqlite3.Connection, path: Path) -> None:
-    """Those of a file of today; what it has forgotten is in the ledger, unless it was never settled."""
+    """Take in those of a file of today; what it has forgotten is in the ledger, unless it was never settled."""
     read = _read_messages(path, home)
     marks = ", ".join("?" * len(_SETTLED))
     unsettled = f"DELETE FROM messages WHERE route = ? AND state NOT IN ({marks})"  # noqa: S608 - question marks

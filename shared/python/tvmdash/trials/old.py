@@ -32,7 +32,7 @@ def read(value: common.Json, path: Path) -> Trial:
 
 
 def find_folder(value: common.Json, path: Path) -> str | None:
-    """Where a dashboard before left such a file, which may lie elsewhere by now; None of a trial of today."""
+    """Find where a dashboard before left such a file, which may lie elsewhere by now; None of a trial of today."""
     if path.parent.name in _READERS:
         return path.parent.name
     return next((folder for key, folder in _KEYS.items() if isinstance(value, dict) and key in value), None)

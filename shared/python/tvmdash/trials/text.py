@@ -179,7 +179,7 @@ def _count(count: int, noun: str) -> str:
 
 
 def format_counts(done: Trial) -> str:
-    """As in "3 runs, 12 to 18 pairs of processes a series"."""
+    """Format them as in "3 runs, 12 to 18 pairs of processes a series"."""
     pairs, rounds = (
         {count for item in done.series if (count := size(item))}
         for size in (lambda item: sum(run.pairs for run in item.runs), lambda item: len(item.rounds))
@@ -207,7 +207,7 @@ def _list_rows(done: Trial, *, every: bool) -> list[tuple[str, ...]]:
 
 
 def describe_calm(item: TrialSeries) -> Changed:
-    """One of which no change is told: its estimate stands there where it is known to half of itself or better."""
+    """Describe one of which no change is told, with its estimate where that is known to half of itself or better."""
     assert item.change is not None
     is_known = max(-item.change.low, item.change.high) <= KNOWN
     size, interval = format_percent(item.change.effect), format_percent_range(item.change.low, item.change.high)
@@ -396,7 +396,7 @@ def _format_reproduction(done: Trial, found: Reproduction) -> Iterator[str]:
 
 
 def _format_line_of(line: ReproducedSeries, one: TrialSeries | TrialNumber | None) -> str:
-    """As in "1.00 ms then, 1.30 ms now (+30.0 %, 95 %: +28.0 to +32.1 %); DOES NOT HOLD"."""
+    """Format it as in "1.00 ms then, 1.30 ms now (+30.0 %, 95 %: +28.0 to +32.1 %); DOES NOT HOLD"."""
     unit = " times the reference" if line.pairs else one.unit if one else ""
     then, now = (f"{value:.4g}{unit}" if line.pairs else format_quantity(value, unit) for value in (
         line.value, line.value if line.now is None else line.now))  # fmt: skip
@@ -413,7 +413,7 @@ def _format_line_of(line: ReproducedSeries, one: TrialSeries | TrialNumber | Non
 
 
 def _count_lines(found: Reproduction) -> str:
-    """As in "3 of 5 hold, 1 does not hold, 1 inconclusive."."""
+    """Count them as in "3 of 5 hold, 1 does not hold, 1 inconclusive."."""
     count = Counter(line.verdict for line in found.lines.values())
     sentences = [f"{count[Reproduced.HOLDS]} of {len(found.lines)} hold"]
     if many := count[Reproduced.DOES_NOT_HOLD]:

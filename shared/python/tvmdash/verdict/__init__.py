@@ -38,7 +38,7 @@ class Controls:
 
     @classmethod
     def of(cls, home: Home) -> Controls:
-        """Those of the home; the default where the config says nothing, or cannot be read."""
+        """Read those of the home; the default where the config says nothing, or cannot be read."""
         path = home.config("subsystem", SUBSYSTEM) / "config.json"
         named = None
         # `check` tells what is wrong with the config.
@@ -351,7 +351,7 @@ class NightVerdict:
 
 
 def _compact(value: dict[str, Any]) -> dict[str, Any]:
-    """An object without what is not known of it: there are thousands of series."""
+    """Drop what is not known of an object: there are thousands of series."""
     parts = ((name, _compact(part) if isinstance(part, dict) else part) for name, part in value.items())
     return {name: part for name, part in parts if part is not None}
 
@@ -395,7 +395,7 @@ class KeptVerdict:
         return cls(verdict.level, verdict.headline, *counts, series)
 
     def to_json(self) -> dict[str, Any]:
-        """As a line of the ledger holds it: of a series a list without the unknown at its end."""
+        """Format it as a line of the ledger holds it: of a series a list without the unknown at its end."""
         value = structured.to_json(self)
         return {**value, "series": [_strip(list(each.values())) for each in value["series"]]}
 

@@ -196,7 +196,7 @@ def _begin(text: str) -> str:
 
 
 def _name(jobs: Sequence[JobResult], clause: str) -> str:
-    """As in "ResNet and LSTM failed", or "5 experiments failed" where their names would hide the rest."""
+    """Name the jobs, as in "ResNet and LSTM failed", or "5 experiments failed" where names would hide the rest."""
     kind = "" if jobs[0].kind == EXPERIMENT.kind else f"subsystem{'' if len(jobs) == 1 else 's'} "
     if len(jobs) > _MOST_NAMES:
         return f"{_count(len(jobs), jobs[0].kind)} {clause}"

@@ -53,7 +53,7 @@ def append(home: Home, night: str, kind: str, data: Mapping[str, Any]) -> None:
 
 
 def read_night(home: Home, night: str) -> dict[str, Mapping[str, Any]]:
-    """The last word of each kind about the night `night`."""
+    """Read the last word of each kind about the night `night`."""
     return {line.kind: line.data for line in read_file(_file_of(home, night)) if line.night == night}
 
 

@@ -64,7 +64,7 @@ class Bench:
     gone: set[int] = field(default_factory=set)
 
     def take_one_of(self, nights: IntArray, turn: int) -> tuple[int, float] | None:
-        """One more value of the artifact whose turn it is, or of the next one that can be measured; and its night."""
+        """Take one more value of the artifact whose turn it is, or of the next that can be measured; also its night."""
         for later in range(len(nights)):
             night = int(nights[(turn + later) % len(nights)])
             value = self.take(night)
@@ -73,7 +73,7 @@ class Bench:
         return None
 
     def take(self, night: int) -> float | None:
-        """One more value of that night's artifact, scaled; None when there is no more to be had."""
+        """Take one more value of that night's artifact, scaled; None when there is no more to be had."""
         if self.limit <= 0 or night in self.gone:
             return None
         self.limit -= 1

@@ -180,7 +180,7 @@ def _machine_stays_moved(series: Scaled, state: SeriesState, night: int, verdict
 
 
 def _relative(series: Scaled) -> Callable[[float], float]:
-    """From scaled units to a fraction of the value (or to the unit of a series that is not positive)."""
+    """Return the function from scaled units to a fraction of the value (or, of a signed series, to its unit)."""
     return (lambda shift: shift if math.isfinite(shift) else 0.0) if series.unit is not None else math.expm1
 
 
@@ -200,7 +200,7 @@ def _make_alert(
     verdict: Verdict | None = None,
     reruns: tuple[Measured, ...] = (),
 ) -> Decision:
-    """The alert at a cut. Whose the shift is, is decided where the artifacts are known."""
+    """Make the alert at a cut. Whose the shift is, is decided where the artifacts are known."""
     cut_night = int(series.nights[candidate.cut])
     after = int(series.nights[candidate.cut - 1 - candidate.between])
     nights = candidate.nights

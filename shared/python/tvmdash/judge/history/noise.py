@@ -40,7 +40,7 @@ PRIOR_NIGHTS = 6.0
 
 
 def vif(phi: FloatArray, count: Any) -> FloatArray:
-    """By how much AR(1) noise of lag-1 correlation `phi` inflates the variance of a mean of `count` nights."""
+    """Return how much AR(1) noise of lag-1 correlation `phi` inflates the variance of a mean of `count` nights."""
     count = np.maximum(count, 1)
     edge = phi * (1 - phi**count) / (count * (1 - phi) ** 2)
     return np.asarray(1 + 2 * (phi / (1 - phi) - edge))

@@ -59,7 +59,7 @@ def open_mail(route: Route, home: Path) -> MailSender:
 
 
 def list_recipients(route: Route, message: Message) -> tuple[str, ...]:
-    """Who gets it: those of the route, and who is pinged."""
+    """List those of the route, and those who are pinged."""
     return tuple(dict.fromkeys((*route.to, *message.people)))
 
 

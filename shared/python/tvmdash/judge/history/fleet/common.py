@@ -185,7 +185,7 @@ def find_deviations_from(series: Scaled, state: SeriesState, first: int) -> dict
 
 
 def _fill_from_reserve(residual: FloatArray, reserve: FloatArray) -> FloatArray:
-    """Each row (NaN in front) filled from the right with the last residuals of closed segments."""
+    """Fill each row (NaN in front) from the right with the last residuals of closed segments."""
     width = residual.shape[1]
     padded = np.concatenate([np.full(width, np.nan), reserve])[-width:]
     own = np.isfinite(residual).sum(axis=1)[:, None]
@@ -258,7 +258,7 @@ def probe_older(
     states: Mapping[str, SeriesState],
     rerun: FleetRerun,
 ) -> Iterator[float]:
-    """By how much older artifacts of these series moved, measured tonight."""
+    """Yield by how much older artifacts of these series moved, measured tonight."""
     for name in names:
         series = scale_series(histories[name], states[name])
         old = [int(night) for night in series.nights[:-1] if night >= states[name].start][-5:-2]

@@ -171,7 +171,7 @@ def _make_machine_alert(
     cut: int,
     shifts: tuple[tuple[int, float], ...],
 ) -> NightDecision:
-    """One alert about the machine; every series begins a new level at its first night."""
+    """Make one alert about the machine; every series begins a new level at its first night."""
     decisions = {}
     reason = Reason(ReasonKind.MACHINE_MOVED if common.cause.whose == MACHINE else ReasonKind.ALL_MOVED)
     for name, history in histories.items():
