@@ -24,7 +24,7 @@ VECTORS: Mapping[str, tuple[str, ...]] = {"x86_64": ("sse2", "avx2"), "aarch64":
 
 
 def facts() -> EngineFacts:
-    """The version is that of all kernels together; there is no TVM in it, so the night says which one it was."""
+    """Return as version that of all kernels together; there is no TVM in it, so the night says which one it was."""
     code = b"".join(kernel.code for _, kernel in sorted(kernels().items()))
     return EngineFacts(version=hashlib.sha256(code).hexdigest()[:12])
 

@@ -69,11 +69,11 @@ class CharRnn(Experiment[CharRnnConfig]):
         )
 
     def plots(self, history: History) -> Mapping[str, Plot]:
-        """The default graphs, and letters per second."""
+        """Add letters per second to the default graphs."""
         return {**super().plots(history), "letters_per_second": letters_plot(history)}
 
     def summary(self, history: History) -> Summary:
-        """The default words, the fastest way, and how many letters a second each gives."""
+        """Add the fastest way, and how many letters a second each gives, to the default words."""
         summary = configuration_text.summary(super().summary(history), history)
         rates = [f"{bar.label} {bar.value:,.0f}" for bar in letters_plot(history).bars]
         return summary.with_lines([f"- letters per second: {'; '.join(rates)}"])
@@ -210,6 +210,7 @@ def _recursion(machine: Any, task: GeneratorTask, zeros: Any, weights: list[Any]
     import tvm
 
     whole, position = machine["name"], tvm.runtime.tensor(np.array(0))
+    # places that no letter takes end the name
     empty = tvm.runtime.tensor(np.full(task.size.longest, END))
 
     def name(start: Start, category: Any, first: Any) -> str:

@@ -91,7 +91,7 @@ class CnnComp(Experiment[CnnCompConfig]):
         )
 
     def environment(self, point: Point, config: CnnCompConfig) -> dict[str, str]:
-        """As everywhere; and inductor compiles in its own process."""
+        """Have inductor compile in its own process."""
         return {**super().environment(point, config), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
 
     def is_paired(self, point: Point, config: CnnCompConfig) -> bool:
@@ -114,7 +114,7 @@ class CnnComp(Experiment[CnnCompConfig]):
         )
 
     def summary(self, history: History) -> Summary:
-        """The default words, with TVM tuned and untuned against each rival by itself."""
+        """Add TVM tuned and untuned against each rival by itself to the default words."""
         return summary(super().summary(history), history)
 
 
@@ -132,7 +132,7 @@ _SAME = ("workload", "workload_args", "runtime_config")
 
 
 def summary(default: Summary, history: History) -> Summary:
-    """`default`, its lines on TVM at its best replaced by a line for each of TVM's variants and each rival."""
+    """Replace the lines of `default` on TVM at its best by one for each of TVM's variants and each rival."""
     devices = engine_text.compare_devices(measured_tonight(history, {"run_time"}))
     lines = [*summarize_history(history), *summarize_kinds(history), *devices]
     return default.without(SectionKind.ENGINES).with_lines(lines, before=SectionKind.EXTREMES)

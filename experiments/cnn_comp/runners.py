@@ -87,7 +87,7 @@ def on_tvm(asked: NetworkProblem, point: Point, pipeline: str) -> Ready:
 
 
 def on_onnxruntime(asked: NetworkProblem, point: Point, _pipeline: str) -> Ready:
-    """Every graph optimisation, as by default; input and output are bound, so that nothing is copied in a call."""
+    """Prepare with every graph optimisation, the default; input and output are bound, so that a call copies nothing."""
     import onnxruntime
 
     device = on_cuda.find_rival_device(point.device)
@@ -112,7 +112,7 @@ def on_onnxruntime(asked: NetworkProblem, point: Point, _pipeline: str) -> Ready
 
 
 def on_torch(asked: NetworkProblem, point: Point, _pipeline: str) -> Ready:
-    """Eager, or through torch.compile with its defaults; the first call of that one compiles."""
+    """Prepare eager, or through torch.compile with its defaults; the first call of that one compiles."""
     import torch
 
     torch.set_grad_enabled(False)
@@ -146,7 +146,7 @@ def _make_ready(
     compile_ms: float | None,
     device: RivalDevice,
 ) -> Ready:
-    """A rival's, timed until the device is done."""
+    """Prepare a rival's call, timed until the device is done."""
     if device.card is None:
         return Prepared(timer=python_timer(call), compile_ms=compile_ms), answer
     after = functools.partial(device.watch, call, wait)
@@ -154,7 +154,7 @@ def _make_ready(
 
 
 def _check_compiler() -> None:
-    """DashboardError where torch.compile would not find its C++ compiler."""
+    """Raise DashboardError where torch.compile would not find its C++ compiler."""
     name = os.environ.get("CXX", "g++")
     if not shutil.which(name):
         raise DashboardError(

@@ -68,7 +68,7 @@ class CodeMetrics(Experiment[CodeMetricsConfig]):
         ]
 
     def prepare(self, point: Point, config: CodeMetricsConfig, seed: int) -> Prepared:
-        """The point's one compilation; its numbers go into the record, and what it took is told by the timer."""
+        """Make the point's one compilation; its numbers go into the record, and what it took is told by the timer."""
         generated = measuring.measure(point, seed, is_counted=_is_counted(point, config))
         keep = Keep.of_environment()
         if keep is None:
@@ -79,7 +79,7 @@ class CodeMetrics(Experiment[CodeMetricsConfig]):
         return _make_prepared(generated, comparing.describe_others(keep, point, kept, wanted, seed))
 
     def leave_files(self, data: Path, destination: Path) -> None:
-        """`code_changes.json`, where there is any: what changed tonight, with TIR and generated code of both sides."""
+        """Write `code_changes.json`, if anything changed tonight, with TIR and generated code of both sides."""
         keep, stamps = Keep.of_environment(), data_stamps(data)
         if keep is not None and stamps:
             night = common.read_json(data / f"data_{stamps[-1]}.json")
@@ -90,11 +90,11 @@ class CodeMetrics(Experiment[CodeMetricsConfig]):
                 common.write_json(destination / code_changes.FILE, value)
 
     def plots(self, history: History) -> Mapping[str, Plot]:
-        """Tonight's numbers as tables of workloads and targets, and their lines over nights."""
+        """Draw tonight's numbers as tables of workloads and targets, and their lines over nights."""
         return plots(super().plots(history), history)
 
     def summary(self, history: History) -> Summary:
-        """The default words without the fastest and slowest compilation, and the totals of each target."""
+        """Replace the fastest and slowest compilation of the default words by the totals of each target."""
         return summary(super().summary(history), history)
 
 
@@ -127,7 +127,7 @@ def _text(target: str) -> str:
 
 
 def _make_prepared(generated: Generated, others: Mapping[str, Any]) -> Prepared:
-    """One sample, taken already: the compilation's time."""
+    """Make one sample, taken already: the compilation's time."""
     elapsed_ns = round(generated.compile_ms * 1e6)
     details: dict[str, Any] = {
         **generated.numbers,
@@ -178,7 +178,7 @@ def _estimate(series: Series | None) -> Estimate | None:
 
 
 def summary(usual: Summary, history: History) -> Summary:
-    """`usual` without its lines on the fastest and slowest, and with what each target's code adds up to."""
+    """Replace the fastest and slowest of `usual` by what each target's code adds up to."""
     return usual.without(SectionKind.EXTREMES).with_lines(summarize_history(history))
 
 

@@ -37,12 +37,10 @@ class ComparedFunction:
     parting: Parting
 
     def with_texts(self) -> code_changes.ChangedFunction:
-        """With the texts of both sides."""
         sides = [None if side is None else _texts(side) for side in (self.before, self.after)]
         return code_changes.ChangedFunction(self.name, sides[0], sides[1], self.parting.name, self.parting.why_not)
 
     def describe(self) -> dict[str, Any]:
-        """Without the texts."""
         if self.parting.why_not:
             return {"name": self.name, "why_not": self.parting.why_not}
         return {"name": self.name, "first_pass": self.parting.name}

@@ -91,6 +91,7 @@ class Keep:
         path = self._path(self.build, point)
         path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(asdict(made), sort_keys=True)
+        # without the time, the same code is the same file
         common.write_bytes(path, gzip.compress(text.encode(), mtime=0))
         return made
 

@@ -36,7 +36,7 @@ class ExecutionTrace:
         self._take(INPUT, module)
 
     def instrument(self) -> Any:
-        """The tvm.ir.instrument.PassInstrument that watches."""
+        """Make the tvm.ir.instrument.PassInstrument that watches."""
         from tvm.ir.instrument import PassInstrument
 
         trace = self

@@ -107,7 +107,7 @@ class CompileTime(Experiment[CompileTimeConfig]):
         return {**super().plots(history), **plots(history)}
 
     def summary(self, history: History) -> Summary:
-        """The default words, but of each compilation what it consisted of instead of its shortest phase."""
+        """Tell of each compilation what it consisted of instead of its shortest phase."""
         return summary(super().summary(history), history)
 
     def _see_onnx(self) -> None:
@@ -120,7 +120,7 @@ class CompileTime(Experiment[CompileTimeConfig]):
 
 
 def _make_prepared(phase: str, cost: CompilationCost, **known: Any) -> Prepared:
-    """One sample, taken already: a process has only one first time."""
+    """Make one sample, taken already: a process has only one first time."""
     elapsed_ns = round(cost.phases_ms[phase] * 1e6)
     return Prepared(
         timer=lambda _number, repeat: [elapsed_ns] * max(1, repeat), details={**cost.memory, **cost.told}, **known
@@ -173,7 +173,7 @@ def _estimate(series: Series | None) -> Estimate | None:
 
 
 def summary(usual: Summary, history: History) -> Summary:
-    """`usual` without its lines on the fastest and slowest, and with what each compilation consisted of."""
+    """Replace the fastest and slowest of `usual` by what each compilation consisted of."""
     return usual.without(SectionKind.EXTREMES).with_lines(summarize_history(history))
 
 

@@ -66,11 +66,11 @@ class ExecutorOverhead(Experiment[ExecutorOverheadConfig]):
         return replace(ready, inputs=what.inputs)
 
     def plots(self, history: History) -> Mapping[str, Plot]:
-        """The default graphs, and what one call costs."""
+        """Add the cost of a call to the default graphs."""
         return {**super().plots(history), "cost_of_a_call": cost_plot(history)}
 
     def summary(self, history: History) -> Summary:
-        """The default words without each program's fastest and slowest: instead what a call costs on each executor."""
+        """Replace each program's fastest and slowest by the cost of a call on each executor."""
         return super().summary(history).without(SectionKind.EXTREMES).with_lines(summarize_history(history))
 
 
@@ -92,7 +92,6 @@ Cells = Mapping[tuple[str, str], Series]
 
 
 def cells(history: History) -> Cells:
-    """Tonight's run times."""
     tonight = plots.measured_tonight(history, {"run_time"})
     return {(str(s.labels["workload"]).partition(".")[2], s.labels["build_config"]["executor"]): s for s in tonight}
 
@@ -200,7 +199,7 @@ class Executor:
 
 
 def executor(name: str, compiled: Compiled, inputs: tuple[Array, ...], threads: int) -> Executor:
-    """`main` of the module on `inputs`, which lie on the device before a clock starts."""
+    """Load `main` with `inputs`, which lie on the device before a clock starts."""
     module, facts = _from_library(compiled.executable) if MODES[name][1] else (compiled.executable, {})
     loaded = relax_util.load(replace(compiled, executable=module), threads)
     return Executor(lambda: loaded.run(*inputs), loaded.timer(*inputs), facts)

@@ -146,15 +146,15 @@ class Llm(Experiment[LlmConfig]):
         return replace(ready, compile_ms=None, compile_cpu_ms=None, code_size_bytes=None, passes_ms=())
 
     def derive(self, records: Sequence[Record]) -> Sequence[Mapping[str, Any]]:
-        """Tokens per second: of a prefill all tokens of the prompt, of a step one for each sequence."""
+        """Derive tokens per second: of a prefill all tokens of the prompt, of a step one for each sequence."""
         return [find_rate(record) for record in records]
 
     def plots(self, history: History) -> Mapping[str, Plot]:
-        """The default graphs, but of a phase each: each engine beside the others, by length or depth."""
+        """Draw a graph for each phase: each engine beside the others, by length or depth."""
         return make_plots(super().plots(history), history)
 
     def summary(self, history: History) -> Summary:
-        """The default words, with each phase's times on each engine."""
+        """Add each phase's times on each engine to the default words."""
         return summarize(super().summary(history), history)
 
 
@@ -194,7 +194,7 @@ def make_plots(usual: Mapping[str, Plot], history: History) -> dict[str, Plot]:
 
 
 def summarize(usual: Summary, history: History) -> Summary:
-    """`usual` without its fastest and slowest, which are of unlike work, and with each row's times."""
+    """Replace the fastest and slowest of `usual`, which are of unlike work, by each row's times."""
     lines = []
     for (phase, what), row in _find_rows(history).items():
         times = [f"{how} {three_digits(series.values[-1])}" for how, series in row.items()]

@@ -210,18 +210,18 @@ class Operators(Experiment[OperatorsConfig]):
         return on_tvm(operator, dtype, options, threads, seed, point.device)
 
     def derive(self, records: Sequence[Record]) -> Sequence[Mapping[str, Any]]:
-        """GFLOP/s, GB/s and the percent of the roofline of each operator."""
+        """Derive GFLOP/s, GB/s and the percent of the roofline of each operator."""
         rates = [roofline.rate_of_record(record) for record in records]
         on_cpu = [AXIS.name not in record.runtime_config for record in records]
         return [roofline.facts(rate, rates if here else ()) for rate, here in zip(rates, on_cpu, strict=True)]
 
     def plots(self, history: History) -> Mapping[str, Plot]:
-        """Lines over nights, and by data type tonight's times and shares of the roofline."""
+        """Draw lines over nights, and by data type tonight's times and shares of the roofline."""
         usual = {name: plot for name, plot in super().plots(history).items() if name != "tonight"}
         return {**roofline.plots(history), **usual}
 
     def summary(self, history: History) -> Summary:
-        """The usual words about operators, then what is farthest from the machine's peaks."""
+        """Add what is farthest from the machine's peaks to the usual words about operators."""
         return roofline.summary(super().summary(roofline.without_machine(history)), history)
 
 

@@ -167,7 +167,7 @@ def _share(share: Share) -> Estimate:
 
 
 def summary(usual: Summary, history: History) -> Summary:
-    """`usual` without its fastest and slowest (they are of unlike shapes), and with the lines of `told`."""
+    """Replace the fastest and slowest of `usual`, which are of unlike shapes, by the engines against the peaks."""
     return usual.without(SectionKind.EXTREMES).with_lines(summarize_history(history))
 
 

@@ -56,7 +56,7 @@ class PassComparison(RelaxExperiment[PassComparisonConfig]):
         return CompileOptions(json.loads(point.target), "zero", added, disabled)
 
     def summary(self, history: History) -> Summary:
-        """The default words, but each change against the pipeline as it is, where their intervals are apart."""
+        """Compare each change with the pipeline as it is, where their intervals are apart."""
         head = "Against the unchanged pipeline, by tonight's samples alone:"
         return super().summary(history).without(SectionKind.EXTREMES).with_lines([head, *summarize_history(history)])
 

@@ -70,7 +70,7 @@ def file_bytes(_seed: int) -> list[dict[str, Array]]:
 
 
 def drawn_text(seed: int) -> list[dict[str, Array]]:
-    """`TEXT` in dark grey on light grey with a little noise, scaled to -1 to 1: (1, 3, 48, 160)."""
+    """Draw `TEXT` in dark grey on light grey with a little noise, scaled to -1 to 1: (1, 3, 48, 160)."""
     from PIL import Image, ImageDraw, ImageFont
 
     image = Image.new("L", (160, 48), 235)

@@ -71,7 +71,7 @@ class RealModels(Experiment[RealModelsConfig]):
         return points
 
     def make_inputs(self, config: RealModelsConfig, folder: Path, seed: int) -> None:
-        """For each model a folder of its name."""
+        """Make for each model a folder of its name."""
         for name in config.models:
             make(name, MODELS[name], folder / name, seed)
 
@@ -83,7 +83,7 @@ class RealModels(Experiment[RealModelsConfig]):
         return _on_tvm(given, point, CompileOptions(json.loads(point.target), PIPELINE), config.threads)
 
     def summary(self, history: History) -> Summary:
-        """The usual words, and how many models TVM runs in each form."""
+        """Add to the usual words how many models TVM runs in each form."""
         usual = super().summary(history)
         return usual.with_lines(imported(history))
 
@@ -265,6 +265,7 @@ def fold(model: RealModel, folder: Path) -> None:
             for size in model.shapes[value.name]:
                 sizes.dim.add().dim_value = size
     options = onnxruntime.SessionOptions()
+    # higher levels fuse operators into ONNX Runtime's own, which no other importer knows
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     options.optimized_model_filepath = str(folder / f"{FOLDED}.onnx")
     options.log_severity_level = 3

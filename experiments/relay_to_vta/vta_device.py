@@ -158,7 +158,7 @@ class LoadedOnVta:
         return unpacked(self.graph.get_output(0).numpy())
 
     def timer(self) -> Timer:
-        """By the device's clock; of the simulator it is the time that simulating takes."""
+        """Time by the device's clock; of the simulator it is the time that simulating takes."""
 
         def timed(number: int, repeat: int) -> list[int]:
             evaluator = self.graph.module.time_evaluator("run", self.device, number=number, repeat=repeat)

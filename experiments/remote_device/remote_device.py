@@ -95,7 +95,7 @@ class RemoteDevice(Experiment[RemoteDeviceConfig]):
         return replace(ready, inputs=(x,))
 
     def summary(self, history: History) -> Summary:
-        """The default words, and how each device stands to the first one."""
+        """Add to the default words how each device stands to the first one."""
         usual = super().summary(history)
         return usual.with_lines(summarize_history(history))
 
@@ -281,7 +281,7 @@ def send(session: Any, device: Device, name: str, compiled: Compiled, x: Array) 
 
 
 def _linked(compiled: Compiled, device: Device, stem: Path) -> Path:
-    """A shared library, or an archive where the device has to link."""
+    """Link a shared library, or an archive where the device has to link."""
     return link(compiled.executable, stem, device=device.name, cc=device.cc, is_here=device.is_loopback)
 
 

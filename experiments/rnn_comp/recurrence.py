@@ -60,7 +60,7 @@ def problem(case: Case, seed: int) -> RecurrenceProblem:
 
 
 def reference(case: Case, weights: Mapping[str, Array], x: Array, state: State) -> tuple[Array, ...]:
-    """The answers, computed in float64, a step after the other."""
+    """Compute the answers in float64, a step after the other."""
     wide = {name: array.astype(np.float64) for name, array in weights.items()}
     now, outputs = tuple(part.astype(np.float64) for part in state), []
     for step in x.astype(np.float64):

@@ -35,7 +35,9 @@ def make_onnx(problem: RecurrenceProblem) -> Any:
 
     case, states = problem.case, STATES[: problem.case.states]
     arrays = [numpy_helper.from_array(array, name) for name, array in _arrays(problem).items()]
+    # "" are the sequences' lengths, which are all the same
     inputs = ["x", "w", "r", "b", "", *states]
+    # the reset gate after the product, as PyTorch and cuDNN have it
     attributes = {"linear_before_reset": 1} if case.kind == "gru" else {}
     node = helper.make_node(case.kind.upper(), inputs, _outputs(case), hidden_size=case.hidden, **attributes)
     state_shape, y_shape = (1, case.batch, case.hidden), (case.length, 1, case.batch, case.hidden)
@@ -167,11 +169,11 @@ class RnnComp(Experiment[RnnCompConfig]):
         return Prepared(python_timer(call), lambda: checked(answers(), asked), inputs=inputs, layout=LAYOUT)
 
     def plots(self, history: History) -> Mapping[str, Plot]:
-        """Tonight's engines by recurrence and size, and the lines over nights."""
+        """Draw tonight's engines by recurrence and size, and the lines over nights."""
         return {**super().plots(history), "tonight": configuration_text.plot(history)}
 
     def summary(self, history: History) -> Summary:
-        """The default words, with the fastest engine at each size."""
+        """Add the fastest engine at each size to the default words."""
         return configuration_text.summary(super().summary(history), history)
 
 

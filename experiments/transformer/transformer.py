@@ -98,18 +98,17 @@ class Transformer(Experiment[TransformerConfig]):
         )
 
     def derive(self, records: Sequence[Record]) -> Sequence[Mapping[str, Any]]:
-        """Tokens per second."""
         return [
             {"tokens_per_second": tokens_per_second(record.workload_args, record.additional_info[MEDIAN])}
             for record in records
         ]
 
     def plots(self, history: History) -> Mapping[str, Plot]:
-        """The default graphs, and tokens per second."""
+        """Add tokens per second to the default graphs."""
         return {**super().plots(history), "tokens_per_second": plot(history)}
 
     def summary(self, history: History) -> Summary:
-        """The default words, with tokens per second for the fastest and slowest, and what dynamic shapes cost."""
+        """Tell tokens per second instead of the fastest and slowest, and what dynamic shapes cost."""
         return summary(super().summary(history), history)
 
 
@@ -161,7 +160,6 @@ def tokens_per_second(args: Mapping[str, Any], ms: float) -> float:
 
 
 def cells(history: History) -> Cells:
-    """Tonight's run times."""
     series_of: dict[tuple[str, str, int], dict[str, Series]] = {}
     for series in plots.measured_tonight(history, {"run_time"}):
         args = series.labels["workload_args"]
@@ -194,7 +192,7 @@ def _estimate(series: Series | None) -> Estimate | None:
 
 
 def summary(usual: Summary, history: History) -> Summary:
-    """`usual` without its fastest and slowest (they are of unlike work), and with the lines of `told`."""
+    """Replace the fastest and slowest of `usual`, which are of unlike work, by rates and the cost of dynamic shapes."""
     return usual.without(SectionKind.EXTREMES).with_lines(summarize_history(history))
 
 
@@ -272,6 +270,7 @@ def _attention(model: Model, weights: Mapping[str, Any], x: Any, layer: int, pas
     queries, keys, values = parted.permute(1, 2, 0, 3)
     if past:
         keys, values = torch.cat([past[0], keys], dim=1), torch.cat([past[1], values], dim=1)
+    # a token that follows a past sees all of it
     mixed = functional.scaled_dot_product_attention(queries, keys, values, is_causal=not past)
     return [mixed.permute(1, 0, 2).reshape(count, model.width) @ weights[f"{layer}.out"], keys, values]
 

@@ -28,7 +28,7 @@ class Forest:
     roots: tuple[int, ...]
 
     def below(self, node: int) -> list[int]:
-        """The node's tree from its leaves up: what comes before what needs it, the node itself last."""
+        """List the node's tree from its leaves up: what comes before what needs it, the node itself last."""
         return [*(lower for child in self.children[node] for lower in self.below(child)), node]
 
 
@@ -76,17 +76,17 @@ def read_forest(count: int, file: Path = FILE) -> Forest:
 
 
 def _children(heads: Sequence[int]) -> list[list[int]]:
-    """Of each place counted from 1, and of 0 above the root: the places from 0 of the words that depend on it."""
+    """List for each place from 1, and for 0 above the root, the places (from 0) of the words that depend on it."""
     return [[index for index, head in enumerate(heads) if head == above] for above in range(len(heads) + 1)]
 
 
 def by_node(forest: Forest) -> list[ForestRun]:
-    """A table for each tree, a call for each node, in the order of a recursion from the root."""
+    """Plan a table for each tree, a call for each node, in the order of a recursion from the root."""
     return [_run(forest, [[node] for node in forest.below(root)]) for root in forest.roots]
 
 
 def by_depth(forest: Forest) -> list[ForestRun]:
-    """One table, and a call for all nodes of one height: first all leaves, last the root that is highest."""
+    """Plan one table, and a call for all nodes of one height: first all leaves, last the root that is highest."""
     heights: dict[int, int] = {}
     for node in (node for root in forest.roots for node in forest.below(root)):
         heights[node] = 1 + max((heights[child] for child in forest.children[node]), default=-1)

@@ -66,7 +66,7 @@ class TreeLstm(Experiment[TreeLstmConfig]):
         )
 
     def summary(self, history: History) -> Summary:
-        """The default words, the fastest way, and what a node costs in each."""
+        """Add the fastest way, and what a node costs in each, to the default words."""
         summary = configuration_text.summary(super().summary(history), history)
         costs = [
             f"{way} {format_quantity(series.values[-1] * 1e6 / series.labels['workload_args']['nodes'], 'ns')}"

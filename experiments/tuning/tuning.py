@@ -101,11 +101,11 @@ class Tuning(Experiment[TuningConfig]):
         )
 
     def plots(self, history: History) -> Mapping[str, Plot]:
-        """Tonight's networks as bars, and every line over nights."""
+        """Draw tonight's networks as bars, and every line over nights."""
         return plots(history, super().plots(history))
 
     def summary(self, history: History) -> Summary:
-        """The default words, with each network's times after so many trials."""
+        """Add each network's times after so many trials to the default words."""
         return summary(super().summary(history), history)
 
     @staticmethod
@@ -130,13 +130,13 @@ NETWORK, SEARCH = "network.", "tuning.search_"
 
 
 def plots(history: History, default: Mapping[str, Plot]) -> dict[str, Plot]:
-    """`default`, tonight's bars without the searches, which take minutes where the networks take milliseconds."""
+    """Leave the searches out of tonight's bars: they take minutes where the networks take milliseconds."""
     timed = [series for series in measured_tonight(history, {"run_time"}) if _workload(series).startswith(NETWORK)]
     return {**default, "tonight": tonight_plot(history, timed)}
 
 
 def summary(default: Summary, history: History) -> Summary:
-    """`default`, its fastest and slowest replaced by each network's times after so many trials."""
+    """Replace the fastest and slowest of `default` by each network's times after so many trials."""
     return default.without(SectionKind.EXTREMES).with_lines(summarize_history(history))
 
 

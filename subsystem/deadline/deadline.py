@@ -65,7 +65,7 @@ class ConfiguredDeadline:
         return (self.moment - now).total_seconds() / 86400
 
     def format_left(self, now: datetime.datetime) -> str:
-        """As in "in 12 days", "in 1 day 5 hours", "in 20 minutes"; what has begun is not counted."""
+        """Format as in "in 12 days", "in 1 day 5 hours", "in 20 minutes"; what has begun is not counted."""
         minutes = int((self.moment - now).total_seconds() // 60)
         days, hours = minutes // 1440, minutes // 60
         if days >= 3:
@@ -76,11 +76,11 @@ class ConfiguredDeadline:
         return f"in {_count(hours, 'hour')}" if hours else f"in {_count(minutes, 'minute')}"
 
     def format_moment(self) -> str:
-        """As in "2027-01-15 23:59 AoE"."""
+        """Format as in "2027-01-15 23:59 AoE"."""
         return f"{self.moment:%Y-%m-%d %H:%M} {self.zone}"
 
     def describe(self, now: datetime.datetime) -> str:
-        """As in "in 12 days, on 2027-01-15 23:59 AoE"."""
+        """Format as in "in 12 days, on 2027-01-15 23:59 AoE"."""
         return f"{self.format_left(now)}, on {self.format_moment()}"
 
     def ahead_of(self, now: datetime.datetime, *, near: bool) -> DeadlineAhead:

@@ -64,7 +64,7 @@ def _describe(state: RouteState, name: str) -> str:
 
 
 def _make_own_route(config: ThreadsConfig, home: Home) -> Route | None:
-    """The channel of the subsystem's own config, which tells everything; None where it has no bot token for it."""
+    """Make a route of the subsystem's own channel, which tells everything; None where it has no bot token for it."""
     if not config.channel:
         return None
     slack = open_slack(config, home, _WHERE)

@@ -103,7 +103,10 @@ def one_night(
     again: Confirming | None = None,
     screen: Screen | None = None,
 ) -> tuple[Memory, Judged, list[Event]]:
-    """Recoveries, the detector with its re-runs, incidents, creep: the memory after the night, and its events."""
+    """Judge one night: recoveries, the detector with its re-runs, incidents, creep.
+
+    Return the memory after the night, and its events.
+    """
     memory, events = recovery.recoveries(table, night, memory, ledger)
     ledger = ledgers.fold(events, ledger)
     if again is None:

@@ -97,7 +97,7 @@ def exact_numbers(table: Table, night: int) -> dict[int, Exact]:
 
 
 def _exact(table: Table, row: int, start: int, measured: Sequence[tuple[Measured | None, str | None]]) -> Exact | None:
-    """measured: by column, which TVM was, and by which code of the experiment."""
+    """Compare a row's numbers. measured: by column, which TVM was, and by which code of the experiment."""
     part = (row, slice(start, start + len(measured)))
     alike, values, code = table.alike[part], table.values[part], table.code[part]
     usable = np.isfinite(values) & (alike != 0)

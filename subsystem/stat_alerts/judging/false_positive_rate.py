@@ -121,6 +121,7 @@ def measured(output: Path, table: Table, judged: Judged, options: Options, count
         for stamp, test in sorted(_read(path).items())
         if stamp < tonight
     }
+    # tonight's comes to them
     tests = dict([*tests.items()][1 - KEPT_NIGHTS :])
     counted = {(count.kind, count.series): count.until for test in tests.values() for count in test}
     tests[tonight] = list(_tonight(table, judged, options, count, counted))

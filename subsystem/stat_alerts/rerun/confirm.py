@@ -120,6 +120,7 @@ class Confirming:
         except (DashboardError, OSError) as error:
             return self._ended(BROKEN, str(error))
         before = self.evidence
+        # there are fewer answers where the time was over
         for question, answer in zip(wanted, answers, strict=False):
             self._take(question, answer)
         self._keep()

@@ -49,7 +49,7 @@ class ReceiptPlace:
         return place_of(self.experiment, self.stamp)
 
     def sources(self) -> tuple[str, str]:
-        """Two texts that change when the data and the raw measurements do; NONE where there are none."""
+        """Return two texts that change when the data and the raw measurements do; NONE where there are none."""
         return fingerprint(self.experiment, mark(self.data)), mark(self.raw / CATALOGUE)
 
 
@@ -80,7 +80,7 @@ class _Names:
         self._found: dict[tuple[str, ...], str | None] = {}
 
     def of_record(self, night: records.NightData, record: records.Record, identity: str) -> dict[str, str | None]:
-        """By metric; `identity` is that of the record."""
+        """Name the files by metric; `identity` is that of the record."""
         labels = record.labels
         series_ids = {}
         for metric, _ in record.metrics():
@@ -93,7 +93,7 @@ class _Names:
         return series_ids
 
     def of(self, key: records.SeriesKey, unit: str) -> str | None:
-        """With this unit; before it had one, a number was the same series."""
+        """Name the file of the series with this unit; before it had one, a number was the same series."""
         return self._ids.get((key.id, unit)) or (None if unit else self._newest.get(key.id))
 
 

@@ -221,7 +221,7 @@ class Concerned:
         return cls(incidents, of_series, of_fleet)
 
     def of(self, entry: CatalogueEntry) -> list[Incident]:
-        """Those that concern a series, oldest first."""
+        """Return those that concern a series, oldest first."""
         places = [*self.of_series.get(entry.key, ()), *self.of_fleet.get(entry.fleet, ())]
         return [self.incidents[place] for place in sorted(places)]
 

@@ -55,7 +55,7 @@ def write_data(path: str, value: Any) -> None:
 
 
 def regular_file_bytes(path: Path) -> int | None:
-    """The size of a regular file, None where `path` is anything else (a link above all)."""
+    """Return the size of a regular file, None where `path` is anything else (a link above all)."""
     return path.stat().st_size if path.is_file() and not path.is_symlink() else None
 
 

@@ -28,7 +28,7 @@ those that matter was wrong whenever code moved, and a full build takes seconds.
 
 
 def fingerprint(*parts: str) -> str:
-    """Changes when any of the texts does."""
+    """Return a text that changes when any of the texts does."""
     digest = hashlib.sha256("\0".join(parts).encode("utf-8", errors="surrogatepass"))
     return digest.hexdigest()[:20]
 
@@ -44,7 +44,7 @@ def mark(path: Path) -> str:
 
 @functools.cache
 def code_version() -> str:
-    """Changes with any file of the website or the library: then all of the site is made anew."""
+    """Return a text that changes with any file of the website or the library: then all of the site is made anew."""
     digest = hashlib.sha256()
     for folder in _MAKERS:
         for path in sorted(folder.rglob("*")):

@@ -233,7 +233,7 @@ def _list_sides(
 
 
 def _list_kernels(context: SiteContext, incident: Incident, site: Path) -> Iterator[KernelSides]:
-    """Of the points that moved, the worst first."""
+    """List the kernels of the points that moved, the worst first."""
     read = functools.cache(lambda name: read_differences(site / file_of(name, incident.begin)))
     for item in incident.worst_first:
         night = read(experiment_of(item, context))
@@ -288,7 +288,7 @@ def _kind(change: float) -> str:
 
 
 def format_sides(part: DifferencePart) -> str:
-    """As in "4.10 ms → 5.60 ms, +36.6 %"."""
+    """Format as in "4.10 ms → 5.60 ms, +36.6 %"."""
     if part.good_ms is None or part.bad_ms is None:
         there = part.good_ms if part.bad_ms is None else part.bad_ms
         return f"{'gone' if part.bad_ms is None else 'new'}, {format_quantity(there or 0.0, 'ms')}"

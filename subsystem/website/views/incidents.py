@@ -168,7 +168,7 @@ class CodeLink:
 
 
 def find_code_pages(incident: Incident, context: SiteContext) -> tuple[CodeLink, ...]:
-    """Of each experiment in the incident, what changed in its generated code on the night that the incident began.
+    """Find for each experiment in the incident what changed in its generated code on the night that it began.
 
     Where all of its series are of one point, the page begins there.
     """
@@ -186,16 +186,17 @@ def _links(incident: Incident, context: SiteContext) -> Iterator[CodeLink]:
 
 
 def experiment_of(item: Moved, context: SiteContext) -> str:
-    """The experiment of a series that moved; empty where the home has none of that name any more."""
+    """Find the experiment of a series that moved; empty where the home has none of that name any more."""
     view = context.series_by_id.get(item.series)
     if view is not None:
         return view.experiment
     names = context.home.experiments_with_data()
+    # a name may begin with another experiment's
     return next((name for name in sorted(names, key=len, reverse=True) if item.name.startswith(f"{name} ")), "")
 
 
 def id_of_point(series: SeriesView | None) -> str:
-    """The series' point; empty where it is none of a template's."""
+    """Identify the series' point; empty where it is none of a template's."""
     if series is None or "workload_args" not in series.labels:
         return ""
     values = {**series.labels.get("build_config", {}), **series.labels["workload_args"]}
