@@ -107,7 +107,6 @@ def _workloads(config: CodeMetricsConfig) -> Iterator[Workload]:
 
 
 def _describe(point: Point, config: CodeMetricsConfig) -> dict[str, Any]:
-    """Describe the point to another process."""
     return {
         "workload": point.workload,
         "values": dict(point.values),

@@ -80,13 +80,11 @@ class Definition:
 
     @property
     def experiments(self) -> tuple[str, ...]:
-        """The experiments that it reads."""
         selectors = [self.contender, *([self.baseline] if self.baseline else [])]
         return tuple(dict.fromkeys(selector.experiment for selector in selectors))
 
     @property
     def unit(self) -> str:
-        """Of its value."""
         return {SPEEDUP: "times", SHARE: "%", CORRECT: "points"}.get(self.kind, self.metric.unit)
 
     @property

@@ -46,7 +46,6 @@ class DisturbedRun:
 
     @property
     def name(self) -> str:
-        """Of its picture."""
         return _SAFE.sub("_", self.telemetry.experiment)[:80]
 
 

@@ -75,7 +75,6 @@ class IncrementalSite:
         return cls(old, new, version, made_by == version, known)
 
     def folder(self, name: str) -> None:
-        """Make a folder that files will be put into."""
         (self.new / name).mkdir(parents=True, exist_ok=True)
 
     def made_from(self, name: str) -> str:
@@ -94,7 +93,6 @@ class IncrementalSite:
         return True
 
     def write(self, name: str, content: bytes, made_from: str) -> None:
-        """Write the file anew."""
         write_new(f"{self.new}/{name}", content)
         self.files[name] = (made_from, len(content))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from data.code_changes import CodeDifference, NightDifferences
-from markup.escaping import clean
+from markup.sparks import clean
 from markupsafe import Markup, escape
 
 from tvmdash.common import structured

@@ -12,9 +12,8 @@ from urllib.parse import urlencode
 
 from files.code_changes import file_of
 from files.incremental import IncrementalSite, fingerprint
-from markup.escaping import clean
 from markup.night_chart import ChartMark, Curve, NightChart
-from markup.sparks import svg
+from markup.sparks import clean, svg
 from markupsafe import Markup, escape
 from render import page as pages
 from render.page import anchor

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from markup.escaping import clean
-from markup.sparks import svg
+from markup.sparks import clean, svg
 from tvmdash.incidents.headline import shorten
 from tvmdash.text import format_percent
 

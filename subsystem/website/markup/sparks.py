@@ -1,4 +1,4 @@
-"""Lines as SVG: small ones for tables, larger ones over nights. No inline style; colours come from classes."""
+"""Lines as SVG, small ones for tables and larger ones over nights, without inline style; text of strangers, cleaned."""
 
 from __future__ import annotations
 
@@ -7,6 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup, escape
+
+from tvmdash.text import clean_lines
+
+
+def clean(value: object) -> object:
+    """Clean text by `text.clean_lines`; markup, numbers and all else stay."""
+    return value if not isinstance(value, str) or isinstance(value, Markup) else clean_lines(value)
+
 
 WIDTH, HEIGHT = 120, 24
 _PAD = 3

@@ -25,7 +25,6 @@ class RateView:
 
 
 def write_alerts(context: SiteContext, new: Path) -> None:
-    """Write alerts.html."""
     alerts = context.alerts
     target = alerts.honesty.target_per_1000
     views = [

@@ -71,7 +71,6 @@ def measured_by(machines: Mapping[str, Sequence[str]]) -> list[MeasuredBy]:
 
 
 def write_machines(context: SiteContext, new: Path) -> None:
-    """Write machines.html."""
     nights = _nights(context)
     newest = next(iter(reversed(list(nights.items()))), None)
     runs = context.telemetry.runs

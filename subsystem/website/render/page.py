@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markup.escaping import clean
+from markup.sparks import clean
 from markupsafe import Markup
 from views import night as night_views
 from views.context import HOSTS, TRIES, Frame

@@ -295,5 +295,4 @@ class SiteContext:
 
     @property
     def written(self) -> str:
-        """The moment as a stamp."""
         return common.stamp_of(self.now)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from markup.escaping import clean
+from markup.sparks import clean
 from markupsafe import Markup, escape
 
 from tvmdash.records.metrics import BETTER, CHANGED, COMPILE_TIME, FOREIGN, RUN_TIME, WAYS, WORSE, Way, is_worse, way
