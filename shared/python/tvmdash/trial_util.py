@@ -39,6 +39,7 @@ def time_workload(timer: Timer, timing: Timing) -> list[Sample]:
     `repeat`, where that is less). How many is settled before the first one, so that no result can end the trial.
     """
     number = timing.number or calibrate(timer, timing.min_repeat_ms)
+    # the last one, which is the warmest
     warm_ns = timer(number, timing.warmup)[-1]
     return [Sample(elapsed_ns, number) for elapsed_ns in timer(number, timing.count_samples(warm_ns))]
 

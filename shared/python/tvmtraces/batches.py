@@ -88,7 +88,6 @@ def ints(values: Iterable[int]) -> Ints:
 
 
 def texts(values: Sequence[str | None]) -> Texts:
-    """Return the text column of `values`."""
     known: dict[str, int] = {}
     codes = [-1 if value is None else known.setdefault(value, len(known)) for value in values]
     return Texts(ints(codes), list(known))

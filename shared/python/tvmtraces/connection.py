@@ -327,6 +327,7 @@ class Traces:
         names = ReachNames.of(self._filters, catalogues, lambda query: self._engine.execute(query).fetchall())
         self._reach = Reach(names)
         self._load({"process": _ALL["process"]})
+        # a process without an end runs on; one below the greatest number, as its reach adds one
         columns = f'guid, process, nid, min("start"), max(coalesce("end", {2**63 - 2}))'
         query = f"SELECT {columns} FROM all_process WHERE {condition} GROUP BY ALL"  # noqa: S608 - escaped by filters
         found = self._engine.execute(query).fetchall()

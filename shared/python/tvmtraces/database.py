@@ -124,7 +124,6 @@ class Cursor(sqlite3.Cursor):
         return self
 
     def fetchone(self) -> Any:
-        """Return the next row, or None."""
         return next(iter(self.fetchmany(1)), None)
 
     def fetchmany(self, size: int | None = None) -> list[Any]:
@@ -136,7 +135,6 @@ class Cursor(sqlite3.Cursor):
             return super().fetchmany(wanted) if wanted else []  # asked for none, sqlite3 gives all
 
     def fetchall(self) -> list[Any]:
-        """Return all further rows."""
         if self._rows is not None:
             return self._rows.fetchall()
         with _told():
@@ -203,6 +201,7 @@ class Connection(sqlite3.Connection):
         for pragma in ("trusted_schema = OFF", "cell_size_check = ON"):
             self._do(f"PRAGMA {pragma}")
         native = [source for source in sources if isinstance(source, RocpdSource) and source.is_version_3]
+        # SQLite attaches ten databases where its builder did not allow more
         if not self._is_filtered and len(native) == len(sources) <= self.getlimit(sqlite3.SQLITE_LIMIT_ATTACHED):
             self._attach(native)
         super().set_authorizer(_authorize)
@@ -232,7 +231,6 @@ class Connection(sqlite3.Connection):
         return self._selections
 
     def cursor(self, factory: Any = Cursor) -> Any:
-        """Return a cursor that has executed nothing yet."""
         cursor = super().cursor(factory)
         cursor.row_factory = self.row_factory
         return cursor
@@ -278,7 +276,6 @@ class Connection(sqlite3.Connection):
 
     @staticmethod
     def split_statements(script: str) -> Iterator[str]:
-        """Yield the statements of a script."""
         statement = ""
         for part in re.split(r"(;)", script):
             statement += part

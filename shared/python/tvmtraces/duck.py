@@ -96,7 +96,6 @@ class DuckEngine:
         return {name: next(iter(values)) for name, values in found if len(values) == 1 and _MANY not in values}
 
     def view(self, name: str, sql: str) -> None:
-        """Create a view."""
         _translate_errors(lambda: self._database.execute(f"CREATE OR REPLACE VIEW {name} AS {sql}"))
 
     def execute(self, sql: str, parameters: Parameters = ()) -> DuckResult:
@@ -201,7 +200,6 @@ class DuckResult:
         return rows
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """Return all further rows."""
         if self._relation is None or self._is_done:
             return []
         self._is_done = True
@@ -275,5 +273,6 @@ def _is_in_order(arrays: Mapping[str, Any], order: Sequence[str], counts: Sequen
     if getattr(getattr(column, "dtype", None), "kind", "") != "i":
         return not order
     later = numpy.diff(column) >= 0
+    # from one batch to the next no order is needed
     later[numpy.cumsum(counts)[:-1] - 1] = True
     return bool(later.all())

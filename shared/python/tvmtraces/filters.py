@@ -120,7 +120,6 @@ class TimeSpan:
 
 
 def format_literal(text: str) -> str:
-    """Return `text` as an SQL literal."""
     if "\0" in text:
         raise DashboardError(f"{text!r:.60}: a NUL character cannot be asked for.")
     return "'" + text.replace("'", "''") + "'"

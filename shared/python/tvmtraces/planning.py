@@ -53,7 +53,6 @@ class Planner:
 
 
 def describe_view(name: str) -> list[tuple[str, str]]:
-    """Return the columns of a view with their types."""
     selections = {table: format_selection(table, Filters(), None, None) for table in TABLES}
     rows = _open_empty_database(tuple(sorted(selections.items()))).execute(f"DESCRIBE {name}").fetchall()
     return [(str(row[0]), str(row[1])) for row in rows]

@@ -83,7 +83,6 @@ class Catalogue:
 
     @property
     def size_bytes(self) -> int:
-        """Return the bytes of its Parquet files."""
         return sum(table.size_bytes for table in self.tables.values())
 
 
@@ -97,7 +96,6 @@ class SealedSource:
 
     @property
     def guids(self) -> tuple[str, ...]:
-        """Return the processes in it."""
         return self.catalogue.guids
 
     def files(self, table: str) -> list[SealedFile]:

@@ -79,6 +79,7 @@ def _note(named: dict[tuple[int, int, str], Path], location: Path) -> None:
     archive = find_archive(location)
     status = (archive or location).stat()
     member = str(location.relative_to(archive)) if archive else ""
+    # by inode: links and other spellings of a path are one file
     first = named.setdefault((status.st_dev, status.st_ino, member), location)
     if first is not location:
         also = "" if first == location else f" (also as {first})"

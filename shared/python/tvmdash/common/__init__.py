@@ -73,6 +73,7 @@ def format_moment(stamp: str) -> str:
 
 def safe_name(text: str) -> str:
     """Return a file name for any text: its ASCII letters and digits, and a hash that makes it unique."""
+    # a file's name that is no UTF-8 comes with surrogates
     digest = hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest()[:10]
     slug = _NOT_PLAIN.sub("-", text.lower())[:40].strip("-")
     return f"{slug}-{digest}" if slug else digest

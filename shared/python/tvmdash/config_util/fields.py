@@ -48,7 +48,6 @@ class Field:
         return self.default if self.smoke is SAME or size != SMOKE else self.smoke
 
     def schema(self) -> dict[str, Any]:
-        """Return the field as JSON Schema."""
         schema: dict[str, Any] = {"description": self.doc}
         if self.type == "choice":
             schema["enum"] = list(self.choices)

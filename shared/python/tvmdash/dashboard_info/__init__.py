@@ -350,6 +350,7 @@ class Home:
     def of_data_dir(cls, data_dir: Path) -> Home | None:
         """Return the home in which `data_dir` is an experiment's data folder, or None."""
         parents = data_dir.resolve().parents
+        # HOME/results/experiments/data/NAME
         home = cls(parents[3]) if len(parents) > 3 else None
         return home if home is not None and home.data(data_dir.name) == data_dir.resolve() else None
 

@@ -81,6 +81,7 @@ def _place(engine: Engine, store: Path, timeout_s: float) -> Place:
             reasons.append(str(error))
     else:
         return Place(reason="; otherwise: ".join(reasons))
+    # before the mark, which must not survive a power cut without the packages
     sync.sync_tree(folder)
     common.write_text(folder / _COMPLETE, "")
     return Place(str(folder))

@@ -97,6 +97,7 @@ class Prepared:
 
     def describe(self) -> dict[str, dict[str, Any]]:
         """Return values for the record's columns beside the point's own."""
+        # torch calls its types torch.float32
         inputs = [{"shape": list(item.shape), "dtype": str(item.dtype).rpartition(".")[2]} for item in self.inputs]
         return {"workload_args": {"inputs": inputs, "layout": self.layout}, "build_config": dict(self.build)}
 

@@ -140,6 +140,7 @@ def read(path: Path) -> MachineIdentity | None:
 def of_folder(folder: Path) -> MachineIdentity | None:
     """Return the machine of the home whose experiment's data folder is `folder`; None for other folders."""
     whole = folder.resolve()
+    # HOME/results/experiments/data/NAME
     if len(whole.parents) < 3 or (whole.parents[1].name, whole.parents[2].name) != ("experiments", "results"):
         return None
     return read(whole.parents[2] / FILE)

@@ -69,7 +69,6 @@ class Prebuilt:
         common.write_json(self.folder / "facts.json", facts, durable=False)
 
     def read_facts(self) -> dict[str, Any]:
-        """Read these facts."""
         return cast("dict[str, Any]", common.read_json(self.folder / "facts.json"))
 
 

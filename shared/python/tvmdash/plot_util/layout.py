@@ -51,6 +51,7 @@ def select_points(values: Floats, limit: int) -> Indices:
     if count <= limit:
         return np.arange(count)
     gaps = np.isnan(values)
+    # a bucket keeps two points, and three where it may have a gap
     width = -(-count // ((limit - 2) // (3 if gaps.any() else 2)))
     starts = np.arange(0, count, width)
     padded = np.full(len(starts) * width, np.nan)

@@ -42,7 +42,6 @@ def open_runtime(library: str) -> bool:
 
 @functools.cache
 def find(name: str) -> Any:
-    """Return a function of the runtime."""
     import tvm_ffi
 
     return tvm_ffi.get_global_func(f"runtime.{name}")
@@ -124,7 +123,6 @@ class Loaded:
             return tvm.relax.VirtualMachine(self._opened.load(executable) if self._opened else executable, self._device)
 
     def run(self, *inputs: Array) -> Array:
-        """Return the output of `main` for `inputs`."""
         (output,) = self.outputs(*inputs)
         return output
 
@@ -233,7 +231,6 @@ class Loaded:
         return spans
 
     def read(self, tensor: Any) -> Array:
-        """Return the tensor's values as an array."""
         values: Array = read_tensor(tensor) if self._is_bare else tensor.numpy()
         return values
 

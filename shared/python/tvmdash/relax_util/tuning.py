@@ -82,6 +82,7 @@ def keep(subject: Subject, search: Path, trials: int, facts: Mapping[str, Any]) 
     before = common.read_json(folder / FACTS)["trials"] if (folder / FACTS).exists() else -1
     if trials <= before:
         return False
+    # beside its place, as folders trade places on one filesystem only
     made = folder.with_name(f".{folder.name}-{os.getpid()}")
     copy_good(search, made, trials)
     common.write_json(made / FACTS, {**asdict(subject), "trials": trials, **facts})

@@ -146,6 +146,7 @@ def prepare_program(
     if isinstance(make, Program):
         program, compiled = make, build.compile_module(make.module, options)
     else:
+        # asked for the program and for its module, and made once
         made = functools.cache(make)
         program = prebuilt.keep("program", lambda: replace(made(), module=None))
         compiled = build.compile_module(lambda: made().module, options)

@@ -66,11 +66,9 @@ class Names:
     pool: Sequence[str]
 
     def texts(self) -> list[str]:
-        """Return the column as a list of texts."""
         return [self.pool[code] for code in self.codes.tolist()]
 
     def taken(self, rows: Ints) -> Names:
-        """Return the column of some rows."""
         return Names(self.codes[rows], self.pool)
 
     def cleaned(self) -> Names:
@@ -82,7 +80,6 @@ class _Columns:
     """Columns of one length, as fields of a dataclass."""
 
     def taken(self, rows: Ints) -> Self:
-        """Return some of the rows."""
         return self._with(lambda column: _take(column, rows))
 
     def cleaned(self) -> Self:
@@ -139,7 +136,6 @@ Batch = Slices | Counters
 
 
 def names(values: Iterable[str]) -> Names:
-    """Return the column of `values`."""
     import numpy
 
     known: dict[str, int] = {}

@@ -32,7 +32,6 @@ class LaneTrack:
 
     @property
     def title(self) -> str:
-        """Return the title for people."""
         return f"{self.lane} {self.level + 1}" if self.level else self.lane
 
 

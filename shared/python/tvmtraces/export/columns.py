@@ -188,7 +188,6 @@ class Titles:
         self._places = {key: number for number, key in enumerate(named)}
 
     def place(self, guid: str | None, process: int | None) -> int:
-        """Return the process's number in the trace."""
         return self._places.setdefault((guid, process), len(self._places))
 
     def find(self, guid: str | None, process: int | None) -> str:

@@ -150,7 +150,6 @@ class RawSource:
     kind: str = "raw"
 
     def read(self, wanted: WantedRows) -> Iterator[Batch]:
-        """Yield the wanted batches."""
         with open_database(self.path) as database:
             try:
                 reading = RawReading(database, self.path, wanted)

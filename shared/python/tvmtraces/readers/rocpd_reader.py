@@ -201,11 +201,9 @@ class RocpdSource:
 
     @property
     def guids(self) -> tuple[str, ...]:
-        """Return the processes in it."""
         return tuple(table_set.guid for table_set in self.sets)
 
     def read(self, wanted: WantedRows) -> Iterator[Batch]:
-        """Yield the wanted batches."""
         with open_database(self.path) as database:
             try:
                 present = list_tables(database)

@@ -112,7 +112,6 @@ def list_tables(database: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
 
 
 def quote_name(name: str) -> str:
-    """Return `name` as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -122,7 +122,6 @@ class Tree:
 
     @property
     def files(self) -> list[TreeEntry]:
-        """Return the regular files."""
         return [entry for entry in self.entries if entry.is_file]
 
     @property
@@ -161,6 +160,7 @@ def walk(root: Path, limits: Bounds = USUAL, leaves_out: Callable[[TreeEntry], b
                 text = f"has more entries than can be taken, with all before it ({len(entries):,})"
                 problems.append(Problem(folder, Fault.MANY, text))
                 break
+            # reversed, so that the stack gives them back in order of names
             waiting += reversed(inner)
     return Tree(root, tuple(entries), tuple(problems))
 
@@ -393,6 +393,7 @@ def finish_file(file: BinaryIO, mode: int, mtime_ns: int) -> None:
     """Give what was written its mode and time of change."""
     file.flush()
     os.fchmod(file.fileno(), mode)
+    # last, as writing what is still buffered would set it anew
     os.utime(file.fileno(), ns=(mtime_ns, mtime_ns))
 
 

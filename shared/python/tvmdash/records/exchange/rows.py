@@ -44,7 +44,6 @@ class PlacedRecord:
         return {**self.origin(), **self.record.to_json()}
 
     def origin(self) -> dict[str, Any]:
-        """Return the fields that are no column of the record."""
         return {name: getattr(self, name) for name in (*_ORIGIN, *_WHOLE)}
 
     @classmethod
@@ -112,6 +111,7 @@ def find_nights(rows: Iterable[PlacedRecord]) -> Iterator[PlacedRecord]:
         goes_on = last is not None and (last.experiment, last.tvm_hash) == (row.experiment, row.tvm_hash)
         if last is None or not goes_on or row.moment - last.moment > _LONGEST_PAUSE or measured in seen:
             moment, seen = row.moment, set()
+            # two nights may begin in one second, and a stamp names one alone
             while (row.experiment, night := common.stamp_of(moment)) in taken:
                 moment += datetime.timedelta(seconds=1)
             taken.add((row.experiment, night))
