@@ -91,6 +91,7 @@ class Artifact:
     @property
     def runtimes(self) -> tuple[Path, ...]:
         """The folders of the runtimes of devices that were built beside it; see `artifacts.runtimes`."""
+        # A folder without its manifest is a runtime that was never finished.
         kept = sorted(file.parent for file in self.path.glob(f"{RUNTIMES}/[!.]*/{RUNTIME_MANIFEST}"))
         return (*kept, *self.unproved)
 
@@ -229,6 +230,7 @@ def _sizes(value: common.Json, json_path: str) -> dict[str, int]:
     if not isinstance(value, dict) or not value:
         raise ValueError(f"{json_path}: no library listed")
     for name, size_bytes in value.items():
+        # Not isinstance: true and false are ints, and no sizes.
         if type(size_bytes) is not int:
             raise ValueError(f"{json_path}.{name}: {size_bytes!r} is not a whole number")
     return {_inside(name, json_path): size_bytes for name, size_bytes in value.items()}

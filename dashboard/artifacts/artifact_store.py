@@ -160,6 +160,7 @@ def _size_bytes(path: Path) -> int:
             return int(size_bytes)
     size_bytes = trees.walk(path).size_bytes
     with contextlib.suppress(OSError):
+        # On a full disk it is counted again the next time.
         file.write_text(json.dumps([size_bytes, state]), encoding="ascii")
     return size_bytes
 
@@ -197,5 +198,6 @@ def _move(path: Path, folder: Path) -> None:
         claim(folder, path.name, locks.LockDeadline(_WAIT_S)),
         workplace(folder, path.name) as place,
     ):
+        # Copied: the restored home may lie on another disk.
         common.copy_tree(path, place)
         put(place, folder, path.name, locks.LockDeadline(_WAIT_S))

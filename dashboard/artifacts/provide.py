@@ -214,6 +214,7 @@ def _build(request: _Request, exact: ArtifactSpec) -> Provided:
             with artifact_store.workplace(folder, base) as workplace:
                 context = replace(request.context, guest=request.guest_of(exact))
                 artifact = provider.build(exact, workplace, context)
+                # Without it, the next prune would take it for the longest unused.
                 (workplace / LAST_USED).touch()
                 write_manifest(artifact)
                 artifact_store.put(workplace, folder, artifact.key, deadline)

@@ -94,6 +94,7 @@ def add_passed_on_verb(
     verbs: Verbs[argparse.ArgumentParser], name: str, verb: Callable[[Sequence[str]], int], help_text: str
 ) -> None:
     """Add a command that parses all its arguments and options itself."""
+    # With a prefix that nobody types, argparse takes no option of the command for its own.
     parser = verbs.add_parser(name, help=help_text, add_help=False, prefix_chars="\0")
     parser.add_argument("rest", nargs=argparse.REMAINDER)
     parser.set_defaults(verb=lambda arguments: verb(arguments.rest))

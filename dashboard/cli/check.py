@@ -182,6 +182,7 @@ def _find_host_faults(plan: Plan) -> Iterator[str]:
     """Yield the obstacles to measuring on each host that has something to measure."""
     names = {job.host for job in plan.away}
     hosts = [host for name, host in plan.config.hosts.items() if name in names]
+    # All at once: a host that does not answer takes a minute.
     with ThreadPoolExecutor(max(1, len(hosts))) as pool:
         for faults in pool.map(launcher.find_faults, hosts):
             yield from faults

@@ -277,6 +277,7 @@ def _find_permissions(home: Home, config: HomeConfig) -> Iterator[HomeFinding]:
     """Folders that nights write to but that belong to another user, e.g. after a night that was run as root."""
     own = os.getuid()
     folders = [home.root, home.nights, *(home.data(name) for name in home.experiments_with_data()), *config.folders]
+    # Root may write anywhere.
     foreign = [folder for folder in folders if folder.is_dir() and own and folder.stat().st_uid != own]
     for folder in foreign:
         yield make_fault("permissions", f"{folder} belongs to another user.", f"sudo chown -R {own} {folder}")

@@ -44,6 +44,7 @@ _MOST_WAITING = 1000
 _LEAST_SECRET = 16
 _TRIES, _TIMEOUT_S = 3, 180.0
 _one_at_a_time = threading.Lock()
+"""The server answers in threads, of which two must not import the same submission."""
 
 
 def add_verbs(verbs: Verbs[argparse.ArgumentParser]) -> None:

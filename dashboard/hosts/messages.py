@@ -222,6 +222,7 @@ class Channel:
                 if not _wait_for(self._writer, select.POLLOUT, min(SILENCE_S, end - time.monotonic())):
                     raise SilenceError(f"{self._name}: does not read what is sent to it.")
                 try:
+                    # A pipe takes as much as it has room for.
                     view = view[os.write(self._writer, view) :]
                 except BlockingIOError:
                     continue

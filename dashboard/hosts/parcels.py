@@ -157,6 +157,7 @@ def _unpack(file: Path, asked: AskedOfHost, folder: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             content = archive.extractfile(member)
             assert content is not None  # a regular file
+            # A second member of the same name is an error.
             with content, target.open("xb") as copy:
                 shutil.copyfileobj(content, copy)
 
@@ -216,6 +217,7 @@ def _is_sound(step: StepResult) -> bool:
 
 
 def _place(folder: Path, night: Night, host: str, home: Home, tmp_data: Path) -> Parcel:
+    # Before anything comes into the home: a power cut must not leave a name there without its content.
     sync.sync_tree(folder)
     taken, kept = [], []
     for path in sorted(folder.glob(f"{_DATA}/*/*")):

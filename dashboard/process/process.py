@@ -204,6 +204,7 @@ def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> subprocess
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             bufsize=0,
+            # A group of its own, which can be ended as a whole.
             start_new_session=True,
         )
     except (OSError, ValueError) as error:  # ValueError: NUL or half a character in an argument or a variable

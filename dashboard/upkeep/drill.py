@@ -58,6 +58,7 @@ def is_due(home: Home, now: datetime.datetime, file: str = OF_BACKUP) -> bool:
     """Return True where the last drill, or the first night where there was none, is over a week old."""
     last, nights = read_drill(home, file), home.night_stamps()
     since = last.at if last else nights[0] if nights else common.stamp_of(now)
+    # A clock that was ahead must not put off the next one for years.
     return abs(now - common.parse_stamp(since)) >= EVERY
 
 

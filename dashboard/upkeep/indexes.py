@@ -16,6 +16,7 @@ _DERIVED = ("stat_alerts/state.json", "score/scores.json")
 
 def remove_index(home: Home) -> None:
     """Remove the index of series: the next that writes it makes it anew. A folder in its place is kept beside."""
+    # SQLite keeps a log and its shared memory beside the file.
     for suffix in ("", "-wal", "-shm"):
         path = Path(f"{home.store_file}{suffix}")
         if path.is_dir() and not path.is_symlink():

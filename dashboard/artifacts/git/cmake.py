@@ -270,6 +270,7 @@ def choose_job_count() -> int:
     memory = Path("/proc/meminfo").read_text(encoding="ascii")
     match = re.search(r"^MemAvailable:\s+(\d+) kB$", memory, re.MULTILINE)
     free_bytes = int(match[1]) * 1024 if match else JOB_BYTES
+    # A container or taskset may allow fewer cores than there are.
     return max(1, min(len(os.sched_getaffinity(0)), free_bytes // JOB_BYTES))
 
 

@@ -33,6 +33,7 @@ _ALWAYS = (
     "safe.directory=*",
 )
 """safe.directory: mirrors may belong to another account than the one that runs tonight; no code of theirs is run."""
+# Inside a hook of git these are set, and name another repository.
 _NOT_FOR_GIT = (
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -283,6 +284,7 @@ class Mirror:
 
     def _log(self, arguments: list[str]) -> tuple[Commit, ...]:
         text = ask_git(["log", "-z", f"--format={_FIELDS}", *arguments, "--"], cwd=self.path) or ""
+        # At most three: the title, which comes last, may hold anything.
         entries = (entry.split("\x1f", 3) for entry in text.split("\0") if entry.count("\x1f") == 3)
         # Newer gits write UTC as Z, older ones as +00:00.
         return tuple(Commit(sha, who, when.replace("Z", "+00:00"), title) for sha, who, when, title in entries)

@@ -78,6 +78,7 @@ class Making:
         self._git("fetch", "--quiet", "--depth=1", "--no-tags", "--", self.remote, tag)
         commit = (ask_git(["rev-parse", "FETCH_HEAD^{commit}"], cwd=self.source) or "").strip()
         own = self.artifact.commit
+        # A wheel may state the first digits of its commit only.
         if own is None or not commit.startswith(own):
             raise ArtifactError(
                 f"{self.remote}: {tag} is commit {commit[:12]}, but the wheel was built from "

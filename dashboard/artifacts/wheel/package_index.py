@@ -146,6 +146,7 @@ def _describe_failure(
     missing = _NO_SUCH_VERSION.search(text)
     if missing:
         name, version, others = missing.groups()
+        # pip lists them oldest first.
         return _format_no_such_version(name, version, others.split(", ")[::-1])
     return f"{what}: {_find_last_error(outcome, text)}{_name_log(log)}. {reach}."
 
