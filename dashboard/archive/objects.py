@@ -131,7 +131,6 @@ class Objects:
         return faults
 
     def keep_only(self, wanted: Collection[str]) -> None:
-        """Remove every content that is not `wanted`."""
         for folder, names in self._list_contents():
             for name in names:
                 if name not in wanted:

@@ -49,7 +49,6 @@ class Scan:
         return next(outside, (home, path))
 
     def add(self, entry: TreeEntry) -> None:
-        """Note what belongs into the archive."""
         if entry.is_link:
             self.links[entry.path] = entry.target
         elif entry.is_folder:

@@ -146,7 +146,6 @@ def library_sizes(path: Path, folders: tuple[Path, ...]) -> dict[str, int]:
 
 
 def write_manifest(artifact: Artifact) -> None:
-    """Make the folder of `artifact` count as one."""
     value = {
         "schema_version": SCHEMA_VERSION,
         "key": artifact.key,

@@ -38,6 +38,5 @@ def make_quick_home(root: Path) -> None:
 
 
 def format_next_steps(root: Path) -> str:
-    """Format the commands to run after its first night."""
     start, home, sample = (shlex.quote(str(path)) for path in (REPOSITORY / "run_dashboard.sh", root, SAMPLE_HOME))
     return f"See it:      {start} --command serve {home}\nNext night:  {start} {home}\nFull sample: {start} {sample}"

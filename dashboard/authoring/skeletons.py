@@ -37,7 +37,6 @@ def write_new_job(row: Pipeline, name: str, language: str, folder: Path, test: P
 
 
 def _check(row: Pipeline, name: str, skeleton: Path) -> None:
-    """Raise DashboardError where there can be no such job."""
     if not skeleton.is_dir():
         known = ", ".join(f"--{language}" for language in LANGUAGES if (SKELETONS / f"{row.kind}-{language}").is_dir())
         raise DashboardError(f"{skeleton.name}: no such skeleton. Skeletons of a {row.kind}: {known}.")

@@ -78,7 +78,6 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 @plain_output()
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
     try:
         return _flush(_run(arguments))

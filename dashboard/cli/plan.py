@@ -140,7 +140,6 @@ def survey_tvms(plan: Plan, *, rebuild: bool) -> list[DeviceFinding]:
 
 
 def _format_names(plan: Plan, spec: ArtifactSpec) -> str:
-    """Format the names of this TVM in the home's config."""
     names = dict.fromkeys(job.variant for job in plan.experiments if job.tvm == spec and job.variant)
     return f", as {', '.join(names)}" if names else ", as reference" if spec not in plan.artifacts else ""
 

@@ -95,7 +95,6 @@ def _make_spell(home: Home, watched: Watched) -> Spell:
 
 
 def _choose_night(watched: Watched) -> str:
-    """Choose the night that the message is about."""
     if watched.due is not None and watched.is_overdue:
         return common.stamp_of(watched.due)
     if watched.refusal is not None:

@@ -133,7 +133,6 @@ class Holds:
     parcels: int
 
     def __post_init__(self) -> None:
-        """ValueError where no host holds so many."""
         if not 0 <= self.parcels <= _MOST_PARCELS:
             raise ValueError(f"is not 0 to {_MOST_PARCELS} parcels")
 
@@ -146,7 +145,6 @@ class Offer:
     stamp: Stamp
 
     def __post_init__(self) -> None:
-        """ValueError where the ID is no SHA-256."""
         if not _HASH.fullmatch(self.id):
             raise ValueError("has an ID that is no SHA-256")
 

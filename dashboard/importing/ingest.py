@@ -162,7 +162,6 @@ class _Import:
 
 
 def _join(parts: Sequence[tuple[ParsedNight, _Origin, bytes]]) -> tuple[ParsedNight, list[_Origin]]:
-    """Join the nights of several files into one."""
     # The digest of several files must not depend on their order in the source.
     parts = sorted(parts, key=lambda part: (part[1].part, part[1].file))
     contents = [json.loads(zlib.decompress(packed)) for _, _, packed in parts]
@@ -346,7 +345,6 @@ def _count_records(content: Mapping[str, Any]) -> int:
 
 
 def _clean_name(text: str, style: ImportFormat) -> str:
-    """Make a valid experiment name of a stranger's."""
     clean = re.sub(r"[^A-Za-z0-9_.-]+", "_", text).lstrip(".-")[:80]
     return clean if _NAME.fullmatch(clean) else style.name.replace("-", "_")
 

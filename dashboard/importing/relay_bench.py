@@ -75,7 +75,6 @@ def _read(file: File, reading: ImportReading) -> Iterator[ParsedNight]:
 
 
 def _find_stamp(file: File) -> str | None:
-    """Find the stamp of the folder that holds the experiment's."""
     matches = [match for folder in file.name.parts[:-2] if (match := _FOLDER.fullmatch(folder))]
     return matches[-1][1] if matches else None
 

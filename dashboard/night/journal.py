@@ -56,7 +56,6 @@ class Journal:
             return dataclasses.replace(self._night, jobs=tuple(self._jobs.values()))
 
     def change(self, **changes: Any) -> None:
-        """Set fields of the night's record."""
         with self._lock:
             self._night = dataclasses.replace(self._night, **changes)
             self.write_whole()

@@ -129,7 +129,6 @@ def read_holder_pid(home: Home) -> int | None:
 
 
 def node() -> str:
-    """Return the name under which this machine is locked."""
     return os.environ.get(NODE) or _find_own_name()
 
 

@@ -240,7 +240,6 @@ def _find_value_faults(config: HomeConfig, shown: str) -> list[str]:
 
 
 def find_timeout_faults(timeouts: Mapping[str, int], names: Sequence[str], shown: str) -> list[str]:
-    """Find names in `timeouts` that are not among these stages."""
     faults = []
     for name in timeouts:
         near = difflib.get_close_matches(name, names, n=1)
@@ -250,7 +249,6 @@ def find_timeout_faults(timeouts: Mapping[str, int], names: Sequence[str], shown
 
 
 def find_env_faults(env: Mapping[str, str], shown: str) -> list[str]:
-    """Find variables that the system would refuse."""
     return [
         f"{shown}: $.env.{name}: not a valid environment variable. Remove '=' from the name and NUL characters."
         for name, value in env.items()

@@ -80,7 +80,6 @@ def _format_dashboard(repository: Mapping[str, object]) -> str:
 
 
 def format_machine(machine: Mapping[str, object]) -> str:
-    """Describe the machine: processor, cores, memory, system."""
     memory = machine.get("memory_bytes")
     facts = [
         str(machine.get("cpu_model") or machine.get("hw_model") or ""),
@@ -101,7 +100,6 @@ def _format_artifact(artifact: Mapping[str, object], night: Night) -> str:
 
 
 def _format_engines(experiments: Sequence[ExperimentResult]) -> str:
-    """Format each engine but TVM with its versions."""
     versions: dict[str, set[str]] = {}
     for result in experiments:
         for record in result.data.records if result.data else ():
@@ -204,7 +202,6 @@ def _format_reference_engines(result: ExperimentResult) -> list[str]:
 
 
 def _format_failures(result: ExperimentResult) -> Iterator[str]:
-    """Yield a line for each reason."""
     groups: dict[str, list[str]] = {}
     for failure in result.data.failures if result.data else ():
         groups.setdefault(" ".join(failure.error.split()), []).append(format_failed_point(failure))

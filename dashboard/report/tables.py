@@ -115,7 +115,6 @@ class _PointNames:
         self._targets = self._are_targets_needed(labels)
 
     def name_point(self, labels: Labels) -> tuple[str, str]:
-        """Return the case and the way of one point."""
         case = str(labels["workload"]).removeprefix(self._domain)
         parts = [
             f"{name} {value}" for name, value in _flatten(labels, _CASE) if name in self._cases[labels["workload"]]
@@ -128,7 +127,6 @@ class _PointNames:
 
     @staticmethod
     def _are_targets_needed(labels: Sequence[Labels]) -> bool:
-        """Return True where one engine did the same on two targets."""
         columns = ("workload", "engine", *_CASE, *_WAY)
         targets: dict[str, set[str]] = {}
         for point in labels:
@@ -188,7 +186,6 @@ def _name_metric(shown_point: Shown) -> str:
 
 
 def format_numbers(data: NightData) -> Iterator[str]:
-    """Yield the run times, and the experiment's own numbers."""
     others = {metric.name for metric in METRICS} - {RUN_TIME}
     yield from format_tables(
         [

@@ -41,7 +41,6 @@ class Starter:
         return [begin, f"{self.minute} {self.hour} * * *  {night}", f"*/{_WATCH_MINUTES} * * * *  {watching}", end]
 
     def make_units(self) -> dict[str, str]:
-        """Return the text of each unit by its name."""
         name = name_units(self.home)
         about = _escape_specifiers(str(self.home))
         night, watching = (" ".join(map(_quote_for_systemd, words)) for words in (self.run, self.watch))
@@ -140,7 +139,6 @@ def replace_in_crontab(lines: Sequence[str], home: Path, own: Sequence[str]) -> 
 
 
 def write_crontab(lines: Sequence[str]) -> None:
-    """Put these lines in place of this user's crontab."""
     done = _call(["crontab", "-"], "".join(f"{line}\n" for line in lines))
     if done.returncode:
         raise DashboardError(f"crontab rejected the new lines: {done.stderr.strip():.300}")

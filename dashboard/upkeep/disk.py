@@ -63,7 +63,6 @@ def find_growth(home: Home, folders: Sequence[Path]) -> list[Growth]:
 
 
 def examine(home: Home, folders: Sequence[Path], least_bytes: int) -> Iterator[HomeFinding]:
-    """Estimate when each disk is full."""
     for growth in find_growth(home, folders):
         free = shutil.disk_usage(growth.folder).free
         left = growth.count_nights_left(free, least_bytes)

@@ -55,7 +55,6 @@ class Toolchain:
 
 
 def find_toolchain() -> Toolchain:
-    """Find the tools that this machine compiles with."""
     compiler, ccache, linker = (shutil.which(name) or "" for name in ("c++", "ccache", "mold"))
     llvm = newest_llvm_config()
     versions = [_read_first_line([tool, "--version"]) for tool in (compiler, linker, llvm) if tool]

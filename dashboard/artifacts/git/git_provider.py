@@ -67,7 +67,6 @@ def rank(artifact: Artifact) -> object:
 
 
 def is_exact(spec: ArtifactSpec) -> bool:
-    """Return True for the full 40 digits of a commit."""
     return git_names.is_commit(spec.branch)
 
 

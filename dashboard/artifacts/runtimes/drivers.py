@@ -49,7 +49,6 @@ def list_cuda() -> Iterator[str]:
 
 
 def list_rocm() -> Iterator[str]:
-    """Yield AMD's devices by their numbers."""
     library, count = ctypes.CDLL("libamdhip64.so"), ctypes.c_int()
     if library.hipGetDeviceCount(ctypes.byref(count)) == 0:
         yield from (f"device {index}" for index in range(count.value))

@@ -34,7 +34,6 @@ _STANDARD = "c++20"
 
 
 def library_name(kind: str) -> str:
-    """Return the name under which TVM loads the library."""
     return f"libtvm_runtime_{kind}.so"
 
 

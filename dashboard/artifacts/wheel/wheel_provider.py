@@ -108,7 +108,6 @@ def satisfies(artifact: Artifact, spec: ArtifactSpec) -> bool:
 
 
 def rank(artifact: Artifact) -> object:
-    """Sorts artifacts from the oldest release to the newest."""
     from packaging.version import Version
 
     return Version(artifact.version), Version(artifact.facts["tvm_ffi"])
@@ -259,7 +258,6 @@ def _library_path(this: _Build) -> tuple[Path, ...]:
 
 
 def read_distribution(folder: Path, name: str) -> Distribution:
-    """Find the one package `name` in `folder`."""
     import importlib.metadata  # in each function that needs it: a tenth of what the command line takes to start
 
     distributions = list(importlib.metadata.distributions(name=name, path=[str(folder)]))
