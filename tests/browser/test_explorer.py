@@ -160,7 +160,7 @@ def test_a_kept_card_leaves_its_point_and_the_step_in_sight(
     }"""
     for width in (1280, 800, 375):
         opened.page.set_viewport_size({"width": width, "height": 800})
-        for stamp in stamps[:: len(stamps) // 5]:
+        for stamp in stamps[:: (len(stamps) - 1) // 2]:  # the first, one between, the last
             explore(opened, f"series={series}&at={series}@{stamp}")
             opened.page.wait_for_selector("#card.is-pinned:visible")
             assert opened.evaluate(apart), (width, stamp)

@@ -17,7 +17,7 @@ from pathlib import Path
 SPARSE_BYTES = 20 << 30
 
 
-def _go_down(folder: Path, levels: int, name: str = "d") -> None:
+def go_down(folder: Path, levels: int, name: str = "d") -> None:
     """Folders in folders, by steps: the path may be longer than the system takes."""
     here = os.open(folder, os.O_RDONLY)
     for _ in range(levels):
@@ -25,7 +25,8 @@ def _go_down(folder: Path, levels: int, name: str = "d") -> None:
         inner = os.open(name, os.O_RDONLY, dir_fd=here)
         os.close(here)
         here = inner
-    os.close(os.open("file", os.O_WRONLY | os.O_CREAT, dir_fd=here))
+    with os.fdopen(os.open("file", os.O_WRONLY | os.O_CREAT, dir_fd=here), "wb") as file:
+        file.write(b"content")
     os.close(here)
 
 
@@ -67,8 +68,8 @@ def _link(name: str, target: str) -> Callable[[Path], None]:
 
 
 SHAPES: dict[str, Callable[[Path], None]] = {
-    "deep": lambda folder: _go_down(folder, 1100),
-    "long": lambda folder: _go_down(folder, 60, "long" * 25),
+    "deep": lambda folder: go_down(folder, 1100),
+    "long": lambda folder: go_down(folder, 60, "long" * 25),
     "loop": _link("loop", "loop"),
     "chain": _make_chain,
     "up": _link("up", ".."),
@@ -88,7 +89,7 @@ INSTEAD: dict[str, Callable[[Path], None]] = {
     "loop instead": lambda path: path.symlink_to(path.name),
     "device instead": lambda path: path.symlink_to("/dev/zero"),
     "folder instead": lambda path: path.mkdir(),
-    "deep instead": lambda path: (path.mkdir(), _go_down(path, 1100))[1],  # type: ignore[func-returns-value]
+    "deep instead": lambda path: (path.mkdir(), go_down(path, 1100))[1],  # type: ignore[func-returns-value]
 }
 """What lies where the file is expected that the stage should have left."""
 

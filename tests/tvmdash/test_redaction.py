@@ -200,5 +200,5 @@ def test_a_known_secret_that_json_writes_otherwise_is_hidden_at_any_depth(secret
     "piece", ["A" * 17 + " ", "A" * 17 + r"\n", "eyJaaaaaaaa-", "-----BEGIN PRIVATE KEY", "token=_"]
 )
 def test_a_long_text_that_seems_to_begin_secrets_everywhere_is_read_once(piece: str) -> None:
-    text = f"private key token= {piece * (1_000_000 // len(piece))}"
+    text = f"private key token= {piece * (250_000 // len(piece))}"
     assert len(redact(text)) <= len(text)

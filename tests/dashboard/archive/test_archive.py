@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import functools
 import hashlib
+import inspect
 import json
 import os
 import resource
@@ -13,6 +14,7 @@ import signal
 import socket
 import stat
 import subprocess
+import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -24,10 +26,12 @@ from dashboard.archive import objects
 from dashboard.archive.archive import ArchiveResult, archive, archives, prune, restore, verify
 from dashboard.archive.chain import read_manifest
 from tests.dashboard.killed import in_a_child, killed_at
+from tests.dashboard.strange_trees import go_down
 from tvmdash.common.files import trees
 from tvmdash.errors import DashboardError
 
 Contents = dict[str, tuple[object, ...]]
+DEEP = trees.Bounds(depth=2000)
 SIGNATURE = "Signature: 8a477f597d28d172789f06886806bc55\n"
 
 
@@ -254,21 +258,30 @@ def test_links_are_never_followed(home: Path, backup: Path, tmp_path: Path) -> N
     assert restored(backup, None)["config/round"] == ("link", ".")
 
 
-def test_a_path_of_1100_folders_comes_back(home: Path, backup: Path, tmp_path: Path) -> None:
-    deep = "/".join(["d"] * 1100)
-    trees.make_folder(home, f"results/{deep}")
-    with trees.make_file(home, f"results/{deep}/file") as file:
-        file.write(b"content")
-    trees.make_folder(home, "results/" + "/".join(["long" * 25] * 60))
+@pytest.fixture
+def short_stack() -> Iterator[int]:
+    """How many calls deep Python may go from here: fewer than by default, so fewer folders show what recurses."""
+    limit, calls = sys.getrecursionlimit(), 300
+    sys.setrecursionlimit(len(inspect.stack(0)) + calls)
+    yield calls
+    sys.setrecursionlimit(limit)
+
+
+def test_folders_in_folders_come_back_however_deep_they_are(
+    home: Path, backup: Path, tmp_path: Path, short_stack: int
+) -> None:
+    levels = short_stack + 100
+    go_down(home / "results", levels)
+    go_down(home / "results", 60, "long" * 25)
     save(home, backup, "night")
     restore(backup, None, tmp_path / "restored")
-    with trees.open_file(tmp_path / "restored", f"results/{deep}/file") as file:
+    with trees.open_file(tmp_path / "restored", "results/" + "d/" * levels + "file") as file:
         assert file.read() == b"content"
-    assert [entry.path for entry in trees.walk(tmp_path / "restored").entries] == [
-        entry.path for entry in trees.walk(home).entries
+    assert [entry.path for entry in trees.walk(tmp_path / "restored", DEEP).entries] == [
+        entry.path for entry in trees.walk(home, DEEP).entries
     ]
     for folder in (home, tmp_path / "restored"):
-        trees.remove(folder)  # pytest's own way ends at the depth of a thousand folders
+        trees.remove(folder)  # pytest's own way recurses
 
 
 def test_sockets_and_pipes_are_named_and_the_archive_is_complete(home: Path, backup: Path) -> None:

@@ -30,10 +30,10 @@ def tmp_path(on_disk: Path) -> Path:
 
 
 def plants(stage: str, shapes: Collection[str]) -> str:
-    """A good stage that leaves the shapes in its destination; `run`, first, also in its folder and its TMPDIR."""
+    """A good stage that leaves the shapes in its destination; `run`, first, also small ones in its folder and TMPDIR."""
     places = {f'"{homes.DESTINATION[stage]}"': shapes}
     if stage == "run":
-        shallow = [shape for shape in shapes if shape in SHAPES and shape != "deep"]
+        shallow = [shape for shape in shapes if shape in SHAPES and shape not in ("deep", "chain")]
         places = {'"$PWD/left"': shallow, '"$TMPDIR"': shallow, **places}
     script = homes.good(stage)
     for place, left in places.items():
