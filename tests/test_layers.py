@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-from tests.imports import imports_in, modules_of
+from tests.imports import gc_paused, imports_in, modules_of
 
 REPO = Path(__file__).resolve().parent.parent
 LIBRARY = REPO / "shared" / "python" / "tvmdash"
@@ -294,12 +296,11 @@ _OWN_CODE = ("subsystem/website/files/static.py", "subsystem/website/files/incre
 def test_one_module_handles_trees_that_others_left() -> None:
     """What stands in the library of Python recurses, follows, hangs or raises."""
     faults = [
-        f"{path.relative_to(REPO)}:{node.lineno}: {node.attr}"
-        for folder in ("dashboard", "experiments", "shared", "subsystem")
+        f"{path.relative_to(REPO)}:{use}"
+        for folder in PRODUCT
         for path in modules_of(REPO / folder)
         if not path.as_posix().endswith(("files/trees.py", *_OWN_CODE))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Attribute) and (node.attr == "rglob" or ast.unparse(node) in _OF_TREES)
+        for use in _read(path).trees
     ]
     assert not faults, "\n".join(faults)
 
@@ -348,7 +349,7 @@ def measure_house() -> dict[str, int]:
         "rooms of the library": len(FLOORS),
         "arrows between them": sum(map(len, arrows_of(FLOORS).values())),
         "modules outside the judge that do its statistics": sum(map(_does_statistics, _product_modules())),
-        "docstrings without a verb": sum(map(_count_riddles, _product_modules())),
+        "docstrings without a verb": sum(_read(path).riddles for path in _product_modules()),
         "lines of product Python": sum(len(path.read_bytes().splitlines()) for path in _product_modules()),
     }
 
@@ -369,18 +370,37 @@ def _longest_chain_of(package: str) -> int:
 
 
 def _count_class_names() -> Counter[str]:
-    trees = (ast.walk(ast.parse(path.read_bytes())) for path in _product_modules())
-    return Counter(node.name for tree in trees for node in tree if isinstance(node, ast.ClassDef))
+    return Counter(name for path in _product_modules() for name in _read(path).classes)
 
 
-def _count_riddles(path: Path) -> int:
-    """Count the strings that stand alone, docstrings of constants and fields among them."""
-    texts = [node.value for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, ast.Expr)]
-    return sum(
-        bool(_RIDDLES.match(text.value))
-        for text in texts
-        if isinstance(text, ast.Constant) and isinstance(text.value, str)
-    )
+@dataclass(frozen=True)
+class _Module:
+    """classes: their names. riddles: of the strings that stand alone, docstrings of constants and fields among them.
+    trees: uses of what handles trees of files in Python's library, each with its line.
+    """
+
+    classes: tuple[str, ...]
+    riddles: int
+    trees: tuple[str, ...]
+
+
+@functools.cache
+def _read(path: Path) -> _Module:
+    with gc_paused():
+        nodes = list(ast.walk(ast.parse(path.read_bytes())))
+        texts = [
+            node.value.value for node in nodes if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        ]
+        used = [node for node in nodes if isinstance(node, ast.Attribute)]
+        return _Module(
+            tuple(node.name for node in nodes if isinstance(node, ast.ClassDef)),
+            sum(isinstance(text, str) and bool(_RIDDLES.match(text)) for text in texts),
+            tuple(f"{use.lineno}: {use.attr}" for use in used if use.attr == "rglob" or _dotted(use) in _OF_TREES),
+        )
+
+
+def _dotted(use: ast.Attribute) -> str:
+    return f"{use.value.id}.{use.attr}" if isinstance(use.value, ast.Name) else ""
 
 
 def _count_entries() -> Counter[str]:

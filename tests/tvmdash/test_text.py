@@ -115,7 +115,10 @@ def find_mains() -> Iterator[tuple[str, ast.FunctionDef]]:
     """Each `main` of the application and the library that writes to a terminal, with its file."""
     for folder in ("dashboard", "shared/python/tvmdash"):
         for path in sorted((REPOSITORY / folder).rglob("*.py")):
-            tree = ast.parse(path.read_text(encoding="utf-8"))
+            text = path.read_text(encoding="utf-8")
+            if "def main(" not in text:
+                continue
+            tree = ast.parse(text)
             writes = any(
                 (isinstance(node, ast.Attribute) and ast.unparse(node) in ("sys.stdout.write", "sys.stderr.write"))
                 or (isinstance(node, ast.Name) and node.id == "print")

@@ -30,7 +30,7 @@ def tmp_path(on_disk: Path) -> Path:
 
 
 def plants(stage: str, shapes: Collection[str]) -> str:
-    """A good stage that leaves the shapes in its destination; `run`, first, also small ones in its folder and TMPDIR."""
+    """A good stage that leaves the shapes in its destination; `run` also small ones in its folder and its TMPDIR."""
     places = {f'"{homes.DESTINATION[stage]}"': shapes}
     if stage == "run":
         shallow = [shape for shape in shapes if shape in SHAPES and shape not in ("deep", "chain")]
