@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import json
 import random
@@ -32,7 +33,7 @@ def place(tmp_path: Path) -> HomeForTests:
     """A home that measures nothing and imports."""
     made = homes.make_home(tmp_path, tmp_path / "artifacts")
     every_kind.add_real(made, "stat_alerts")
-    return made
+    return dataclasses.replace(made, warm_stages=True)
 
 
 def night(place: HomeForTests, source: Path | None = None) -> NightVerdict:
