@@ -66,8 +66,9 @@ def home(tmp_path: Path, tvm_artifact_folder: Path) -> Iterator[homes.HomeForTes
 
 def test_every_shape_in_every_stage_costs_later_nights_nothing(home: homes.HomeForTests) -> None:
     kinds = ("open", *(() if sandbox.find_obstacle() else ("shut",)))
+    quick = [shape for shape in SHAPES if shape != "chain"]  # 1,200 links: in the last stage and the subsystem only
     for kind in kinds:
-        add_planter(home, f"{kind}-first", STAGES[:-1], SHAPES, sandboxed=kind == "shut")
+        add_planter(home, f"{kind}-first", STAGES[:-1], quick, sandboxed=kind == "shut")
         add_planter(home, f"{kind}-last", STAGES[-1:], SHAPES, sandboxed=kind == "shut")
         for shape in INSTEAD:
             add_planter(home, f"{kind}-{shape.replace(' ', '-')}", ["run"], [shape], sandboxed=kind == "shut")
