@@ -154,7 +154,8 @@ class HomeForTests:
 
     def run(self, *options: str, verb: str = "run") -> Finished:
         """Run a verb (a night, which does not build TVM) to its end."""
-        return call(*self._words(verb, *_unbuilt(verb), *options), warm_stages=self.warm_stages)
+        words = self._words(verb, *_unbuilt(verb), *options)
+        return _run(words, [str(_WARM_TOOLS)], warm=_WARM_ONLINE) if self.warm_stages else _run(words)
 
     def run_at(self, clock: Sequence[float], *options: str, verb: str = "run") -> Finished:
         """The same by a clock that is so many seconds wrong: at each look by the next of these, then by the last."""
@@ -224,9 +225,9 @@ def _unbuilt(verb: str) -> list[str]:
     return ["--no-rebuild-tvm"] if verb in _GET_TVM else []
 
 
-def call(*words: str, warm_stages: bool = False) -> Finished:
-    """Run the dashboard with exactly these words; warm_stages: as of HomeForTests."""
-    return _run(list(words), [str(_WARM_TOOLS)], warm=_WARM_ONLINE) if warm_stages else _run(list(words))
+def call(*words: str) -> Finished:
+    """Run the dashboard with exactly these words."""
+    return _run(list(words))
 
 
 def _run(
