@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 SCRIPTED = ("explore.html", "compare.html", "receipt.html")
+ON_THE_DESK, ON_THE_PHONE = "&multiples=1", "&group=all&x=commit"
+"""States of one page that is the dearest to look through: each is looked through on one screen."""
 PHONE = {"width": 375, "height": 812}
 ALL = {
     "resultTypes": ["violations"],
@@ -91,7 +93,7 @@ def test_no_page_opened_from_disk_has_an_error_or_a_barrier_or_lacks_what_it_has
     found: dict[str, object] = {}
     for place, page in open_all(chromium, f"{site.as_uri()}/", pages(site, catalogue)):
         assert not page.page.is_visible("#needs-script")
-        if bad := barriers(page):
+        if not place.endswith(ON_THE_PHONE) and (bad := barriers(page)):
             found[place] = bad
     assert found == {}
 
@@ -103,7 +105,7 @@ def test_on_a_dark_phone_no_page_scrolls_sideways_and_all_is_legible(
     dark = {"viewport": PHONE, "has_touch": True, "color_scheme": "dark"}
     for place, page in open_all(chromium, address, pages(site, catalogue), **dark):
         width = page.evaluate("document.documentElement.scrollWidth")
-        bad = barriers(page)
+        bad = [] if place.endswith(ON_THE_DESK) else barriers(page)
         outside = [*page.evaluate(OUTSIDE), *page.evaluate(OFF_SCREEN)]
         if bad or outside or width > PHONE["width"]:
             found[place] = (width, outside, bad)
