@@ -101,6 +101,7 @@ def _watch(path: Path, made: Claim) -> Iterator[None]:
 
     def look(_number: int, _frame: FrameType | None) -> None:
         if not path.exists():
+            # Once: a second alarm would interrupt the clean-up.
             signal.setitimer(signal.ITIMER_REAL, 0)
             made.cancelled = True
             _log.info("%s was cancelled.", made.id)

@@ -25,6 +25,7 @@ from tvmdash.trials.trial import BackfillStep, RunOfPairs, Trial, TrialChange, T
 
 _Named = TypeVar("_Named", TrialSeries, TrialNumber)
 _Both = TypeVar("_Both", Trial, BackfillStep)
+# A series that failed on the newest nights is still known by the older ones.
 _NIGHTS_BACK = 60
 _LEAST_DIGITS = 4
 

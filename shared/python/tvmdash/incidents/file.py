@@ -23,7 +23,6 @@ def file_of(home: Home) -> Path:
 
 
 def read_ledger(home: Home) -> Ledger:
-    """All incidents and silences of the home as they are now."""
     return fold(read(file_of(home)))
 
 

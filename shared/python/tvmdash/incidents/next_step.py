@@ -54,7 +54,6 @@ def format_acknowledge(incident: Incident, home: str) -> str:
 
 
 def format_status(home: str) -> str:
-    """The command that shows how the last night went."""
     return f"{PROGRAM} status {shlex.quote(home)}"
 
 

@@ -108,7 +108,6 @@ def _explain_inputs(inputs: Mapping[str, Any], names: Collection[str], path: Pat
 
 
 def _explain_exact(name: str, value: Mapping[str, Any]) -> Iterator[str]:
-    """The last nights of an exact number up to the one that told it."""
     yield f"{name}:"
     for stamp, number, alike in list(zip(value["stamps"], value["values"], value["alike"], strict=True))[-3:]:
         agreed = f"{alike} processes agree" if alike > 1 else "declared exact" if alike == 1 else "one process"
@@ -264,5 +263,4 @@ def _explain_fleet(value: Mapping[str, Any]) -> Iterator[str]:
 
 
 def inputs_of(series: Mapping[str, Mapping[str, Any]], fleet: Mapping[str, Any] | None) -> dict[str, Any]:
-    """One incident's inputs, as `explain` reads them."""
     return {"series": dict(series), **({"fleet": fleet} if fleet else {})}

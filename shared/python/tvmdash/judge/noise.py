@@ -45,7 +45,7 @@ class HomeNoise:
 
 
 def learn(evidence: Mapping[str, Evidence]) -> HomeNoise:
-    """Scatter and luck of each series, shrunk to what others of its metric on its kind of device show."""
+    """Learn scatter and luck of each series, shrunk to what others of its metric on its kind of device show."""
     factors = _factors(evidence)
     pair: dict[str, float] = {}
     kinds: dict[tuple[bool, str], dict[str, Evidence]] = {}
@@ -184,7 +184,7 @@ def _jumps(each: Evidence, pair: float, factors: Mapping[int, float]) -> Iterato
 
 
 def _centred(jumps: Mapping[str, Sequence[_Jump]]) -> dict[str, list[_Jump]]:
-    """The jumps to each build without what all series with new code, or all others, did there: that is no luck."""
+    """Center the jumps to each build on what all series with new code, or all others, did there: that is no luck."""
     together: dict[tuple[int, bool], list[float]] = {}
     for own in jumps.values():
         for jump in own:
@@ -219,7 +219,7 @@ def _luck(
 
 
 def _gather(jumps: Sequence[_Jump], luck: float) -> tuple[float, float]:
-    """The sum of what jumps say of luck's variance, and what they count for, going by what it is about."""
+    """Sum what jumps say of luck's variance, and what they count for, going by what it is about."""
     total = weight = 0.0
     for jump in jumps:
         expected = jump.error + 2 * luck

@@ -66,7 +66,7 @@ class Step:
 
 
 def make_step(ends: Sequence[float], others: Iterable[Sequence[float]] = ()) -> Step:
-    """The step that measurements of the bad end show; the noise from all that was measured, at `others` too."""
+    """Estimate the step from the measurements of the bad end; the noise from all that was measured, `others` too."""
     noise = _noise([ends, *others])
     return Step(_held_mean(ends, noise), noise)
 
@@ -95,7 +95,7 @@ def ends_are_clear(ends: Sequence[float]) -> bool | None:
 
 
 def _held_mean(values: Sequence[float], noise: float) -> float:
-    """Their mean with outliers held: a disturbed run is no evidence of its size."""
+    """Return their mean with outliers held: a disturbed run is no evidence of its size."""
     middle = float(np.median(values))
     return float(np.mean(np.clip(values, middle - 2.5 * noise, middle + 2.5 * noise)))
 
@@ -141,6 +141,7 @@ class Search:
         for commit, values in self.values.items():
             if 0 < commit < self.count:
                 weight[:commit] += self.step.support(values)  # slow here: the culprit is this one or one before
+        # Only the differences of such logarithms fit into a float.
         weight = np.exp(weight - weight.max())
         return np.asarray(weight / weight.sum())
 

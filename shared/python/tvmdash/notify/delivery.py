@@ -298,7 +298,7 @@ class Delivery:
 
 
 def make_outgoing(message: Message, known: tuple[str, ...]) -> Outgoing:
-    """The message without secrets, to be kept and sent."""
+    """Strip the message of secrets, to be kept and sent."""
     values = {each.name: getattr(message, each.name) for each in fields(message)}
     outgoing = Outgoing(**values)
     cleaned: Mapping[str, Any] = clean_message(structured.to_json(outgoing), known)
@@ -311,7 +311,7 @@ def make_digest(message: Message) -> str:
 
 
 def mark_late(message: Outgoing) -> Outgoing:
-    """The message with a line in front that says of which night it is."""
+    """Put a line in front of the message that says of which night it is."""
     note = f"Late: from the night of {common.format_day(message.night)}, when it could not be sent."
     payload: Payload | None = message.payload.marked(note) if message.payload else None
     return replace(message, items=(Item("", (note,)), *message.items), payload=payload)

@@ -77,6 +77,7 @@ def count_bytes(text: str) -> int:
 def escape(text: str, limit: int = MAX_SECTION) -> str:
     """Make markup of any text, of at most `limit`: lines stay, nothing in it pings, links or begins a block of code."""
     shown, size, room = [], 0, limit - len(_CUT)
+    # Three backticks in a row would begin a block of code.
     for character in "\n".join(map(clean, text.splitlines())).replace("``", "`\u200b`"):
         piece = _ESCAPES.get(character, character)
         size += count_bytes(piece)
@@ -102,6 +103,7 @@ def code(text: str, limit: int = MAX_SECTION) -> str:
 
 def format_bold(text: str, limit: int = 200) -> str:
     """Format any text in bold, on one line."""
+    # An asterisk would end the bold.
     shown = escape(elide(text.replace("*", "\u2217"), limit), limit * 5)
     return f"*{shown}*" if shown.strip() else ""
 
@@ -122,6 +124,7 @@ def format_pings(pings: Sequence[str]) -> str:
 
 def link(url: str, text: str) -> str:
     """A link with plain words; the words alone where `url` is not one that a browser may open."""
+    # A bar stands between address and words.
     shown = escape(text.replace("|", "¦"), 300)
     try:
         parts = urlsplit(url.strip())

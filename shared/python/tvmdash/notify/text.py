@@ -143,6 +143,7 @@ def _wrap(text: str) -> list[str]:
     return [
         part
         for line in text.splitlines()
+        # Addresses and commands stay whole.
         for part in textwrap.wrap(clean(line), _COLUMNS, break_long_words=False, break_on_hyphens=False)
     ]
 

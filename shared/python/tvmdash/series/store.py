@@ -368,7 +368,7 @@ def code_number(text: str) -> int:
 
 
 def open_for_writing(path: Path) -> Store:
-    """The index in `path`, made anew where it is missing, damaged or of another version."""
+    """Open the index in `path`, made anew where it is missing, damaged or of another version."""
     try:
         return Store(_connect(path))
     except sqlite3.OperationalError:
@@ -405,7 +405,7 @@ def _connect(path: Path | str) -> sqlite3.Connection:
 
 @contextlib.contextmanager
 def open_for_reading(path: Path | None, folder: Path, experiment: str) -> Iterator[Store]:
-    """The home's index in `path`, or, where there is none, one of `folder` alone, in memory."""
+    """Open the home's index in `path`, or, where there is none, make one of `folder` alone, in memory."""
     store = read_only(path) if path is not None and path.is_file() else None
     if store is None:
         store = in_memory()
@@ -420,7 +420,7 @@ def in_memory() -> Store:
 
 
 def read_only(path: Path) -> Store | None:
-    """The index in `path`; None where it is damaged or of another version, until the night has made it anew."""
+    """Open the index in `path`; None where it is damaged or of another version, until the night has made it anew."""
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=30)
     try:
         if connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION:

@@ -54,7 +54,7 @@ class _Facts(dict[str, ArtifactFacts]):
 
 
 def read_sources(home: Home) -> Sources:
-    """Everything that the home holds; a damaged file costs itself only, and is a fault."""
+    """Read everything that the home holds; a damaged file costs itself only, and is a fault."""
     found, facts = Sources(home), _Facts()
     found.experiments = [_read_experiment(found, name) for name in home.experiments_with_data()]
     found.trials = list(_read_trials(found))

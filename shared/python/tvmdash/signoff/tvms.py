@@ -99,6 +99,7 @@ class HomeTvms:
 
     def _search(self, name: str) -> Iterator[set[str]]:
         """The IDs that the name may mean, the plainest meaning first."""
+        # REMOTE@COMMIT, as other commands take it.
         plain = name.rpartition("@")[2] if "/" in name else name
         for form in _FORMS:
             plain = plain.removeprefix(form)

@@ -46,7 +46,6 @@ class Selection:
         return self._cursor
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """All rows that are left."""
         return self._cursor.fetchall()
 
     def df(self) -> DataFrame:

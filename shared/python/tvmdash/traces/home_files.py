@@ -25,7 +25,6 @@ class DataSource:
     kind: str = "data"
 
     def read(self, wanted: WantedRows) -> Iterator[Batch]:
-        """The batches of these tables."""
         if "record" in wanted.tables:
             night = records.read_data(self.path, self.path.parent.name)
             rows = [record_row(record, night.experiment, night.stamp, night.tvm_hash) for record in night.records]
@@ -54,7 +53,6 @@ class NightSource:
     kind: str = "night"
 
     def read(self, wanted: WantedRows) -> Iterator[Batch]:
-        """The batches of these tables."""
         if not wanted.tables.keys() & {"night", "stage"}:
             return
         try:
@@ -81,7 +79,7 @@ class TelemetrySource:
     kind: str = "telemetry"
 
     def read(self, wanted: WantedRows) -> Iterator[Batch]:
-        """The batches of these tables: one row for each reading that gave a number."""
+        """Yield a row for each reading that gave a number."""
         if "telemetry" in wanted.tables:
             recorded = telemetry.read(self.path)
             begun = round(recorded.begun_unix_s * 1e9)

@@ -109,6 +109,7 @@ class TrialTvm:
         if self.asked.startswith(("pypi:", "pypi+pre:")):
             return f"{self.asked.partition(':')[0]}:{self.version}"
         if self.asked.startswith("wheel:"):
+            # Without a source it is of the home's own page: `wheel:VERSION` names it again.
             is_of_home = not sign and (self.asked == "wheel:latest" or self.asked[len("wheel:")].isdigit())
             return f"wheel:{self.version}" if is_of_home else f"{remote or self.asked}@{self.version}"
         if self.commit and self.asked.startswith("git:"):

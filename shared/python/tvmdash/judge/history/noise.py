@@ -47,7 +47,7 @@ def vif(phi: FloatArray, count: Any) -> FloatArray:
 
 
 def row_medians(rows: FloatArray) -> FloatArray:
-    """The median of each row, NaN left out; NaN for a row that has nothing else."""
+    """Return the median of each row, NaN left out; NaN for a row that has nothing else."""
     ordered = np.sort(rows, axis=1)
     count = np.isfinite(ordered).sum(axis=1)
     index = np.arange(len(rows))
@@ -147,7 +147,7 @@ def held_spread(variance: FloatArray, total: FloatArray, power: FloatArray, coun
 
 
 def _slopes(noise: Noise, rows: npt.NDArray[np.int64]) -> FloatArray:
-    """The slope of each of `rows`' own nights, in scales a night; 0 where it is within its error."""
+    """Fit the slope of each of `rows`' own nights, in scales a night; 0 where it is within its error."""
     score, nights = noise.score[rows], noise.nights[rows]
     column = np.arange(score.shape[1])[None, :] - (score.shape[1] - nights[:, None])
     position = np.where(column >= 0, column - (nights[:, None] - 1) / 2, 0.0)

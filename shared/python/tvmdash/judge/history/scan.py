@@ -74,13 +74,13 @@ class Candidate:
 
 
 def select_left_rows(x: FloatArray, cuts: IntArray, start: int) -> FloatArray:
-    """The last WIDTH nights of the segment before each cut, one row a cut, NaN in front."""
+    """Select the last WIDTH nights of the segment before each cut, one row a cut, NaN in front."""
     index = cuts[:, None] + np.arange(-WIDTH, 0)[None, :]
     return np.where(index >= start, x[np.maximum(index, 0)], np.nan)
 
 
 def select_right_rows(x: FloatArray, cuts: IntArray) -> FloatArray:
-    """The nights from each cut on, as many as the longest lag, one row a cut, NaN behind."""
+    """Select the nights from each cut on, as many as the longest lag, one row a cut, NaN behind."""
     index = cuts[:, None] + np.arange(LAGS[-1])[None, :]
     return np.where(index < len(x), x[np.minimum(index, len(x) - 1)], np.nan)
 
@@ -93,7 +93,7 @@ def find_noise(series: Scaled, cuts: IntArray, start: int, state: SeriesState) -
 
 
 def tonight(series: Scaled, state: SeriesState) -> list[Candidate]:
-    """Every cut that the last night could be judged at, with its statistic."""
+    """List every cut that the last night could be judged at, with its statistic."""
     start, last = series.index_of(state.start), len(series.x) - 1
     cuts = last + 1 - LAGS
     cuts = cuts[cuts >= start + LEAST_BEFORE]

@@ -112,7 +112,6 @@ def find_first_strong(series: Scaled, state: SeriesState, seen: int, stop: int, 
 def _find_first_scanned(
     series: Scaled, state: SeriesState, seen: int, stop: int, settings: Settings
 ) -> Candidate | None:
-    """The first alert about a cut that the scan reaches."""
     start = series.index_of(state.start)
     first = max(start + LEAST_BEFORE, seen + 1 - int(LAGS[-1]))
     cuts = np.arange(first, stop)
@@ -138,7 +137,6 @@ def _find_first_scanned(
 
 
 def _find_first_early(series: Scaled, state: SeriesState, seen: int, stop: int, settings: Settings) -> Candidate | None:
-    """The first alert about a cut among the level's first nights."""
     last = series.index_of(state.start) + count_early_cuts(state) + REACH
     nights = np.arange(seen, min(stop, last))
     candidates = find_early_candidates(series, state, nights, settings.threshold) if len(nights) else []

@@ -93,7 +93,6 @@ class SeriesState:
     reserve_nights: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The state as JSON values; `from_json` reads it back exactly."""
         fields = asdict(self)
         fields["fixed"] = {str(night): value for night, value in self.fixed.items()}
         return {

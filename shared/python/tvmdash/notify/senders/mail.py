@@ -64,7 +64,7 @@ def list_recipients(route: Route, message: Message) -> tuple[str, ...]:
 
 
 def build_mail(route: Route, message: Message, recipients: Sequence[str], moment: datetime.datetime) -> EmailMessage:
-    """The message as a mail: plain text, and the same as HTML."""
+    """Build the message as a mail: plain text, and the same as HTML."""
     domain = route.sender.rpartition("@")[2]
     mail = EmailMessage(policy=email.policy.SMTP)
     mail["From"] = email.utils.formataddr(("TVM dashboard", route.sender))
@@ -82,7 +82,7 @@ def build_mail(route: Route, message: Message, recipients: Sequence[str], moment
 
 
 def _give(route: Route, password: str, mail: bytes, recipients: Sequence[str], limit_s: float) -> None:
-    """One conversation with the server. What the server says is from outside: of it, only the code is told."""
+    """Hold one conversation with the server. Its words are from outside: only its code is told."""
     fault: DeliveryError
     try:
         with _connect(route, limit_s) as smtp:

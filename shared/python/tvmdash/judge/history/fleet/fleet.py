@@ -50,7 +50,6 @@ class FleetState:
     shifts: tuple[tuple[int, float], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The state as JSON values; `from_json` reads it back exactly."""
         return {
             "series": {name: state.to_json() for name, state in self.series.items()},
             "shifts": [list(pair) for pair in self.shifts],
