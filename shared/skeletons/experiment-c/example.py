@@ -1,4 +1,4 @@
-"""How long a C function takes, by the size of its input and by what the compiler is told."""
+"""The run time of a C function, by the size of its input and by what the compiler is told."""
 
 from __future__ import annotations
 

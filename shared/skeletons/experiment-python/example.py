@@ -1,4 +1,4 @@
-"""How the run time of a small network grows with its batch."""
+"""The run time of a small network, by its batch."""
 
 from __future__ import annotations
 
