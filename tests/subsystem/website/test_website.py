@@ -397,11 +397,11 @@ def test_a_reader_never_misses_the_page_while_it_is_swapped(site: Site) -> None:
                         faults.append(f"{name} is cut")
                 except OSError as error:
                     faults.append(str(error))
-            time.sleep(0.0002)  # the processor is the publish's
+            time.sleep(0.001)  # the processor is the publish's
 
     reader = threading.Thread(target=read)
     reader.start()
-    for _ in range(4):
+    for _ in range(2):
         assert site.publish() == 0
     ended.set()
     reader.join()
