@@ -327,7 +327,7 @@ CEILINGS = {
     "rooms of the library": 31,
     "arrows between them": 141,
     "modules outside the judge that do its statistics": 1,
-    "docstrings without a verb": 2,
+    "docstrings without a verb": 0,
     "lines of product Python": 89_783,
 }
 """What may only fall: how much of the tree one must hold in mind. Lower a number when it has fallen."""

@@ -7,7 +7,7 @@ values; the state is the only memory, and is JSON.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -93,12 +93,13 @@ class SeriesState:
     reserve_nights: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        fields = asdict(self)
-        fields["fixed"] = {str(night): value for night, value in self.fixed.items()}
+        # By hand: asdict copies each of thousands of numbers as if it could hold others.
         return {
             "version": STATE_VERSION,
-            **fields,
+            "start": self.start,
             "reserve": list(self.reserve),
+            "fixed": {str(night): value for night, value in self.fixed.items()},
+            "unit": self.unit,
             "moved": list(self.moved),
             "reserve_nights": list(self.reserve_nights),
         }
