@@ -86,7 +86,6 @@ def select_right_rows(x: FloatArray, cuts: IntArray) -> FloatArray:
 
 
 def find_noise(series: Scaled, cuts: IntArray, start: int, state: SeriesState) -> Noise:
-    """Model the noise before each cut."""
     floor = series.floors(cuts)
     reserve = np.array(state.reserve, float)[None, :]
     return baseline_noise(select_left_rows(series.x, cuts, start), reserve, floor)
