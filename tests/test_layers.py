@@ -328,7 +328,7 @@ CEILINGS = {
     "arrows between them": 141,
     "modules outside the judge that do its statistics": 1,
     "docstrings without a verb": 0,
-    "lines of product Python": 89_783,
+    "lines of product Python": 89_782,
 }
 """What may only fall: how much of the tree one must hold in mind. Lower a number when it has fallen."""
 _RIDDLES = re.compile(r"(What|Whether|How|So many|The same)\b")

@@ -1,4 +1,4 @@
-# The canary's kernels for x86-64. code.json holds their bytes, made from this file by assemble.py, and only those are
+# The canary's kernels for x86-64. code.json holds their bytes, made from this file by machine_code.py, and only those are
 # run. A kernel's bytes never change once measured: a better one gets another name.
 #
 # uint64 kernel(uint64 a, uint64 b, uint64 count, uint64 value)     System V: rdi, rsi, rdx, rcx; the answer in rax

@@ -75,10 +75,9 @@ _LOADED: list[mmap.mmap] = []
 """Pages of functions that may still be called."""
 
 
-#     python3 experiments/canary/assemble.py            # needs GNU as and objcopy for each architecture
-#
-# Only for whoever changes a source: a night reads code.json, and needs no assembler. Bytes that were once
-# measured stay as they are; another kernel gets another name, because its series is another one.
+# What follows is run as a program (with shared/python on the path, GNU as and objcopy for each architecture) by whoever
+# changes a source: a night reads code.json, and needs no assembler. Bytes that were once measured stay as they are;
+# another kernel gets another name, because its series is another one.
 HERE = Path(__file__).resolve().parent
 ARCHITECTURES = ("x86_64", "aarch64")
 NEEDS: Mapping[str, tuple[str, ...]] = {"multiply_add_avx2": ("avx2", "fma")}

@@ -6,6 +6,7 @@ is mended in the product. tests/tvmdash/test_face.py has all names that were kno
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from pathlib import Path
@@ -31,15 +32,14 @@ AS_THEY_RAN = "2afa355a978fccb4089c4dd6a5d3e9cdaf0aba6390405526ea9d7f79b32ddf95"
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory, tvm_artifact_folder: Path) -> homes.HomeForTests:
     """A home of that time, after its first night, with one field that its config could have then."""
-    root = tmp_path_factory.mktemp("outside")
-    homes.make_home(
-        root,
+    made = homes.make_home(
+        tmp_path_factory.mktemp("outside"),
         tvm_artifact_folder,
         experiment_dirs=[str(HERE / "experiments")],
         subsystem_dirs=[str(HERE / "subsystem")],
         bisect_when_idle=False,
     )
-    made = homes.HomeForTests(root, warm_stages=True)
+    made = dataclasses.replace(made, warm_stages=True)
     for name in EXPERIMENTS:
         config = {"active": True, "size": "smoke", "title": name.title()}
         homes.write(made.home.config("experiment", name) / "config.json", config)

@@ -203,7 +203,7 @@ export function changeText({ entry, a, b, change: moved, basis }) {
   return `${by < 0 ? "\u2212" : "+"}${quantity(Math.abs(by), entry.unit)}`;
 }
 
-/** The signs of every page: render/formats.py has the same. */
+/** The signs of every page: render/page.py has the same. */
 export const SIGNS = { worse: "\u2716 ", better: "\u2605 ", changed: "\u25c7 ", missing: "\u2205 " };
 
 /**
